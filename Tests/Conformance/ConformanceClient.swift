@@ -164,14 +164,22 @@ final class ClientDevice {
     // MARK: - Steps
 
     private func run(_ now: ClockReading) {
+        decideConflicts()
         while let step = driver?.next(at: now) {
             switch step {
+            case .decide: decideConflicts()
             case .effect(let effect): perform(effect, now)
             case .read: driver?.handle(.fileRead(nil), at: now)
             case .readAccount:
                 driver?.handle(.accountRead(signIn), at: now)
             case .connect, .open, .release, .use, .synchronized, .report, .close: break
             }
+        }
+    }
+
+    private func decideConflicts() {
+        while let conflict = driver?.engine.takeConflict() {
+            driver?.engine.decide(conflict, as: conflict.result)
         }
     }
 

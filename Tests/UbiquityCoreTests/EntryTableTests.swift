@@ -54,4 +54,30 @@ struct EntryTableTests {
         #expect(table.value(keys[4_500]) == .integer(2))
         #expect(table.isSaved)
     }
+
+    @Test func `dropped entries do not change a key that waits for the app's own rule`() throws {
+        let key = try Key("k")
+        var table = EntryTable()
+        table.setResolver({ _, _ in .integer(0) }, for: key)
+        func part(_ number: Int) -> Key { key.part(PartID("r\(number)")!) }
+        for number in 1...2 {
+            table.write(pending(part(number), Int64(number), at: UInt64(number)))
+            table.refreshViews()
+        }
+        let taken = table.takeConflict()
+        let conflict = try #require(taken)
+        for number in 0..<5_000 {
+            let other = try Key("k\(number)")
+            table.write(pending(other, 1, at: UInt64(number + 10)))
+            table.update(other) { $0.dropPending() }
+        }
+        let (_, saving) = table.beginSave()
+        table.finishSave(saving)
+        #expect(table.count < 10)
+        #expect(table.value(key) == .integer(1))
+        #expect(!table.hasConflict)
+        let reason = table.decide(conflict, as: .integer(3))
+        #expect(reason == .serverChange)
+        #expect(table.value(key) == .integer(3))
+    }
 }

@@ -352,6 +352,96 @@ import Testing
         #expect(a[key] == .string("a"))
     }
 
+    /// A device whose rule is being called for "b", which has come to a key that shows "a".
+    private func deviceWithConflict(plain: Bool = false) throws -> (TestDevice, Conflict) {
+        let (device, other) = (cloud.device(), cloud.device())
+        device.resolve(key) { .string("\($0.value.text)+\($1.value.text)") }
+        cloud.settle()
+        other.goOffline()
+        try device.apply(.register, from: nil, to: .string("a"), key)
+        cloud.settle()
+        cloud.pass(milliseconds: 10)
+        if plain {
+            other["k"] = .string("b")
+        } else {
+            try other.apply(.register, from: nil, to: .string("b"), key)
+        }
+        device.holdsConflicts = true
+        other.goOnline()
+        cloud.settle()
+        #expect(device[key] == .string("a"))
+        #expect(device.takeNotices() == [])
+        return (device, try #require(device.conflict))
+    }
+
+    @Test func `what waits for the rule is told, whoever calls it`() throws {
+        let (device, conflict) = try deviceWithConflict()
+        device["other"] = .integer(1)
+        try device.apply(.register, from: nil, to: .string("c"), key)
+        device.engine.decide(conflict, as: conflict.result)
+        #expect(device[key] == .string("a"), "another value has come")
+        device.decide()
+        cloud.settle()
+        #expect(device[key] == .string("a+b+c"))
+        #expect(device.takeNotices() == [Notice(.serverChange, [key])])
+    }
+
+    @Test func `what the rule made of earlier values does not replace what it made of all`()
+        throws
+    {
+        let (device, early) = try deviceWithConflict()
+        try device.apply(.register, from: nil, to: .string("c"), key)
+        device.decide()
+        device.engine.decide(early, as: early.result)
+        #expect(device[key] == .string("a+b+c"))
+        try device.apply(.register, from: device[key], to: .string("d"), key)
+        #expect(device[key] == .string("d"), "the app had seen the others")
+        #expect(!device.engine.hasConflict)
+    }
+
+    @Test func `what the rule made is replaced though its values get final timestamps`() throws {
+        let device = cloud.device(clockError: 5_000)
+        device.resolve(key) { .string("\($0.value.text)+\($1.value.text)") }
+        for text in ["a", "b"] {
+            try device.apply(.register, from: nil, to: .string(text), key)
+        }
+        device.decide()
+        #expect(device[key] == .string("a+b"))
+        device.holdsConflicts = true
+        cloud.settle()
+        #expect(device.conflict != nil, "the order of the values may be another")
+        try device.apply(.register, from: device[key], to: .string("c"), key)
+        #expect(device[key] == .string("c"))
+    }
+
+    @Test(arguments: [false, true])
+    func `a removal leaves what waits for the rule`(plain: Bool) throws {
+        let (device, _) = try deviceWithConflict(plain: plain)
+        try device.apply(.register, from: device[key], to: nil, key)
+        cloud.settle()
+        #expect(device[key] == .string("b"))
+    }
+
+    @Test func `a change that is taken back leaves what waits for the rule`() throws {
+        let (device, _) = try deviceWithConflict()
+        try device.engine.revert(to: [key: .value(.integer(5))], at: device.reading)
+        let values = device.engine.contents.values
+        #expect(Set(values) == [.string("b"), .integer(5)])
+    }
+
+    @Test func `a first download that waits for the rule is told as one`() throws {
+        let (device, other) = (cloud.device(), cloud.device())
+        other.goOffline()
+        other.resolve(key) { .string("\($0.value.text)+\($1.value.text)") }
+        try device.apply(.register, from: nil, to: .string("a"), key)
+        try other.apply(.register, from: nil, to: .string("b"), key)
+        cloud.settle()
+        other.goOnline()
+        cloud.settle()
+        #expect(other[key] == .string("a+b"))
+        #expect(other.takeNotices() == [Notice(.initialSync, [key])])
+    }
+
     // MARK: - All of them
 
     @Test func `a value that the policy cannot merge is written as any other`() throws {

@@ -215,6 +215,9 @@ final class TestDevice {
     /// So do those to pulls.
     var holdsPulls = false
     private var held: [SyncEngine.Event] = []
+    /// The app's own rule takes long: whoever calls it has this.
+    var holdsConflicts = false
+    private(set) var conflict: Conflict?
     /// The stream brings nothing while this is set.
     var holdsStream = false
     /// How a stream is refused; nil: it is not.
@@ -329,6 +332,14 @@ final class TestDevice {
 
     func resolve(_ key: Key, _ resolver: @escaping Resolver) {
         engine.setPolicy(.register, resolver: resolver, for: key)
+        decide()
+    }
+
+    /// Calls the app's own rules.
+    func decide() {
+        while let conflict = engine.takeConflict() {
+            engine.decide(conflict, as: conflict.result)
+        }
     }
 
     func requestSync() -> Int { engine.requestSync(at: reading) }
@@ -387,6 +398,8 @@ final class TestDevice {
 
     private func perform(_ step: Driver.Step) {
         switch step {
+        case .decide where holdsConflicts: conflict = engine.takeConflict()
+        case .decide: decide()
         case .effect(let effect): perform(effect)
         case .read(let version):
             happened(.fileRead(disk.version == version ? nil : disk.changes(after: version)))

@@ -67,6 +67,10 @@ struct FailedSeedsTests {
             "Timestamps that became final with the first download changed the order of values."
         ),
         (599, "An earlier write won because its timestamp became final in another process."),
+        (
+            718,
+            "A first download that waited for the app's own rule was notified as a server's change."
+        ),
         (743, "A clone's older count took the place of a greater one."),
         (
             4332,

@@ -209,6 +209,7 @@ struct MergeCheckerTests {
         #expect(try complaint(.register, apart, parts: ["r2": value(2)], shown: value(2)) != nil)
         let after: [(Int, AppOperation.Act)] = [(1, .replace([])), (2, .replace([1]))]
         #expect(try complaint(.register, after, parts: ["r2": value(2)], shown: value(2)) == nil)
+        #expect(try complaint(.register, after, parts: both, shown: value(2)) != nil)
     }
 
     @Test func `what was on a disk that was lost before it was sent is given up`() throws {

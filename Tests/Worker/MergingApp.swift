@@ -33,7 +33,7 @@ struct MergingApp {
         } catch { MessageOutput.print(TortureMessage.refused("\(error)")) }
     }
 
-    /// Nil: there is nothing to remove.
+    /// Nil: there is nothing to remove, or values wait for the rule.
     private func move(
         _ number: Int, _ chance: Chance, _ engine: borrowing SyncEngine
     ) -> MergeMove? {
@@ -41,6 +41,8 @@ struct MergingApp {
         // A store that is opened anew is the previous one, as long as a round trip of that is under
         // way.
         let isDeclared = engine.policy(of: key) != nil
+        // The store has values that the app does not see yet.
+        if policy == .register, engine.hasConflict { return nil }
         if chance.perMille(isDeclared ? 100 : 500) {
             guard engine[key] != nil else { return nil }
             return MergeMove(

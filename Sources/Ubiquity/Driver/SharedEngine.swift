@@ -85,14 +85,4 @@ final class SharedEngine: Sendable {
             }
         }
     }
-
-    /// Lets the app's own rules merge what waits for them. They are called without the lock, so that
-    /// they may use the store.
-    /// - Parameter reason: The reason in the notification of the change; nil for none.
-    func decideConflicts(telling reason: Notice.Reason?) {
-        while let conflict = state.withLock({ $0.driver.engine.takeConflict() }) {
-            guard let value = conflict.values.merged(by: conflict.rule) else { continue }
-            state.withLock { $0.driver.engine.decide(conflict, as: value, telling: reason) }
-        }
-    }
 }

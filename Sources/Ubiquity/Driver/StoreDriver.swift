@@ -237,9 +237,7 @@ final class StoreDriver: @unchecked Sendable {
         let now = shared.now()
         let (notice, mustRun) = shared.state.withLock { state in
             state.driver.handle(event, at: now)
-            // The app's own rules are called on the queue, and the notice follows.
-            let notice = state.driver.engine.hasConflict ? nil : state.driver.nextNotice(at: now)
-            return (notice, state.driver.schedule())
+            return (state.driver.nextNotice(at: now), state.driver.schedule())
         }
         if let notice { post(notice) }
         if mustRun { startRun() }
@@ -257,20 +255,18 @@ final class StoreDriver: @unchecked Sendable {
     func startRun() { queue.enqueue { [self] in run() } }
 
     private func run() {
-        while let step = nextStep() { perform(step) }
+        while let step = shared.state.withLock({ $0.driver.next(at: shared.now()) }) {
+            perform(step)
+        }
         shell.storage.announce()
         if shared.state.withLock({ $0.driver.isClosed }) { failWaiters() }
         postStatus()
         scheduleWake()
     }
 
-    private func nextStep() -> Driver.Step? {
-        shared.decideConflicts(telling: .serverChange)
-        return shared.state.withLock { $0.driver.next(at: shared.now()) }
-    }
-
     private func perform(_ step: Driver.Step) {
         switch step {
+        case .decide: decideConflicts()
         case .effect(.notify(let notice)): post(notice)
         case .effect(.finishSync(let id, let failure)):
             finish(id, throwing: failure.map(UbiquityError.init))
@@ -282,6 +278,20 @@ final class StoreDriver: @unchecked Sendable {
             if step == .close { closed.signal() }
             // After everything that callers wait for now.
             if case .effect(.save) = step { queue.enqueue { [shell] in shell.storage.tidy() } }
+        }
+    }
+
+    /// Lets the app's own rules merge what waits for them. They are called without the lock, so that
+    /// they may use the store.
+    func decideConflicts() {
+        while let conflict = shared.state.withLock({ $0.driver.engine.takeConflict() }) {
+            let value = conflict.result
+            let mustRun = shared.state.withLock { state in
+                state.driver.engine.decide(conflict, as: value)
+                // There may be a notice, and the queue may have found nothing to do meanwhile.
+                return state.driver.schedule()
+            }
+            if mustRun { startRun() }
         }
     }
 

@@ -68,7 +68,7 @@ final class StoreShell: @unchecked Sendable {
             opened = nil
         case .use(let number): return turn(to: number)
         case .close: close()
-        case .synchronized, .report: break
+        case .decide, .synchronized, .report: break
         }
         return nil
     }

@@ -114,8 +114,12 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
     private static func device(of path: String) -> String? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
-        return [gnu_dev_major(UInt(status.st_dev)), gnu_dev_minor(UInt(status.st_dev))]
-            .map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: ":")
+        // Linux' own division of the number.
+        let number = UInt64(truncatingIfNeeded: status.st_dev)
+        let major = (number >> 8 & 0xfff) | (number >> 32 & ~0xfff)
+        let minor = (number & 0xff) | (number >> 12 & ~0xff)
+        return [major, minor].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+            .joined(separator: ":")
     }
 
     /// Parses "4711 (notes) T 1 ...", in which the name may contain anything.

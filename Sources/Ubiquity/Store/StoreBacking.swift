@@ -103,7 +103,7 @@ final class StoreBacking: Sendable {
     /// Does what a write left to do: starts a run, and reports.
     func finish(_ outcome: SharedEngine.WriteOutcome) throws(LimitViolation) {
         if outcome.mustRun { driver.startRun() }
-        if outcome.hasConflict { driver.shared.decideConflicts(telling: .ownWrite) }
+        if outcome.hasConflict { driver.decideConflicts() }
         if let violation = outcome.violation { throw violation }
         for key in outcome.misfits.sorted() {
             report(
@@ -148,10 +148,9 @@ final class StoreBacking: Sendable {
     func set(_ policy: ConflictPolicy, forKey name: String) {
         guard let key = try? Key(name) else { return }
         driver.change { engine in
-            engine.setPolicy(
-                policy.merging, resolver: policy.resolver, isDeferred: true, for: key)
+            engine.setPolicy(policy.merging, resolver: policy.resolver, for: key)
         }
-        driver.shared.decideConflicts(telling: nil)
+        driver.decideConflicts()
     }
 
     // MARK: - Closing

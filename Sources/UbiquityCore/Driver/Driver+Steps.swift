@@ -3,6 +3,8 @@
 extension Driver {
     /// Something to do. A step whose case names an event is under way until that event.
     package enum Step: Hashable, Sendable {
+        /// Calls the app's own rules: ``SyncEngine/takeConflict()``, until there is none.
+        case decide
         /// Finished by the events that the effect's case names.
         case effect(SyncEngine.Effect)
         /// Reads what other processes saved: ``Event/fileRead(_:)`` or
@@ -31,7 +33,7 @@ extension Driver {
         var isAnswered: Bool {
             switch self {
             case .effect(.save), .read, .readAccount, .open: true
-            case .effect, .connect, .release, .use, .synchronized, .report, .close: false
+            case .decide, .effect, .connect, .release, .use, .synchronized, .report, .close: false
             }
         }
     }

@@ -184,13 +184,15 @@ package struct Driver: Sendable {
     /// waiting for the thread that carries out the steps.
     package mutating func nextNotice(at now: ClockReading) -> Notice? {
         let isFirst =
-            !isBusy && end == .none && reports.isEmpty && !isHurried && unconnected == nil
-            && !account.isDue(at: now) && !(isOpen && reading.isDue(at: now))
+            !isBusy && end == .none && !engine.hasConflict && reports.isEmpty && !isHurried
+            && unconnected == nil && !account.isDue(at: now)
+            && !(isOpen && reading.isDue(at: now))
         return isFirst ? engine.nextNotice(at: now) : nil
     }
 
     private mutating func nextStep(at now: ClockReading) -> Step? {
         if end == .reached { return nil }
+        if engine.hasConflict { return .decide }
         if !reports.isEmpty { return .report(reports.removeFirst()) }
         if end == .none {
             if account.begin(at: now) { return .readAccount }

@@ -91,16 +91,15 @@ extension SyncEngine {
             if let pair = rebase(onto: stored, at: now) { joined.append(pair) }
         }
         join(joined)
+        let reason: Notice.Reason =
+            meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange
+        entries.refreshViews(reason)
         if isLeading {
             finalizeStamps(at: now)
             takeRequests(from: changes.meta, at: now)
         }
-        entries.refreshViews()
         let changed = Set(shown.filter { self[$0.0] != $0.1 }.map(\.0))
-        post(
-            Notice(
-                meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange, changed)
-        )
+        post(Notice(reason, changed))
         requestsAnswered(by: changes.meta, at: now)
     }
 

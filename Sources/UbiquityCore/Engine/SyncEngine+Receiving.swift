@@ -113,7 +113,7 @@ extension SyncEngine {
         let keys = Set(records.map(\.key.whole))
         let merged = keys.filter { policies[$0] != nil || entries.hasParts($0) }
         let discarded = settings.firstSync == .serverWins ? keys.subtracting(merged) : []
-        let changed = change(records) { entry, record in
+        let changed = change(records, .initialSync) { entry, record in
             let key = record.key
             if merged.contains(key), entry.pending?.record.content.isPlaceholder ?? false {
                 entry.dropPending()
@@ -125,7 +125,7 @@ extension SyncEngine {
         let rest = discarded.filter { entries[$0]?.pending != nil }
         return rest.reduce(into: changed) { changed, key in
             if entries.update(key, { $0.dropPending() }) { changed.insert(key) }
-        }.union(entries.refreshViews())
+        }.union(entries.refreshViews(.initialSync))
     }
 
     private mutating func takeListedOnly(_ records: [Record]) -> Set<Key> {
@@ -199,7 +199,8 @@ extension SyncEngine {
     }
 
     private mutating func change(
-        _ records: [Record], _ body: (inout Entry, Record) -> Void
+        _ records: [Record], _ reason: Notice.Reason = .serverChange,
+        _ body: (inout Entry, Record) -> Void
     ) -> Set<Key> {
         var changed: Set<Key> = []
         for record in records {
@@ -208,7 +209,7 @@ extension SyncEngine {
             if entries.update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
             if let write { noteSuperseded(write) }
         }
-        return changed.union(entries.refreshViews())
+        return changed.union(entries.refreshViews(reason))
     }
 
     /// Keeps a write that nobody will send any more, because a later one has come before. Otherwise

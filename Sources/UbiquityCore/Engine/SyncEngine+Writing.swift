@@ -65,21 +65,16 @@ extension SyncEngine {
     package mutating func revert(
         to contents: [Key: Content], at now: ClockReading
     ) throws(LimitViolation) {
-        var trial = self
-        do throws(LimitViolation) {
-            try trial.revert(to: contents, replacing: [], at: now)
-        } catch {
-            self = trial
-            throw error
-        }
+        let before = self
+        try revert(to: contents, replacing: [], at: now)
         let missed = contents.filter { key, content in
-            guard case .integer? = content.value else { return false }
-            return trial[key] != content.value
+            guard case .integer? = content.value, mergingPolicy(of: key) == .counter else {
+                return false
+            }
+            return self[key] != content.value
         }
-        guard !missed.isEmpty else {
-            self = trial
-            return
-        }
+        if missed.isEmpty { return }
+        self = before
         try revert(to: contents, replacing: Set(missed.keys), at: now)
     }
 
@@ -96,12 +91,16 @@ extension SyncEngine {
     }
 
     private mutating func reverting(_ key: Key, to content: Content) -> [Change] {
-        let stored = entries.hasParts(key) ? entries.mergeState(key).policy : nil
-        if let policy = policies[key] ?? stored, policy != .maximum, policy != .minimum {
+        if let policy = mergingPolicy(of: key), policy != .maximum, policy != .minimum {
             let operation = MergeOperation(policy, from: self[key], to: content.value)
             if operation.fits { return merging(operation, into: key) }
         }
         return replacing(key, by: content)
+    }
+
+    /// The declared policy, or that of the parts.
+    private func mergingPolicy(of key: Key) -> MergePolicy? {
+        policies[key] ?? (entries.hasParts(key) ? entries.mergeState(key).policy : nil)
     }
 
     private struct Change {
@@ -139,7 +138,7 @@ extension SyncEngine {
                     record: record, transaction: transaction, provisional: provisional,
                     had: entries.had(change.key), isUnkept: settings.excludes(change.key)))
         }
-        let merged = entries.refreshViews()
+        let merged = entries.refreshViews(.ownWrite)
         guard notifiesOwnWrites else { return }
         let plain = changed.map(\.key).filter { !entries.hasParts($0) }
         post(Notice(.ownWrite, merged.union(plain)))
@@ -198,31 +197,26 @@ extension SyncEngine {
     /// Sets how writes of a key merge from now on. With nil the later one wins. Stored values stay.
     ///
     /// - Parameters:
-    ///   - resolver: The app's own rule, for ``MergePolicy/register``. The visible value changes at
-    ///     once, without a notification.
-    ///   - isDeferred: Whether the engine does not call the rule: see ``takeConflict()``.
+    ///   - resolver: The app's own rule, for ``MergePolicy/register``. The engine does not call it:
+    ///     see ``takeConflict()``. The visible value then changes without a notification.
     package mutating func setPolicy(
-        _ policy: MergePolicy?, resolver: Resolver? = nil, isDeferred: Bool = false, for key: Key
+        _ policy: MergePolicy?, resolver: Resolver? = nil, for key: Key
     ) {
         policies[key] = policy
-        entries.setResolver(
-            policy == .register ? resolver : nil, isDeferred: isDeferred, for: key)
+        entries.setResolver(policy == .register ? resolver : nil, for: key)
     }
 
-    /// Whether values wait for the app's own rule.
+    /// Whether values wait for the app's own rule, and nobody calls it yet.
     package var hasConflict: Bool { entries.hasConflict }
 
     /// The next values that wait for the app's own rule, so that it can be called without a lock.
-    /// Until ``decide(_:as:telling:)``, the app sees what it saw before. Nil if there are none.
+    /// Until ``decide(_:as:)``, the app sees what it saw before. Nil if there are none.
     package mutating func takeConflict() -> Conflict? { entries.takeConflict() }
 
-    /// Shows the value that the app's own rule has made, unless the key has changed since. Then it
-    /// waits for the rule again.
-    /// - Parameter reason: The reason in the notification of the change; nil for none.
-    package mutating func decide(
-        _ conflict: Conflict, as value: PropertyListValue, telling reason: Notice.Reason?
-    ) {
-        guard entries.decide(conflict, as: value), let reason else { return }
+    /// Shows the value that the app's own rule has made, and posts the notice that has waited for
+    /// it, unless the key has changed since. Then it waits for the rule again.
+    package mutating func decide(_ conflict: Conflict, as value: PropertyListValue) {
+        guard let reason = entries.decide(conflict, as: value) else { return }
         if reason != .ownWrite || notifiesOwnWrites { post(Notice(reason, [conflict.key])) }
     }
 

@@ -61,14 +61,31 @@ struct EntryTable: Sendable {
     /// The merge rules of the app.
     private var rules: [ExactString: Rule] = [:]
     /// The keys with values that wait for a deferred rule.
-    private var undecided: Set<Key> = []
+    private var undecided: [Key: Undecided] = [:]
 
     private struct Rule: Sendable {
         var resolver: Resolver
         /// Whether the table does not call it: see ``takeConflict()``.
-        var isDeferred = false
+        var isDeferred = true
         /// The last conflict that it resolved, and the result.
         var decision: (values: [ConcurrentValue], result: PropertyListValue)?
+    }
+
+    private struct Undecided: Sendable {
+        /// The reason of the notification that follows the decision; nil for none.
+        var reason: Notice.Reason?
+        /// Whether the rule is being called.
+        var isTaken = false
+
+        /// The values have changed once more: the rule must be called again. An own write does not
+        /// hide what others have written, nor does a later change hide a first download.
+        func again(_ later: Notice.Reason?) -> Self {
+            switch later {
+            case nil, .ownWrite: Self(reason: reason ?? later)
+            case .serverChange where reason != .ownWrite: Self(reason: reason ?? later)
+            default: Self(reason: later)
+            }
+        }
     }
 
     private struct Members: Sendable {
@@ -167,7 +184,7 @@ struct EntryTable: Sendable {
     func values(of records: some Sequence<Record>) -> [Key: PropertyListValue] {
         EntryTable(
             disk: records.map { StoredEntry(key: $0.key, confirmed: $0) },
-            rules: rules.mapValues { Rule(resolver: $0.resolver) }
+            rules: rules.mapValues { Rule(resolver: $0.resolver, isDeferred: false) }
         ).values
     }
 
@@ -346,9 +363,14 @@ struct EntryTable: Sendable {
         refreshViews()
         let kept = slots.filter { !$0.entry.isEmpty }
         let acknowledged = kept.filter(\.entry.isAcknowledged).map(\.key)
+        let undecided = undecided.map { ($0, value($0), $1) }
         self = EntryTable(
             disk: kept.map(\.stored), rules: rules)
         for key in acknowledged { update(key, saves: false) { $0.isAcknowledged = true } }
+        for (key, value, waiting) in undecided {
+            if let number = number(of: key) { slots[number].value = value }
+            self.undecided[key] = waiting
+        }
     }
 
     /// The number of entries, empty ones included.
@@ -384,12 +406,10 @@ struct EntryTable: Sendable {
         return ConcurrentValue(value: value, stamp: record.stamp)
     }
 
-    /// - Parameters:
-    ///   - resolver: Nil removes the rule.
-    ///   - isDeferred: See ``takeConflict()``.
-    mutating func setResolver(_ resolver: Resolver?, isDeferred: Bool, for key: Key) {
-        rules[key.name] = resolver.map { Rule(resolver: $0, isDeferred: isDeferred) }
-        refreshView(of: key)
+    /// - Parameter resolver: Nil removes the rule.
+    mutating func setResolver(_ resolver: Resolver?, for key: Key) {
+        rules[key.name] = resolver.map { Rule(resolver: $0) }
+        refreshView(of: key, nil)
     }
 
     func resolver(of key: Key) -> Resolver? { rules[key.name]?.resolver }
@@ -397,68 +417,76 @@ struct EntryTable: Sendable {
     /// Takes over the rule of another table, which may be deferred.
     mutating func adoptRule(of key: Key, from other: EntryTable) {
         rules[key.name] = other.rules[key.name]
-        refreshView(of: key)
+        refreshView(of: key, .accountChange)
     }
 
-    var hasConflict: Bool { !undecided.isEmpty }
+    /// Whether values wait for a deferred rule that nobody calls yet.
+    var hasConflict: Bool { !undecided.isEmpty && undecided.values.contains { !$0.isTaken } }
 
     /// The next values to merge by a deferred rule, which the app sees as before until
     /// ``decide(_:as:)`` is called. Nil if there are none, or all were taken.
     mutating func takeConflict() -> Conflict? {
-        while let key = undecided.popFirst() {
-            let values = mergeState(key).conflict
-            guard !values.isEmpty, let rule = rules[key.name], rule.isDeferred else { continue }
-            return Conflict(key: key, values: values, rule: rule.resolver)
-        }
-        return nil
+        guard let key = undecided.filter({ !$0.value.isTaken }).keys.min(),
+            let rule = rules[key.name]
+        else { return nil }
+        undecided[key]?.isTaken = true
+        return Conflict(key: key, values: mergeState(key).conflict, rule: rule.resolver)
     }
 
     /// The values that the app's value of a key was made of; nil for all that there are.
-    func shown(of key: Key) -> [ConcurrentValue]? {
+    func shown(of key: Key) -> [PropertyListValue]? {
         guard let rule = rules[key.name], rule.isDeferred, hasParts(key) else { return nil }
         let values = mergeState(key).conflict
         guard !values.isEmpty, rule.decision?.values != values else { return nil }
         guard let decision = rule.decision, decision.result == value(key) else { return [] }
-        return decision.values
+        return decision.values.map(\.value)
     }
 
-    /// Shows what a deferred rule has made of its values, unless they have changed since.
-    /// - Returns: Whether the app sees a different value now.
-    @discardableResult
-    mutating func decide(_ conflict: Conflict, as result: PropertyListValue) -> Bool {
-        rules[conflict.key.name]?.decision = (conflict.values, result)
-        return refreshView(of: conflict.key)
+    /// Shows what a deferred rule has made of its values, unless they have changed since or
+    /// another thread has decided.
+    /// - Returns: The reason of the notification; nil if the app needs none.
+    mutating func decide(_ conflict: Conflict, as result: PropertyListValue) -> Notice.Reason? {
+        let key = conflict.key
+        guard let waiting = undecided[key], mergeState(key).conflict == conflict.values else {
+            return nil
+        }
+        rules[key.name]?.decision = (conflict.values, result)
+        return refreshView(of: key, nil) ? waiting.reason : nil
     }
 
     @discardableResult
-    private mutating func refreshView(of key: Key) -> Bool {
+    private mutating func refreshView(of key: Key, _ reason: Notice.Reason?) -> Bool {
         if hasParts(key), let number = number(of: key) { touch(number) }
-        return refreshViews().contains(key)
+        return refreshViews(reason).contains(key)
     }
 
     /// The value of a key with parts that the app is to see.
-    private mutating func view(of key: Key, at number: Int) -> PropertyListValue? {
+    private mutating func view(
+        of key: Key, at number: Int, _ reason: Notice.Reason?
+    ) -> PropertyListValue? {
         let state = mergeState(key)
+        let earlier = undecided.removeValue(forKey: key)
         guard let rule = rules[key.name], rule.isDeferred else {
             return state.value(rules[key.name]?.resolver)
         }
-        undecided.remove(key)
         let values = state.conflict
         guard !values.isEmpty else { return state.value(nil) }
         if let decision = rule.decision, decision.values == values { return decision.result }
-        undecided.insert(key)
+        undecided[key] = earlier?.again(reason) ?? Undecided(reason: reason)
         return slots[number].value ?? state.value(nil)
     }
 
     /// Updates the visible values of all keys with changed parts.
+    /// - Parameter reason: The reason of the notification of values that wait for a deferred rule;
+    ///   nil for none.
     /// - Returns: The keys of which the app sees a different value now.
     @discardableResult
-    mutating func refreshViews() -> Set<Key> {
+    mutating func refreshViews(_ reason: Notice.Reason? = .serverChange) -> Set<Key> {
         guard !touched.isEmpty else { return [] }
         var changed: Set<Key> = []
         for (key, before) in touched {
             guard let number = number(of: key) else { continue }
-            slots[number].value = view(of: key, at: number)
+            slots[number].value = view(of: key, at: number, reason)
             if slots[number].value != before { changed.insert(key) }
         }
         touched = [:]

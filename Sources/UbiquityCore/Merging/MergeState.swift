@@ -184,6 +184,14 @@ package struct Conflict: Sendable {
     /// The earliest first.
     package var values: [ConcurrentValue]
     package var rule: Resolver
+
+    /// The value that the rule makes of them. Calls it.
+    package var result: PropertyListValue {
+        guard let result = values.merged(by: rule) else {
+            preconditionFailure("A conflict has no values.")
+        }
+        return result
+    }
 }
 
 /// An app's own rule: merges the earlier and the later of two values. It must give the same result

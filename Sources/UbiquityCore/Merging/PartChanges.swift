@@ -9,7 +9,7 @@ struct PartChanges {
     private let key: Key
     private let state: MergeState
     private let policy: MergePolicy
-    private let shown: [ConcurrentValue]?
+    private let shown: [PropertyListValue]?
     /// The new content of the key itself; nil if it is unchanged.
     private(set) var base: Content?
     private(set) var parts: [PartID: Content] = [:]
@@ -25,19 +25,17 @@ struct PartChanges {
     ///     app's own rule.
     init(
         _ operation: MergeOperation, into key: Key, of state: MergeState,
-        visible: PropertyListValue?, shown: [ConcurrentValue]? = nil, names: inout PartNames
+        visible: PropertyListValue?, shown: [PropertyListValue]? = nil, names: inout PartNames
     ) {
         self.key = key
         self.state = state
         self.shown = shown
         policy = operation.policy
         guard let value = operation.value else {
-            if state.base != nil { base = .deleted }
+            let isSeen = { [self] in $0 == visible || isShown($0) }
+            if let plain, isSeen(plain) { base = .deleted }
             parts = state.removal
-            if shown != nil {
-                let kept = state.parts.filter { $0.value != visible && !isShown($0.concurrent) }
-                for part in kept { parts[part.id] = nil }
-            }
+            for part in state.parts where !isSeen(part.value) { parts[part.id] = nil }
             return
         }
         takeOver(visible)
@@ -167,16 +165,16 @@ struct PartChanges {
         _ names: inout PartNames
     ) {
         guard value != visible else { return }
-        for part in kept where part.value == old || old == visible && isShown(part.concurrent) {
+        for part in kept where part.value == old || old == visible && isShown(part.value) {
             remove(part)
         }
-        if let plain, plain == old || old == visible && state.base.map(isShown) ?? true {
+        if let plain, plain == old || old == visible && isShown(plain) {
             base = .deleted
         }
         parts[names.next(policy)] = .value(value)
     }
 
-    private func isShown(_ value: ConcurrentValue) -> Bool { shown?.contains(value) ?? true }
+    private func isShown(_ value: PropertyListValue) -> Bool { shown?.contains(value) ?? true }
 
     /// Writes an empty container, so that the key is empty rather than absent when its last part is
     /// gone.

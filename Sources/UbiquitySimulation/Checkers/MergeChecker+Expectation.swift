@@ -242,6 +242,10 @@ extension MergeChecker {
             {
                 return complaint
             }
+            let replaced = Set(made.sure.flatMap(\.replaced))
+            if !hasGoneBack, let risen = present.intersection(replaced).min() {
+                return "the value of act \(risen) is there, which was replaced"
+            }
             let expected = records.values.max()
             return shown == expected
                 ? nil : "\(expected.map { "\($0)" } ?? "nothing") is what the app's own rule makes"

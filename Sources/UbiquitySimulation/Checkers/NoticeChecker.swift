@@ -32,6 +32,7 @@ package final class NoticeChecker: Checker {
         case .ended(let process): apps[process] = nil
         case .wrote(let process, let writes): note(writes, of: process)
         case .merged(let act): apps[act.process]?.known[act.key] = act.seen
+        case .decided(let process, let key, let value): apps[process]?.known[key] = value
         case .refused(let process, let keys): note(keys, [.quotaViolation], of: process)
         case .changed(let process, let keys, let cause):
             note(keys, cause.reasons, of: process)

@@ -26,6 +26,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
             combine(4, process)
             for write in writes { combine(Int64(write.number)) }
         case .merged(let act): combine(25, act.process, act.number)
+        case .decided(let process, _, _): combine(41, process)
         case .refused(let process, let keys): combine(5, process, keys.count)
         case .synchronized(let process): combine(6, process)
         case .changed(let process, let keys, _): combine(7, process, keys.count)

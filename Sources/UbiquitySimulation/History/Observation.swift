@@ -25,6 +25,9 @@ package enum Observation {
     case wrote(process: Int, [AppWrite])
     /// An app changed a key whose writes merge.
     case merged(AppOperation)
+    /// The app's own rule has been called for a write of the app, which returns only now: the app
+    /// sees this value.
+    case decided(process: Int, Key, PropertyListValue?)
     /// The store refused the app's write at once.
     case refused(process: Int, Set<Key>)
     /// The process is about to write these to its disk, beside this cursor.
@@ -218,6 +221,8 @@ extension Observation: CustomStringConvertible {
         case .merged(let act):
             "process \(act.process) does \(act.number) to \(act.key): \(act.act), and sees "
                 + "\(act.seen.map { "\($0)" } ?? "nothing")"
+        case .decided(let process, let key, let value):
+            "process \(process) has decided \(key), and sees \(text(value))"
         case .refused(let process, let keys): "process \(process) is refused \(text(keys))"
         case .saves(let process, let entries, _):
             "process \(process) saves "

@@ -13,7 +13,7 @@ extension App {
             perform(
                 MergeMove(
                     plainly: key, policy, number: world.newWriteNumber(),
-                    in: process.engine.view(of: key)),
+                    in: process.view(of: key)),
                 process)
         default: merge(key, policy, process)
         }
@@ -23,6 +23,17 @@ extension App {
     func countAll(_ process: VirtualProcess) {
         for (key, policy) in world.mergedKeys where policy == .counter {
             merge(key, policy, process)
+        }
+    }
+
+    /// Writes or removes the key with the app's own rule.
+    func changeByRule(_ process: VirtualProcess) {
+        for (key, policy) in world.mergedKeys where policy == .register {
+            if world.chance.perMille(200) {
+                erase(key, policy, process)
+            } else {
+                merge(key, policy, process)
+            }
         }
     }
 
@@ -37,7 +48,7 @@ extension App {
         var kept: ExternalCount?
         let move = MergeMove(
             key, policy, number: world.newWriteNumber(), remembered: remembered[key],
-            in: process.engine.view(of: key), world.chance
+            in: process.view(of: key), world.chance
         ) { amount in
             // A run that repeats a kept count must be remembered, see decision 0024.
             if world.chance.perMille(300), world.scenario.foldedMax == nil {
@@ -58,7 +69,7 @@ extension App {
         for isClearing in [false, true] {
             let move = MergeMove(
                 field: field, of: key, number: world.newWriteNumber(), isClearing: isClearing,
-                in: process.engine.view(of: key))
+                in: process.view(of: key))
             guard perform(move, process) else { return }
             remembered[key] = process.engine[key]
         }
@@ -69,7 +80,7 @@ extension App {
         perform(
             MergeMove(
                 erasing: key, policy, number: world.newWriteNumber(),
-                in: process.engine.view(of: key), world.chance),
+                in: process.view(of: key), world.chance),
             process)
     }
 

@@ -26,6 +26,7 @@ extension VirtualProcess {
     ///   server never had.
     func handle(_ event: Driver.Event, refused: Set<Key> = []) {
         let cause = Observation.Cause(event, engine)
+        defer { noteRecords(cause) }
         guard let cause else { return driver.handle(event, at: device.reading) }
         let before = engine.values
         let withdrawn = Set(refused.intersection(engine.ownRecords).map(\.whole))

@@ -24,7 +24,7 @@ extension VirtualProcess {
             let waiting = synchronizing
             synchronizing = []
             for done in waiting { done(isSaved) }
-        case .report, .close: break
+        case .decide, .report, .close: break
         }
     }
 
@@ -63,6 +63,7 @@ extension VirtualProcess {
         isOpen = opened != nil
         (opened, address) = (nil, nil)
         noteChanges(from: before, isNew ? .account : .otherProcess)
+        turnRules(isOther: isNew)
         if isNew {
             world.journal.note(.moved(process: number, disk.name))
             app.turn()

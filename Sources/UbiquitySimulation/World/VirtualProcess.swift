@@ -32,6 +32,10 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// The events for requests under way, and for broken streams, if there is no answer.
     var requests: [Int: SyncEngine.Event] = [:]
     var isChanged = true
+    /// What the app knows of the keys with its own rule, if it declares one.
+    var rules: [Key: RuleView] = [:]
+    /// Whether the queue is held up by the app's own rule.
+    var isDeciding = false
     /// The notice about to be posted to the app.
     var posting: Notice?
     /// The keys that it excludes from histories.
@@ -54,12 +58,13 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
             content: disk.changes(after: -1), device: device.state, settings: settings,
             seed: world.chance.number(), at: device.reading)
         app = App(world: world)
-        if declaresRule { world.declareRule(in: &driver.engine) }
+        if declaresRule { declareRule() }
         let refused = app.takeUpCounts(self)
         world.journal.note(.opened(process: number, disk: disk.name, values: engine.values))
         if !refused.isEmpty { world.journal.note(.refused(process: number, refused)) }
         disk.open(by: self)
         schedule()
+        decideConflicts { [self] in schedule() }
         app.start(self)
     }
 
@@ -107,22 +112,22 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     // MARK: - For the app
 
     func write(_ changes: [Key: Content]) throws(LimitViolation) {
-        defer { schedule() }
+        defer { finishWrite() }
         try driver.engine.write(changes, at: device.reading)
     }
 
     func revert(to contents: [Key: Content]) throws(LimitViolation) {
-        defer { schedule() }
+        defer { finishWrite() }
         try driver.engine.revert(to: contents, at: device.reading)
     }
 
     func apply(_ operation: MergeOperation, _ key: Key) throws(LimitViolation) {
-        defer { schedule() }
+        defer { finishWrite() }
         try driver.engine.write([:], merging: [key: operation], at: device.reading)
     }
 
     func perform(_ move: MergeMove) throws(LimitViolation) -> AppOperation.Act? {
-        defer { schedule() }
+        defer { finishWrite() }
         return try move.perform(in: &driver.engine, at: device.reading)
     }
 
@@ -232,8 +237,17 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     }
 
     func run() {
-        guard isAlive else { return }
-        while let (step, before) = next() { perform(step, before) }
+        guard isAlive, !isDeciding else { return }
+        while let (step, before) = next() {
+            if step == .decide {
+                isDeciding = true
+                return decideConflicts { [self] in
+                    isDeciding = false
+                    run()
+                }
+            }
+            perform(step, before)
+        }
         guard !driver.isBusy else { return }
         noteRest()
         scheduleWake()

@@ -96,7 +96,12 @@ extension Settlement.Process {
     /// The values that the app sees, or would see if it declared its rule.
     private static func merged(_ process: VirtualProcess) -> [Key: PropertyListValue] {
         var engine = process.engine
-        if !process.declaresRule { process.world.declareRule(in: &engine) }
+        if !process.declaresRule {
+            process.world.declareRule(in: &engine)
+            while let conflict = engine.takeConflict() {
+                engine.decide(conflict, as: conflict.result)
+            }
+        }
         return engine.values.filter { process.world.mergedKeys[$0.key] != nil }
     }
 

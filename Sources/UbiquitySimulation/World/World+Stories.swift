@@ -24,6 +24,7 @@ extension World {
             stories.append(repeatCompacted)
         }
         if mergedKeys.values.contains(.counter) { stories += storiesOfCounters }
+        if mergedKeys.values.contains(.register) { stories.append(writeBesideRule) }
         if faults.contains(.limitsChange) { stories.append(lowerLimitsUnheard) }
         if faults.contains(.slowAnswer) { stories.append(measureLate) }
         if faults.contains(.serverClockJump) {
@@ -105,6 +106,26 @@ extension World {
             for process in running(device) { process.app.write(each: [key], process) }
         }
         after(2 * spreading) { [self] in server.compactTombstones() }
+    }
+
+    // MARK: - Rules of apps
+
+    /// Apps write a key with a rule of their own without knowing of each other. While the rule is
+    /// called for that, one device writes again, the same key and others.
+    private func writeBesideRule(_ device: SimulatedDevice) {
+        for process in others(than: device) + running(device) {
+            process.app.changeByRule(process)
+        }
+        for _ in 0..<6 {
+            after(chance.int64(0...2 * spreading)) { [self] in
+                for process in chance.coin() ? running(device) : others(than: device) {
+                    guard chance.coin() else { continue }
+                    chance.coin()
+                        ? process.app.changeByRule(process)
+                        : process.app.set(plainKey(), padding: 0, process)
+                }
+            }
+        }
     }
 
     // MARK: - News that a device has missed
