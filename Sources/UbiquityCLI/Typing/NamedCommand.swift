@@ -102,12 +102,8 @@ extension NamedCommand {
     /// The first of the line that the command does not have.
     private func unknownOption(in arguments: [String]) -> String? {
         let known = Set(parameters.flatMap(\.all) + ["--help", "-h", "--version"])
-        var isValue = false
-        for word in arguments {
-            if !isValue, word == "--" || RepeatedOptions.remaining.contains(word) { break }
-            defer { isValue = !isValue && RepeatedOptions.raw.contains(word) }
-            guard !isValue, word.count > 1, word.hasPrefix("-"), !LineForm.isNegative(word)
-            else { continue }
+        for word in LineForm.parts(of: arguments).words {
+            guard word.count > 1, word.hasPrefix("-"), !LineForm.isNegative(word) else { continue }
             let name = String(word.prefix { $0 != "=" })
             if !known.contains(name) { return name }
         }
