@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import UbiquityCore
 import UbiquityServer
 
 /// The settings of a server from everywhere they can be given: options count before environment
@@ -119,7 +120,7 @@ struct ServeConfiguration {
     {
         var given: [SettingValue] = []
         for declared in ServeSetting.all {
-            guard let text = environment[declared.variable], !text.isEmpty else { continue }
+            guard let text = environment[nonEmpty: declared.variable] else { continue }
             let values = declared.isRepeating ? text.split(separator: " ").map(String.init) : [text]
             given += values.map {
                 SettingValue(
