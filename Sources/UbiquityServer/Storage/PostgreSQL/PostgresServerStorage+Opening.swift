@@ -77,16 +77,9 @@ extension PostgresServerStorage {
         _ connection: PostgresConnection, _ settings: PostgresSettings,
         _ body: (PostgresTransaction) throws -> T
     ) throws -> T {
-        let transaction = PostgresTransaction(
-            connection, [beginWriting], milliseconds: settings.answerMilliseconds)
-        do {
-            let result = try body(transaction)
-            try transaction.commit()
-            return result
-        } catch {
-            transaction.rollBack()
-            throw error
-        }
+        try PostgresTransaction(
+            connection, [beginWriting], milliseconds: settings.answerMilliseconds
+        ).committing(body)
     }
 
     /// Whether the engine has timelines and permits to read them.
