@@ -108,7 +108,7 @@ struct CountingOptionsTests {
         Mode(
             words: ["export", "f", "--binary"],
             counts: values.union(["--force"]).subtracting(["--exact"])),
-        Mode(words: ["stores"], counts: ["--home", "--local", "--timeout", "--json"]),
+        Mode(words: ["store", "list"], counts: ["--home", "--local", "--timeout", "--json"]),
         Mode(
             words: ["store", "delete", "TEAM.app"],
             counts: ["--home", "--local", "--timeout", "--json", "--yes"]),

@@ -35,9 +35,6 @@ struct NamedCommand {
         // A key path of a type crashes the compiler (Swift 6.3.1).
         let names = type.configuration.subcommands.filter { $0.configuration.shouldDisplay }
             .map { $0._commandName }
-        if line == "store list" || line == "store ls" {
-            throw Failure(.usage, "there is no command `\(line)`; did you mean `ubiquity stores`?")
-        }
         let near = Spelling.nearest(to: unknown, among: names, familiar: Spelling.commands)
         throw Failure(
             .usage,

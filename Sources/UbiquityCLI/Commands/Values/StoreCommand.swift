@@ -6,8 +6,8 @@ import UbiquityCore
 
 struct StoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "store", abstract: "Delete what is in a store.",
-        discussion: "`ubiquity stores` lists the stores.", subcommands: [Delete.self])
+        commandName: "store", abstract: "List the stores of your account, or empty one.",
+        subcommands: [List.self, Delete.self])
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
