@@ -92,18 +92,22 @@ extension EndToEndTests {
                     dry.output == """
                         + new    1
                         ~ theme  "light" → "dark"
-                        Would import 3 keys: 1 key is overwritten, 1 key is new.
+                        Would import 2 keys: 1 key is overwritten, 1 key is new.
 
                         """)
                 let json = try await stage.run(["import", file, "--dry-run", "--json"] + options)
                 let document = try JSONSerialization.jsonObject(with: Data(json.output.utf8))
                 let changes = (document as? [String: Any])?["changes"] as? [[String: Any]]
+                let counts = ["imported", "unchanged"].map {
+                    (document as? [String: Any])?[$0] as? Int
+                }
+                #expect(counts == [2, 1])
                 #expect(changes?.compactMap { $0["key"] as? String } == ["new", "theme"])
                 let value = try await stage.run(["get", "theme"] + options)
                 #expect(value.output == "light\n")
                 try await stage.run(["import", file] + options).expectSuccess()
                 let again = try await stage.run(["import", file, "--dry-run"] + options)
-                #expect(again.output == "Would import 3 keys; all have their value already.\n")
+                #expect(again.output == "Would import 0 keys, 3 already had their value.\n")
             }
         }
 
