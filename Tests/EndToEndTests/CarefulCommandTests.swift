@@ -173,6 +173,10 @@ extension EndToEndTests {
                     let run = try await stage.run(["status"] + arguments + options)
                     return String(run.output.prefix { $0 != "\n" })
                 }
+                func withoutStore(_ arguments: String...) async throws -> String {
+                    try await stage.succeed(["status"] + arguments + options.prefix(2))
+                }
+                let signedIn = "This device is signed in to ada"
                 try await stage.run(["set", "a", "1"] + options).expectSuccess()
                 #expect(try await sentence().hasPrefix("This device is not signed in"))
                 let code = try await server.newCode(isFirst: true)
@@ -181,6 +185,11 @@ extension EndToEndTests {
                     stage.path("home"))
                 try await stage.run(["sync"] + options).expectSuccess()
                 #expect(try await sentence() == "Everything is synced.")
+                #expect(
+                    try await withoutStore().hasPrefix("\(signedIn), and the server accepts it."))
+                #expect(
+                    try await withoutStore("--local").hasPrefix(
+                        "\(signedIn). The server was not asked."))
                 try await stage.run(["set", "a", "2", "--local"] + options).expectSuccess()
                 #expect(
                     try await sentence("--local")
@@ -192,6 +201,9 @@ extension EndToEndTests {
                 #expect(
                     unreachable.output.contains(
                         "1 key waits to be sent; `ubiquity sync` tries again."))
+                #expect(
+                    try await withoutStore("--timeout", "2").hasPrefix(
+                        "\(signedIn), but the server cannot be reached: "))
                 // This process ends now: nothing tries again by itself.
                 #expect(!unreachable.output.contains("Next try"))
                 #expect(!unreachable.output.contains("will try"))
@@ -206,6 +218,10 @@ extension EndToEndTests {
                 #expect(
                     revoked.hasPrefix("The server does not accept this device's sign-in any more."))
                 #expect(revoked.hasSuffix("1 key waits until then."), "\(revoked)")
+                #expect(
+                    try await withoutStore().hasPrefix(
+                        "The server does not accept this device's sign-in any more."))
+                #expect(try await withoutStore("--json").contains("\"isAccepted\":false"))
                 let doctor = try await stage.run(["doctor"] + options)
                 #expect(doctor.output.hasPrefix("Found 1 problem and 1 note.\n"), "\(doctor)")
                 #expect(!doctor.output.contains("sends it now"))

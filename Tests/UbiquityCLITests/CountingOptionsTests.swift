@@ -405,22 +405,6 @@ struct CountingOptionsTests {
         #expect(!parses(["backup", "-o", "a", "--output", "b"]))
     }
 
-    /// The environment may name a store, which is only known when the command runs.
-    @Test(arguments: [["--local"], ["--timeout", "5"]])
-    func `options for asking a server only have an effect with a store`(
-        _ options: [String]
-    ) async throws {
-        let home = NSTemporaryDirectory() + "ubiquity-options-" + UUID().uuidString
-        defer { try? FileManager.default.removeItem(atPath: home) }
-        let words = ["status", "--home", home] + options
-        let command = try #require(try Program.parsed(words) as? StatusCommand)
-        let error = await #expect(throws: ValidationError.self) { try await command.run() }
-        #expect(error?.message.hasPrefix("\(options[0]) has no effect without a store") ?? false)
-        let ofStore = try #require(
-            try Program.parsed(words + ["--store", "TEAM.app"]) as? StatusCommand)
-        try await ofStore.run()
-    }
-
     @Test func `an operator's command that would work elsewhere says so`() throws {
         let error = #expect(throws: (any Error).self) {
             try Program.parsed(
