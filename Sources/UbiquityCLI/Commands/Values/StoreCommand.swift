@@ -62,7 +62,12 @@ struct StoreCommand: AsyncParsableCommand {
         private func report(_ count: Int, _ outcome: WriteOutcome) {
             if let note = outcome.note { Output.note(TerminalText(note)) }
             guard json.isOn else {
-                return Output.print("Removed \(Phrase.keys(count)) of the store \(store).")
+                Output.print("Removed \(Phrase.keys(count)) of the store \(store).")
+                return Output.note(
+                    outcome.unsent == nil
+                        ? "The empty store stays in `ubiquity store list`. `ubiquity rewind` brings "
+                            + "the keys back, as long as the server keeps the history."
+                        : "The empty store stays in `ubiquity store list`.")
             }
             Output.print(
                 .object(
