@@ -46,7 +46,7 @@ extension UbiquityConfiguration {
     private func givenIdentifier(_ environment: [String: String]) -> String? {
         // An empty variable counts as unset. An empty name in code is a mistake, and must not
         // select the environment's store.
-        identifier ?? environment[Self.identifierVariable].flatMap { $0.isEmpty ? nil : $0 }
+        identifier ?? environment[nonEmpty: Self.identifierVariable]
     }
 
     private static let missingIdentifier =

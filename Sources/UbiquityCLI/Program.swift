@@ -29,7 +29,7 @@ struct Program: AsyncParsableCommand {
                 subcommands: [
                     SetCommand.self, GetCommand.self, RemoveCommand.self, ListCommand.self,
                     WatchCommand.self, ImportCommand.self, ExportCommand.self,
-                    StoresCommand.self, StoreCommand.self,
+                    StoreCommand.self,
                 ]),
             CommandGroup(
                 name: "History",

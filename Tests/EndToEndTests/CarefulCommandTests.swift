@@ -92,18 +92,22 @@ extension EndToEndTests {
                     dry.output == """
                         + new    1
                         ~ theme  "light" → "dark"
-                        Would import 3 keys: 1 key is overwritten, 1 key is new.
+                        Would import 2 keys: 1 key is overwritten, 1 key is new.
 
                         """)
                 let json = try await stage.run(["import", file, "--dry-run", "--json"] + options)
                 let document = try JSONSerialization.jsonObject(with: Data(json.output.utf8))
                 let changes = (document as? [String: Any])?["changes"] as? [[String: Any]]
+                let counts = ["imported", "unchanged"].map {
+                    (document as? [String: Any])?[$0] as? Int
+                }
+                #expect(counts == [2, 1])
                 #expect(changes?.compactMap { $0["key"] as? String } == ["new", "theme"])
                 let value = try await stage.run(["get", "theme"] + options)
                 #expect(value.output == "light\n")
                 try await stage.run(["import", file] + options).expectSuccess()
                 let again = try await stage.run(["import", file, "--dry-run"] + options)
-                #expect(again.output == "Would import 3 keys; all have their value already.\n")
+                #expect(again.output == "Would import 0 keys, 3 already had their value.\n")
             }
         }
 
@@ -169,6 +173,10 @@ extension EndToEndTests {
                     let run = try await stage.run(["status"] + arguments + options)
                     return String(run.output.prefix { $0 != "\n" })
                 }
+                func withoutStore(_ arguments: String...) async throws -> String {
+                    try await stage.succeed(["status"] + arguments + options.prefix(2))
+                }
+                let signedIn = "This device is signed in to ada"
                 try await stage.run(["set", "a", "1"] + options).expectSuccess()
                 #expect(try await sentence().hasPrefix("This device is not signed in"))
                 let code = try await server.newCode(isFirst: true)
@@ -177,6 +185,11 @@ extension EndToEndTests {
                     stage.path("home"))
                 try await stage.run(["sync"] + options).expectSuccess()
                 #expect(try await sentence() == "Everything is synced.")
+                #expect(
+                    try await withoutStore().hasPrefix("\(signedIn), and the server accepts it."))
+                #expect(
+                    try await withoutStore("--local").hasPrefix(
+                        "\(signedIn). The server was not asked."))
                 try await stage.run(["set", "a", "2", "--local"] + options).expectSuccess()
                 #expect(
                     try await sentence("--local")
@@ -188,6 +201,9 @@ extension EndToEndTests {
                 #expect(
                     unreachable.output.contains(
                         "1 key waits to be sent; `ubiquity sync` tries again."))
+                #expect(
+                    try await withoutStore("--timeout", "2").hasPrefix(
+                        "\(signedIn), but the server cannot be reached: "))
                 // This process ends now: nothing tries again by itself.
                 #expect(!unreachable.output.contains("Next try"))
                 #expect(!unreachable.output.contains("will try"))
@@ -202,6 +218,10 @@ extension EndToEndTests {
                 #expect(
                     revoked.hasPrefix("The server does not accept this device's sign-in any more."))
                 #expect(revoked.hasSuffix("1 key waits until then."), "\(revoked)")
+                #expect(
+                    try await withoutStore().hasPrefix(
+                        "The server does not accept this device's sign-in any more."))
+                #expect(try await withoutStore("--json").contains("\"isAccepted\":false"))
                 let doctor = try await stage.run(["doctor"] + options)
                 #expect(doctor.output.hasPrefix("Found 1 problem and 1 note.\n"), "\(doctor)")
                 #expect(!doctor.output.contains("sends it now"))

@@ -98,7 +98,7 @@ extension EndToEndTests {
                 try await stage.run(["set", "k", "1", "--store", "TEAM.here", "--local"] + b)
                     .expectSuccess()
                 try await stage.run(["sync"] + Self.store + b).expectSuccess()
-                let stores = try await stage.run(["stores", "--json"] + b).output
+                let stores = try await stage.run(["store", "list", "--json"] + b).output
                 let list = try JSONSerialization.jsonObject(with: Data(stores.utf8))
                 let rows = try #require(list as? [[String: Any]])
                 #expect(

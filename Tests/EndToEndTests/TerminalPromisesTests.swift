@@ -30,7 +30,7 @@ extension EndToEndTests {
                 for (keys, size) in [(1_025, 1), (12, 100_000)] {
                     let runs = try await tryOut(keys, size)
                     #expect(runs.map(\.status) == [65, 65])
-                    #expect(runs[0].errors.contains("nothing would be imported: "))
+                    #expect(runs[0].errors.contains("nothing would be imported into TEAM.app: "))
                     #expect(
                         runs[0].errors.replacing("would be", with: "was") == runs[1].errors)
                 }

@@ -20,7 +20,7 @@ struct CountingOptionsTests {
         var testDescription: String { words.joined(separator: " ") }
 
         func isCounting(_ option: Option) -> Bool {
-            counts.contains(option.name ?? "") != isOthers
+            counts.contains(option.long ?? "") != isOthers
         }
     }
 
@@ -108,7 +108,7 @@ struct CountingOptionsTests {
         Mode(
             words: ["export", "f", "--binary"],
             counts: values.union(["--force"]).subtracting(["--exact"])),
-        Mode(words: ["stores"], counts: ["--home", "--local", "--timeout", "--json"]),
+        Mode(words: ["store", "list"], counts: ["--home", "--local", "--timeout", "--json"]),
         Mode(
             words: ["store", "delete", "TEAM.app"],
             counts: ["--home", "--local", "--timeout", "--json", "--yes"]),
@@ -211,17 +211,7 @@ struct CountingOptionsTests {
 
     // MARK: - The commands as the parser has them
 
-    struct Option: Decodable {
-        struct Name: Decodable {
-            var kind: String
-            var name: String
-        }
-        var kind: String
-        var isRepeating: Bool
-        var names: [Name]?
-
-        var name: String? { names?.first { $0.kind == "long" }.map { "--" + $0.name } }
-    }
+    typealias Option = NamedCommand.Parameter
 
     struct Command: Decodable {
         var commandName: String
@@ -250,7 +240,7 @@ struct CountingOptionsTests {
         let path = try #require(
             Self.commands.keys.first { mode.words.starts(with: $0) }, "\(mode.words) is no command")
         return Self.commands[path, default: []].filter { option in
-            guard let name = option.name, !["--help", "--version"].contains(name) else {
+            guard let name = option.long, !["--help", "--version"].contains(name) else {
                 return false
             }
             return !mode.words.contains(name)
@@ -258,7 +248,7 @@ struct CountingOptionsTests {
     }
 
     private func words(_ option: Option) -> [String] {
-        guard let name = option.name, option.kind == "option" else { return [option.name ?? ""] }
+        guard let name = option.long, option.kind == "option" else { return [option.long ?? ""] }
         let samples = [
             "--server": "https://prod.example", "--apps": "registered", "--log-level": "info",
             "--log-format": "json", "--for": "30d", "--keep": "newest",
@@ -283,7 +273,7 @@ struct CountingOptionsTests {
     @Test(arguments: modes)
     func `an option has an effect, or is an error`(_ mode: Mode) throws {
         let options = try options(mode)
-        let names = Set(options.compactMap(\.name))
+        let names = Set(options.compactMap(\.long))
         // A name that is spelt wrong here would prove nothing.
         #expect(mode.counts.subtracting(names).isEmpty)
         // Those that count are tried together below; here is one of them alone, another in each run.
@@ -332,21 +322,21 @@ struct CountingOptionsTests {
     /// line, for a refusal of two is not lifted by a third.
     private func lines(_ mode: Mode, _ options: [Option]) -> [[Option]] {
         func clash(_ one: Option, _ other: Option) -> Bool {
-            Self.clash(Set([one, other].compactMap(\.name)), in: mode.words.first)
+            Self.clash(Set([one, other].compactMap(\.long)), in: mode.words.first)
         }
         var covered: Set<Set<String?>> = []
         var lines: [[Option]] = []
         for (one, other) in Self.pairs(options) where !clash(one, other) {
-            guard !covered.contains([one.name, other.name]) else { continue }
+            guard !covered.contains([one.long, other.long]) else { continue }
             let line = options.reduce(into: [one, other]) { line, option in
-                let isNew = !line.contains { $0.name == option.name || clash($0, option) }
+                let isNew = !line.contains { $0.long == option.long || clash($0, option) }
                 if isNew { line.append(option) }
             }
-            for (one, other) in Self.pairs(line) { covered.insert([one.name, other.name]) }
+            for (one, other) in Self.pairs(line) { covered.insert([one.long, other.long]) }
             lines.append(line)
         }
         let single = options.filter { option in
-            !lines.joined().contains { $0.name == option.name }
+            !lines.joined().contains { $0.long == option.long }
         }
         return lines + single.map { [$0] }
     }
@@ -365,7 +355,7 @@ struct CountingOptionsTests {
             #expect(parses(line), "\(line.joined(separator: " "))")
         }
         for (one, other) in Self.pairs(counting)
-        where Self.clash(Set([one, other].compactMap(\.name)), in: mode.words.first) {
+        where Self.clash(Set([one, other].compactMap(\.long)), in: mode.words.first) {
             let line = mode.words + words(one) + words(other)
             #expect(!parses(line), "\(line.joined(separator: " "))")
         }
@@ -392,7 +382,7 @@ struct CountingOptionsTests {
         // The limits have one rule, which `SettingsTests` tries.
         let limits = Set(ServerLimit.all.map { "--" + $0.option })
         for option in try options(mode) where option.kind == "option" {
-            guard let name = option.name else { continue }
+            guard let name = option.long else { continue }
             if mode.words.first == "serve", limits.contains(name) { continue }
             if mode.words.first == "set", Self.types.contains(name) { continue }
             #expect(!parses(mode.words + [name, ""]), "\(mode.words) \(name) ''")
@@ -413,22 +403,6 @@ struct CountingOptionsTests {
         #expect(parses(["set", "--", "k", "--local"]))
         #expect(!parses(["set", "k", "v", "--store", "a", "--store=b"]))
         #expect(!parses(["backup", "-o", "a", "--output", "b"]))
-    }
-
-    /// The environment may name a store, which is only known when the command runs.
-    @Test(arguments: [["--local"], ["--timeout", "5"]])
-    func `options for asking a server only have an effect with a store`(
-        _ options: [String]
-    ) async throws {
-        let home = NSTemporaryDirectory() + "ubiquity-options-" + UUID().uuidString
-        defer { try? FileManager.default.removeItem(atPath: home) }
-        let words = ["status", "--home", home] + options
-        let command = try #require(try Program.parsed(words) as? StatusCommand)
-        let error = await #expect(throws: ValidationError.self) { try await command.run() }
-        #expect(error?.message.hasPrefix("\(options[0]) has no effect without a store") ?? false)
-        let ofStore = try #require(
-            try Program.parsed(words + ["--store", "TEAM.app"]) as? StatusCommand)
-        try await ofStore.run()
     }
 
     @Test func `an operator's command that would work elsewhere says so`() throws {

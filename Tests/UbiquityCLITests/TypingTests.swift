@@ -21,7 +21,8 @@ struct TypingTests {
     @Test(arguments: [
         ("gett k", "get"), ("login", "sign-in"), ("ls", "list"), ("lst --json", "list"),
         ("rm k", "remove"), ("stat", "status"), ("Get k", "get"), ("sgin-in", "sign-in"),
-        ("start", "serve"), ("log", "history"), ("gett --help", "get"), ("help gett", "get"),
+        ("start", "serve"), ("log", "history"), ("stores", "store list"),
+        ("apps --json", "app list"), ("gett --help", "get"), ("help gett", "get"),
     ])
     func `the nearest command is suggested`(_ line: String, _ meant: String) {
         #expect(sentence(line).hasSuffix("did you mean `ubiquity \(meant)`?"), "\(sentence(line))")
@@ -30,7 +31,7 @@ struct TypingTests {
     @Test(arguments: [
         ("account ls", "account list"), ("account add ann", "account create"),
         ("account rm ann", "account delete"), ("device remove d", "device revoke"),
-        ("app rm a", "app remove"), ("store list", "stores"), ("help device lst", "device list"),
+        ("app rm a", "app remove"), ("store ls", "store list"), ("help device lst", "device list"),
     ])
     func `the nearest subcommand is suggested`(_ line: String, _ meant: String) {
         #expect(sentence(line).hasSuffix("did you mean `ubiquity \(meant)`?"), "\(sentence(line))")

@@ -46,6 +46,34 @@ import Testing
         #expect(winner == versions[3].stamp)
     }
 
+    @Test mutating func `have the newest other value for an undo to go back to`() {
+        log.put(key, .integer(1), by: 1)
+        log.put(key, .integer(2), by: 1)
+        log.put(key, .integer(2), by: 2)
+        log.lose(key, .integer(9), by: 1)
+        let versions = log.versions(of: key)
+        #expect(versions.earlierValue(than: .integer(2)) == .known(.integer(1)))
+        log.put(key, nil, by: 1)
+        #expect(log.versions(of: key).earlierValue(than: nil) == .known(.integer(2)))
+        log.put(key, .integer(2), by: 1)
+        #expect(log.versions(of: key).earlierValue(than: .integer(2)) == .known(nil))
+    }
+
+    @Test mutating func `lead an undo to what was before the oldest, if a value is all they have`()
+    {
+        log.put(try! Key("other"), .integer(1), by: 1)
+        log.put(key, .integer(5), by: 1)
+        let versions = log.versions(of: key)
+        #expect(versions.earlierValue(than: .integer(5)) == .atRevision(1))
+        #expect([KeyVersion]().earlierValue(than: .integer(5)) == nil)
+        log.put(key, nil, by: 1)
+        #expect(log.versions(of: key, newest: 1).earlierValue(than: nil) == nil)
+        // It is older than the history.
+        var old = versions
+        old[0].came?.milliseconds = 0
+        #expect(old.earlierValue(than: .integer(5)) == nil)
+    }
+
     @Test mutating func `are as many as wanted, and the newest are enough to know them`() {
         for number in 1...20 { log.put(key, .integer(Int64(number)), by: 1) }
         let few = KeyHistory(of: key, from: log.all.prefix(3)).versions(newest: 3)

@@ -130,16 +130,13 @@ package struct DeviceHome: Hashable, Sendable {
 
     /// - Returns: Nil if no path is known.
     package static func resolve(_ path: String?, environment: [String: String]) -> String? {
-        func variable(_ name: String) -> String? {
-            environment[name].flatMap { $0.isEmpty ? nil : $0 }
-        }
-        if let path = path ?? variable(pathVariable) { return path }
+        if let path = path ?? environment[nonEmpty: pathVariable] { return path }
         #if canImport(Darwin)
         return FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
             .first.map { $0.appendingPathComponent("Ubiquity").path }
         #else
-        return variable("XDG_DATA_HOME").map { $0 + "/ubiquity" }
-            ?? variable("HOME").map { $0 + "/.local/share/ubiquity" }
+        return environment[nonEmpty: "XDG_DATA_HOME"].map { $0 + "/ubiquity" }
+            ?? environment[nonEmpty: "HOME"].map { $0 + "/.local/share/ubiquity" }
         #endif
     }
 }

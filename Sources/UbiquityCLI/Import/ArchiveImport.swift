@@ -84,26 +84,27 @@ struct ArchiveImport {
     }
 }
 
-/// The result of importing one store of an archive.
+/// The result of importing into one store.
 struct ImportedStore {
     var identifier: String
+    /// The number of keys that got another value.
     var imported: Int
     /// The number of keys that already had their value.
     var unchanged: Int
     var skipped: [ImportPlan.Rejected]
-    /// Nil if nothing had to be written.
-    var outcome: WriteOutcome?
     var changes: [ValueChange]
+    var outcome: WriteOutcome
 
-    var line: String {
+    /// For people.
+    var counts: String {
         let rest = unchanged > 0 ? ", \(Phrase.grouped(unchanged)) already had their value" : ""
-        return "  \(identifier): \(Phrase.keys(imported))\(rest)"
+        return "\(Phrase.keys(imported))\(rest)"
     }
 
     var fields: [(String, JSON)] {
         [
             ("store", .string(identifier)), ("imported", .integer(imported)),
             ("unchanged", .integer(unchanged)), ("skipped", .array(skipped.map(\.json))),
-        ] + (outcome ?? WriteOutcome(unsent: nil)).fields
+        ] + outcome.fields
     }
 }

@@ -37,8 +37,6 @@ struct ImportPlan {
         return (key, value)
     }
 
-    var changes: [Key: Content] { accepted.mapValues(Content.value) }
-
     /// The accepted entries that would change a value.
     func changes(of values: [Key: PropertyListValue]) -> [Key: Content] {
         accepted.filter { values[$0.key] != $0.value }.mapValues(Content.value)

@@ -53,8 +53,9 @@ struct CompletionPlace {
             let home = try? DeviceHome(path: path), let state = try? home.load()
         else { return nil }
         (self.home, self.state) = (home, state)
-        let own = environment[UbiquityConfiguration.identifierVariable]
-        store = Self.value(of: "--store", in: words) ?? own.flatMap { $0.isEmpty ? nil : $0 }
+        store =
+            Self.value(of: "--store", in: words)
+            ?? environment[nonEmpty: UbiquityConfiguration.identifierVariable]
     }
 
     /// The last one given, in either form.
@@ -127,10 +128,9 @@ struct SeenNames: Codable {
 
     static var accountsFolder: String? {
         let environment = ProcessInfo.processInfo.environment
-        func variable(_ name: String) -> String? {
-            environment[name].flatMap { $0.isEmpty ? nil : $0 }
-        }
-        let cache = variable("XDG_CACHE_HOME") ?? variable("HOME").map { $0 + "/.cache" }
+        let cache =
+            environment[nonEmpty: "XDG_CACHE_HOME"]
+            ?? environment[nonEmpty: "HOME"].map { $0 + "/.cache" }
         return cache.map { $0 + "/ubiquity" }
     }
 }

@@ -161,5 +161,5 @@ struct CodeOptions: ParsableArguments {
         }
     }
 
-    private static let minutesMax = 1_000_000
+    private static let minutesMax = Int(PairingRule.codeSecondsMax / 60)
 }

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import UbiquityCore
 
 /// The folder with all of a server's data.
 struct DataOptions: ParsableArguments {
@@ -47,12 +48,11 @@ struct DataOptions: ParsableArguments {
 
     /// - Parameter isInstalled: Whether there is the folder of an installed service.
     static func standard(_ environment: [String: String], isInstalled: Bool) -> String {
-        func variable(_ name: String) -> String? {
-            environment[name].flatMap { $0.isEmpty ? nil : $0 }
-        }
-        if let folder = variable(Self.variable) { return folder }
+        if let folder = environment[nonEmpty: Self.variable] { return folder }
         if isInstalled { return installed }
-        let base = variable("XDG_DATA_HOME") ?? (variable("HOME") ?? "~") + "/.local/share"
+        let base =
+            environment[nonEmpty: "XDG_DATA_HOME"]
+            ?? (environment[nonEmpty: "HOME"] ?? "~") + "/.local/share"
         return base + "/ubiquity-server"
     }
 }

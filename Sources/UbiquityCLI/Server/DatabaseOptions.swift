@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import UbiquityCore
 import UbiquityServer
 
 /// The PostgreSQL database of servers that share one, in place of a data folder.
@@ -37,8 +38,7 @@ struct DatabaseOptions: ParsableArguments {
     }
 
     static var fromEnvironment: PostgresSettings? {
-        let text = ProcessInfo.processInfo.environment[variable] ?? ""
-        return text.isEmpty ? nil : PostgresSettings(url: text)
+        ProcessInfo.processInfo.environment[nonEmpty: variable].map(PostgresSettings.init(url:))
     }
 
     /// - Throws: `ValidationError` if a data folder is given too.

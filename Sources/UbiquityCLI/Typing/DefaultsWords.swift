@@ -42,8 +42,7 @@ enum DefaultsWords {
     }
 
     private static func isType(_ word: String) -> Bool {
-        types[word] != nil || ElementList.types[word] != nil
-            || RepeatedOptions.remaining.contains(word)
+        types[word] != nil || ElementList.types[word] != nil || LineForm.remaining.contains(word)
     }
 
     private static func written(

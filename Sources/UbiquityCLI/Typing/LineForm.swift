@@ -1,11 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Arranges a command line for the argument parser, which takes a number below zero for an option,
-/// and needs a list of elements at the end.
+/// Divides a command line as the argument parser does, and arranges it for the parser, which takes a
+/// number below zero for an option, and needs a list of elements at the end.
 enum LineForm {
+    /// Options that take any word as their value.
+    private static let raw: Set<String> = ["--string", "--integer", "--real"]
+    /// Options that take the rest of the line.
+    static let remaining: Set<String> = ["--array", "--dict"]
+
+    /// - Returns: The words that may be options, without those that ``raw`` options take; and the rest
+    ///   of the line, which begins with `--` or an option of ``remaining``, or is empty.
+    static func parts(of arguments: [String]) -> (words: [String], rest: ArraySlice<String>) {
+        var (words, rest, isValue) = ([String](), arguments[...], false)
+        while let word = rest.first {
+            if !isValue, word == "--" || remaining.contains(word) { break }
+            if !isValue { words.append(word) }
+            isValue = !isValue && raw.contains(word)
+            rest.removeFirst()
+        }
+        return (words, rest)
+    }
+
     static func arranged(_ arguments: [String], for command: NamedCommand) -> [String] {
         let isSet = command.path == ["set"]
-        let hasElements = isSet && arguments.contains(where: RepeatedOptions.remaining.contains)
+        let hasElements = isSet && arguments.contains(where: remaining.contains)
         guard hasElements || arguments.contains(where: isNegative) else { return arguments }
         let parameters = command.parameters
         let line = hasElements ? elementsLast(arguments, parameters) : arguments
@@ -24,9 +42,9 @@ enum LineForm {
     private static func joined(
         _ arguments: [String], _ options: Set<String>, isSet: Bool
     ) -> [String] {
-        let end = arguments.firstIndex { $0 == "--" || RepeatedOptions.remaining.contains($0) }
+        let rest = parts(of: arguments).rest
         var line: [String] = []
-        for word in arguments[..<(end ?? arguments.endIndex)] {
+        for word in arguments[..<rest.startIndex] {
             if !isNegative(word) {
                 line.append(word)
             } else if let last = line.last, options.contains(last) {
@@ -35,7 +53,7 @@ enum LineForm {
                 line.append(isSet ? "--string=\(word)" : word)
             }
         }
-        return line + arguments[(end ?? arguments.endIndex)...]
+        return line + rest
     }
 
     /// Other options may follow the elements: `set k --array a b --store s`.
@@ -43,15 +61,9 @@ enum LineForm {
         _ arguments: [String], _ parameters: [NamedCommand.Parameter]
     ) -> [String] {
         let options = Set(parameters.compactMap(\.long) + ["--", "--help", "-h"])
-        var (start, isValue) = (arguments.startIndex, false)
-        while start < arguments.endIndex {
-            let word = arguments[start]
-            if !isValue, word == "--" { return arguments }
-            if !isValue, RepeatedOptions.remaining.contains(word) { break }
-            isValue = !isValue && RepeatedOptions.raw.contains(word)
-            start += 1
-        }
-        guard start < arguments.endIndex else { return arguments }
+        let rest = parts(of: arguments).rest
+        let start = rest.startIndex
+        guard let first = rest.first, first != "--" else { return arguments }
         var end = start + 1
         while end < arguments.endIndex {
             let word = arguments[end]
@@ -61,7 +73,7 @@ enum LineForm {
         }
         end = min(end, arguments.endIndex)
         let elements = arguments[(start + 1)..<end]
-        return arguments[..<start] + arguments[end...] + [arguments[start]]
+        return arguments[..<start] + arguments[end...] + [first]
             + (elements.isEmpty ? [ElementList.noElements] : elements)
     }
 }

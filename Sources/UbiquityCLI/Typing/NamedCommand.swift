@@ -35,9 +35,6 @@ struct NamedCommand {
         // A key path of a type crashes the compiler (Swift 6.3.1).
         let names = type.configuration.subcommands.filter { $0.configuration.shouldDisplay }
             .map { $0._commandName }
-        if line == "store list" || line == "store ls" {
-            throw Failure(.usage, "there is no command `\(line)`; did you mean `ubiquity stores`?")
-        }
         let near = Spelling.nearest(to: unknown, among: names, familiar: Spelling.commands)
         throw Failure(
             .usage,
@@ -45,16 +42,20 @@ struct NamedCommand {
                 + (near.map { "did you mean `\(text) \($0)`?" } ?? "see `\(text) --help`"))
     }
 
-    /// The command's options and arguments, as the argument parser describes them.
+    /// An option or argument of a command, as the argument parser describes it.
     struct Parameter: Decodable {
         struct Name: Decodable {
             var kind: String
             var name: String
         }
         var kind: String
-        var shouldDisplay: Bool?
+        var shouldDisplay: Bool
+        var isRepeating: Bool
         var names: [Name]?
+        var defaultValue: String?
+        var abstract: String?
 
+        /// With its dashes.
         var long: String? { names?.first { $0.kind == "long" }.map { "--" + $0.name } }
         var all: [String] {
             names?.map { ($0.kind == "long" ? "--" : "-") + $0.name } ?? []
@@ -62,10 +63,12 @@ struct NamedCommand {
     }
 
     /// - Complexity: Some milliseconds: only for errors and rare forms of a line.
-    var parameters: [Parameter] {
+    var parameters: [Parameter] { Self.parameters(of: type) }
+
+    static func parameters(of command: any ParsableCommand.Type) -> [Parameter] {
         struct Tool: Decodable { var command: Command }
         struct Command: Decodable { var arguments: [Parameter]? }
-        let tool = try? JSONDecoder().decode(Tool.self, from: Data(type._dumpHelp().utf8))
+        let tool = try? JSONDecoder().decode(Tool.self, from: Data(command._dumpHelp().utf8))
         return tool?.command.arguments ?? []
     }
 }
@@ -77,7 +80,7 @@ extension NamedCommand {
         // A request for help is an error to the argument parser.
         guard !type.exitCode(for: error).isSuccess else { return nil }
         if let option = unknownOption(in: arguments) {
-            let names = parameters.filter { $0.shouldDisplay ?? true }.compactMap(\.long)
+            let names = parameters.filter { $0.shouldDisplay }.compactMap(\.long)
             // `defaults` has long names with one dash.
             let long = option.hasPrefix("--") || option.count == 2 ? option : "-" + option
             let near = Spelling.nearest(to: long, among: names, familiar: Spelling.options)
@@ -96,12 +99,8 @@ extension NamedCommand {
     /// The first of the line that the command does not have.
     private func unknownOption(in arguments: [String]) -> String? {
         let known = Set(parameters.flatMap(\.all) + ["--help", "-h", "--version"])
-        var isValue = false
-        for word in arguments {
-            if !isValue, word == "--" || RepeatedOptions.remaining.contains(word) { break }
-            defer { isValue = !isValue && RepeatedOptions.raw.contains(word) }
-            guard !isValue, word.count > 1, word.hasPrefix("-"), !LineForm.isNegative(word)
-            else { continue }
+        for word in LineForm.parts(of: arguments).words {
+            guard word.count > 1, word.hasPrefix("-"), !LineForm.isNegative(word) else { continue }
             let name = String(word.prefix { $0 != "=" })
             if !known.contains(name) { return name }
         }

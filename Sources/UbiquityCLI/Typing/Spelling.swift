@@ -5,14 +5,18 @@ enum Spelling {
     /// A word that was meant by another tool's, or by the beginning or a misspelling of its own.
     /// - Parameters:
     ///   - word: Of any length; a long one is like no other.
-    ///   - familiar: What words of other tools mean here, the likeliest first.
+    ///   - familiar: What words of other tools mean here, the likeliest first: one of `words`, and
+    ///     perhaps more after a space.
     /// - Returns: Nil if none is near.
     static func nearest(
         to word: String, among words: [String], familiar: [String: [String]] = [:]
     ) -> String? {
         let word = word.lowercased()
         guard word.count <= charactersMax else { return nil }
-        if let known = familiar[word]?.first(where: words.contains) { return known }
+        let known = familiar[word]?.first { known in
+            words.contains { $0 == known.prefix { $0 != " " } }
+        }
+        if let known { return known }
         let begun = words.filter { word.count > 1 && $0.hasPrefix(word) }
         if let begun = begun.min(by: { ($0.count, $0) < ($1.count, $1) }) { return begun }
         let near = words.map { (distance: distance(word, $0), word: $0) }
@@ -58,8 +62,9 @@ extension Spelling {
         "run": ["serve"], "daemon": ["serve"], "push": ["sync"], "pull": ["sync"],
         "fetch": ["sync"], "refresh": ["sync"], "info": ["status"], "state": ["status"],
         "whoami": ["status"], "check": ["doctor"], "diagnose": ["doctor"], "dump": ["export"],
-        "save": ["export"], "load": ["import"], "user": ["account"], "users": ["account"],
-        "accounts": ["account"], "apps": ["app"], "domains": ["stores"], "db": ["database"],
+        "save": ["export"], "load": ["import"], "user": ["account"],
+        "users": ["account list"], "accounts": ["account list"], "apps": ["app list"],
+        "stores": ["store list"], "domains": ["store list"], "db": ["database"],
         "invite": ["pair"], "quota": ["limits"],
     ]
 

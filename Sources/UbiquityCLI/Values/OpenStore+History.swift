@@ -77,39 +77,3 @@ extension OpenStore {
 
     func devices() async throws -> AccountDevices { try await asked { await $0.devices() } }
 }
-
-/// A key's newest version, and the one before it.
-struct NewestVersion: Hashable, Sendable {
-    var now: KeyVersion
-    /// Nil if it is not known.
-    var before: KeyVersion?
-
-    private static let versionsMax = 1_000
-
-    /// - Parameters:
-    ///   - records: The key's versions in the newest part of the store's history.
-    ///   - isWhole: Whether that part is the whole history. Otherwise, nothing is concluded from the
-    ///     parts of a key with a policy, some of which may be missing.
-    ///   - local: What this device knows of the key.
-    init?(of key: Key, from records: [RecordVersion], isWhole: Bool, local: [KeyVersion]) {
-        let isKnown = isWhole || !records.contains(where: \.record.key.isPart)
-        var all = KeyHistory(of: key, from: isKnown ? records : [])
-            .versions(newest: Self.versionsMax).adding(own: local, newest: Self.versionsMax)
-            .filter(\.isHeld)
-        if !all.contains(where: { $0.outcome == .current }) {
-            all += local.filter { $0.outcome == .current }
-        }
-        guard let now = all.first else { return nil }
-        (self.now, before) = (now, all.dropFirst().first)
-    }
-}
-
-extension KeyVersion {
-    /// Whether it is or was the key's value.
-    fileprivate var isHeld: Bool {
-        switch outcome {
-        case .waiting, .current, .replaced: true
-        case .lost, .refused: false
-        }
-    }
-}

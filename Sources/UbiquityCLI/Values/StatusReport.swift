@@ -17,9 +17,8 @@ struct StatusReport {
     var heldUpBy: String?
     /// The server does not let this device use the store, and retrying will not help.
     var isRefused = false
-    /// By how much this device's clock is ahead, in milliseconds, as the server measured it; nil if
-    /// that is not known.
-    var clockAhead: Int64?
+    /// This device as the server knows it; nil if the server was not asked.
+    var ownDevice: Result<ServerDevice, UbiquityError>?
 
     /// A sentence, and below it the details.
     var text: TerminalText {
@@ -37,19 +36,17 @@ struct StatusReport {
     /// command's process ends now, so what happens later is left to ``leader``.
     var sentence: String {
         guard let (_, status) = store else {
-            return account.map { "This device is signed in to \($0.accountName)." }
-                ?? "This device is not signed in, so values stay on it."
+            return account.map(sentence) ?? Self.notSignedIn
         }
         if let failure = status.diskFailure {
             return "Changes cannot be saved on this device: \(failure)."
         }
         let waiting = Waiting(count: status.pendingKeys.count)
         guard account != nil else {
-            return "This device is not signed in, so values stay on it."
+            return Self.notSignedIn
         }
         if status.link.state == .unauthorized {
-            return "The server does not accept this device's sign-in any more. Sign in again with "
-                + "`ubiquity sign-in --replace`\(waiting.then("until then"))."
+            return Self.unauthorized + "\(waiting.then("until then"))."
         }
         if isRefused {
             return "The server does not let this device use this store"
@@ -63,6 +60,25 @@ struct StatusReport {
                 + "it continue (kill -CONT), or end it."
         }
         return sentence(status, waiting)
+    }
+
+    private static let notSignedIn = "This device is not signed in, so values stay on it."
+    private static let unauthorized =
+        "The server does not accept this device's sign-in any more. Sign in again with `ubiquity "
+        + "sign-in --replace`"
+
+    /// Without a store.
+    private func sentence(_ account: SignedInAccount) -> String {
+        let signedIn = "This device is signed in to \(account.accountName)"
+        return switch ownDevice {
+        case nil: "\(signedIn). The server was not asked."
+        case .success: "\(signedIn), and the server accepts it."
+        case .failure(let error) where error.code == .notSignedIn: Self.unauthorized + "."
+        case .failure(let error) where error.code == .refused:
+            "\(signedIn), but the server refuses to answer: \(error.description)."
+        case .failure(let error):
+            "\(signedIn), but the server cannot be reached: \(error.description)."
+        }
     }
 
     private func sentence(_ status: EngineStatus, _ waiting: Waiting) -> String {
@@ -98,6 +114,18 @@ struct StatusReport {
         }
         func then(_ time: String) -> String {
             count == 0 ? "" : "; \(keys) \(verb("waits", "wait")) \(time)"
+        }
+    }
+
+    /// In milliseconds, as the server measured it; nil if that is not known.
+    private var clockAhead: Int64? { try? ownDevice?.get().clockAheadMilliseconds }
+
+    /// Whether the server accepts the sign-in; nil if it did not say.
+    private var isAccepted: Bool? {
+        switch ownDevice {
+        case .success: true
+        case .failure(let error) where error.code == .notSignedIn: false
+        case .failure, nil: nil
         }
     }
 
@@ -169,6 +197,7 @@ extension StatusReport {
     var json: JSON {
         .object([
             ("home", .string(home)), ("account", accountJSON),
+            ("isAccepted", isAccepted.map(JSON.boolean) ?? .null),
             ("clockAhead", .seconds(clockAhead)), ("store", storeJSON),
         ])
     }

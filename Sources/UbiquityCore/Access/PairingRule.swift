@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The bounds of what signs in further devices: sign-in requests, which anybody can make, and codes
-/// that devices make.
+/// The bounds of what signs in further devices: sign-in requests, which anybody can make, and codes.
 package enum PairingRule {
     /// The time that a sign-in request waits for an approval, and then for the device to sign in.
     package static let requestMilliseconds: Int64 = 600_000
@@ -15,6 +14,8 @@ package enum PairingRule {
     /// The codes that a device has made and that are not used yet.
     package static let codesPerDeviceMax = 5
 
+    /// The longest validity of a code: a million minutes.
+    package static let codeSecondsMax: Int64 = 60_000_000
     /// The lifetime of the code with which a browser creates the first account of an empty server.
     package static let firstCodeMilliseconds: Int64 = 3_600_000
     /// The codes for the first account: one for each start of each server that found no account.

@@ -56,10 +56,6 @@ package struct AuditFilter: Hashable, Sendable {
         self.action = action
         self.account = account
     }
-
-    package func admits(_ event: AuditEvent) -> Bool {
-        (action.map { $0 == event.action } ?? true) && (account.map { $0 == event.account } ?? true)
-    }
 }
 
 /// An audited action. The raw values are the protocol's.

@@ -195,18 +195,38 @@ extension [KeyVersion] {
     }
 
     /// The versions from before the newest value: what an undo may go back to.
-    package var earlierValues: [KeyVersion] {
-        Array(
-            filter { version in
-                switch version.outcome {
-                case .waiting, .current, .replaced: true
-                case .lost, .refused: false
-                }
-            }.dropFirst())
+    package var earlierValues: [KeyVersion] { Array(filter(\.isHeld).dropFirst()) }
+
+    /// What an undo of the key goes back to: the newest of the ``earlierValues`` that differs.
+    /// - Parameter now: The key's value.
+    /// - Returns: Nil if no other value is known.
+    package func earlierValue(than now: PropertyListValue?) -> EarlierValue? {
+        if let earlier = earlierValues.first(where: { $0.value != now }) {
+            return .known(earlier.value)
+        }
+        guard now != nil, let came = last?.came, came.milliseconds > 0 else { return nil }
+        return .atRevision(came.revision - 1)
     }
 }
 
+/// A key's value before the one that it has.
+package enum EarlierValue: Hashable, Sendable {
+    /// Nil if the key had no value.
+    case known(PropertyListValue?)
+    /// The value at this revision of the store, just before the oldest version that is known:
+    /// nothing, or something forgotten.
+    case atRevision(Int64)
+}
+
 extension KeyVersion {
+    /// Whether it is or was the key's value.
+    var isHeld: Bool {
+        switch outcome {
+        case .waiting, .current, .replaced: true
+        case .lost, .refused: false
+        }
+    }
+
     /// When the server got it, or, where that is not known, when it was made.
     package var milliseconds: Int64 {
         guard let came, came.milliseconds > 0 else { return stamp.timestamp.milliseconds }

@@ -6,7 +6,7 @@ internal import Foundation
 ///
 /// The file is authoritative. The database keeps a hash, so that the file may be moved to a safer
 /// place. To renew the credential, write `ubo_` and a long random text to the file and restart.
-enum OperatorCredential {
+package enum OperatorCredential {
     /// Adopts the file's credential, or makes one if there never was any.
     /// - Returns: The hash to compare with.
     static func prepare(
@@ -25,6 +25,17 @@ enum OperatorCredential {
         } catch {
             throw .fileUnusable(path: folder.databasePath, reason: "\(error)")
         }
+    }
+
+    /// Makes a credential for the servers on a database, in place of the one before. Blocks.
+    /// - Returns: The credential, of which the database only keeps a hash.
+    /// - Throws: ``ServerStartError``, ``StorageError``.
+    package static func renew(in database: PostgresSettings) throws -> String {
+        let credential = Secret.random(prefix: Secret.operatorPrefix)
+        let storage = try PostgresServerStorage.openForAdministration(database)
+        try storage.setOperatorHash(SecretHash(of: credential))
+        try storage.close()
+        return credential
     }
 
     /// Nil if there is no file.

@@ -16,8 +16,6 @@ struct OperatorRoutes: Sendable {
     private static let accountsPerAnswerMax = 1_000
     private static let auditEntriesPerAnswerMax = 1_000
     private static let auditEntriesPerAnswer = 100
-    /// A million minutes.
-    private static let codeSecondsMax: UInt64 = 60_000_000
 
     // MARK: Accounts
 
@@ -110,9 +108,9 @@ struct OperatorRoutes: Sendable {
 
     /// Nil if the message does not say.
     private static func codeSeconds(_ seconds: UInt64) throws(Problem) -> Int64? {
-        guard seconds <= codeSecondsMax else {
-            throw .malformed(
-                "\"codeSeconds\": a code can be valid for at most \(codeSecondsMax) seconds.")
+        let max = PairingRule.codeSecondsMax
+        guard seconds <= max else {
+            throw .malformed("\"codeSeconds\": a code can be valid for at most \(max) seconds.")
         }
         return seconds == 0 ? nil : Int64(seconds)
     }

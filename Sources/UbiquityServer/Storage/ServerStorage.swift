@@ -321,16 +321,6 @@ extension ServerStorage {
     func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account] {
         try accounts(after: name, containing: nil, max: max)
     }
-
-    func redeem(
-        _ code: SecretHash, by device: NewDevice, now: Int64
-    ) throws(StorageError) -> (account: Account, device: Device) {
-        try redeem(code, by: device, naming: nil, now: now)
-    }
-
-    func auditEntries(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry] {
-        try auditEntries(before: number, AuditFilter(), max: max)
-    }
 }
 
 /// A node's figures of a storage that it shares with others.

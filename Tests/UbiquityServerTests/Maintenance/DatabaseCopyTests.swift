@@ -269,7 +269,7 @@ internal import UbiquityCore
         let original = try sqlite()
         try fill(original)
         try original.close()
-        _ = try DatabaseMigration(settings)
+        _ = try settings.migrate()
         // After the copy has written, and before it compares.
         try database.query(
             """
@@ -287,7 +287,7 @@ internal import UbiquityCore
         let original = try sqlite()
         try original.makeSampleAccount()
         try original.close()
-        _ = try DatabaseMigration(settings)
+        _ = try settings.migrate()
         let incarnation = "SELECT incarnation FROM ubiquity.meta"
         let before = try database.query(incarnation)
         _ = try copyToDatabase()

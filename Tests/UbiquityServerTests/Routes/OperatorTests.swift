@@ -112,7 +112,7 @@ internal import UbiquityWire
         let settings = try PostgresDatabase(in: folder).settings()
         try await withServer(in: folder, { $0.database = settings }) { server in
             let credentials = try [
-                NewOperatorCredential(settings).text, NewOperatorCredential(settings).text,
+                OperatorCredential.renew(in: settings), OperatorCredential.renew(in: settings),
             ]
             try await until("the credential") {
                 try await server.send("GET", "/v1/metrics", credential: credentials[1]).status

@@ -100,6 +100,16 @@ enum Sample {
 extension ServerStorage {
     func accounts() throws(StorageError) -> [Account] { try accounts(after: nil, max: .max) }
 
+    func redeem(
+        _ code: SecretHash, by device: NewDevice, now: Int64
+    ) throws(StorageError) -> (account: Account, device: Device) {
+        try redeem(code, by: device, naming: nil, now: now)
+    }
+
+    func auditEntries(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry] {
+        try auditEntries(before: number, AuditFilter(), max: max)
+    }
+
     func makeSampleAccount() throws(StorageError) {
         try createAccount(Sample.account, accountsMax: 9, by: .operatorLocally)
     }

@@ -529,7 +529,7 @@ final class MemoryServerStorage: ServerStorage {
     ) -> [AuditEntry] {
         database.state.withLock { state in
             let found = state.audit.reversed()
-                .filter { $0.number < number ?? .max && filter.admits($0.event) }
+                .filter { $0.number < number ?? .max && filter.matches($0.event) }
             return Array(found.prefix(max))
         }
     }
@@ -908,5 +908,11 @@ final class MemoryServerStorage: ServerStorage {
         store.state.compact(through: horizon, of: known)
         state.stores[key] = store
         return compacted.count
+    }
+}
+
+extension AuditFilter {
+    fileprivate func matches(_ event: AuditEvent) -> Bool {
+        (action.map { $0 == event.action } ?? true) && (account.map { $0 == event.account } ?? true)
     }
 }

@@ -13,10 +13,12 @@ struct StatusCommand: AsyncParsableCommand {
             Prints one sentence, and the details below it. Asks the server first, unless --local \
             is given. Without a store identifier, only the account is shown.
 
-            JSON: {"home", "account", "clockAhead", "store"}; "clockAhead" is how far this \
-            device's clock is ahead of the server's, in seconds, as the server measured it with \
-            the last push, or null; "account" is null or {"name", "id", "server", "device", \
-            "deviceName"}; "store" is null or {"identifier", "connection", "heldUpBy", \
+            JSON: {"home", "account", "isAccepted", "clockAhead", "store"}; "isAccepted" says \
+            whether the server accepts this device's sign-in, or is null if it did not answer; \
+            "clockAhead" is how far this device's clock is ahead of the server's, in seconds, as \
+            the server measured it with the last push, or null; "account" is null or {"name", \
+            "id", "server", "device", "deviceName"}; "store" is null or {"identifier", \
+            "connection", "heldUpBy", \
             "pendingKeys", "keys", "keysMax", "bytes", "bytesMax", "firstSyncCompleted", \
             "lastSync", "lastError", "nextRetry", "diskError"}. "connection" is one of signedOut, \
             connecting, connected, polling, waiting and unauthorized, or null with --local if no \
@@ -33,14 +35,9 @@ struct StatusCommand: AsyncParsableCommand {
         let home = try store.home.open()
         var report = StatusReport(
             home: URL(fileURLWithPath: home.path).path, account: try home.load().signedIn)
-        if try store.configuration.resolvedIdentifier() == nil {
-            try refuse(
-                sync.given,
-                "without a store: the server is not asked. Give --store IDENTIFIER.")
-        } else {
+        if try store.configuration.resolvedIdentifier() != nil {
             try await OpenStore.with(store, sync.policy) { open in
                 let refusal = await ask(open)
-                report.clockAhead = await clockAhead(open)
                 report.heldUpBy = open.heldUpBy
                 report.leader = open.leader
                 report.knowsConnection = !open.isHeldOffline
@@ -49,6 +46,7 @@ struct StatusCommand: AsyncParsableCommand {
                 report.isRefused = refusal && open.store.engineStatus.link.state == .waiting
             }
         }
+        report.ownDevice = await ownDevice(report.account)
         if json.isOn {
             Output.print(report.json)
         } else {
@@ -56,9 +54,22 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private func clockAhead(_ open: OpenStore) async -> Int64? {
-        guard !sync.local, let account = open.account else { return nil }
-        return try? await AccountClient.ownDevice(account).clockAheadMilliseconds
+    /// Nil if the server is not to be asked.
+    private func ownDevice(
+        _ account: SignedInAccount?
+    ) async -> Result<ServerDevice, UbiquityError>? {
+        guard !sync.local, let account else { return nil }
+        do {
+            let device = try await withTimeout(seconds: sync.policy.timeout) {
+                try await AccountClient.ownDevice(account)
+            }
+            return .success(device)
+        } catch let failure as LinkFailure {
+            return .failure(UbiquityError(failure))
+        } catch {
+            return .failure(
+                error as? UbiquityError ?? UbiquityError(.unreachable, Failure.sentence(of: error)))
+        }
     }
 
     /// - Returns: Whether the server permanently refuses the request.

@@ -100,14 +100,12 @@ struct UndoCommand: AsyncParsableCommand {
 
     private func lastValue(of key: Key, _ open: OpenStore) async throws -> PropertyListValue? {
         let versions = try await open.versions(of: key, newest: Self.versionsMax)
-        let now = open.store.value(key.string)
-        if let earlier = versions.earlierValues.first(where: { $0.value != now }) {
-            return earlier.value
+        switch versions.earlierValue(than: open.store.value(key.string)) {
+        case .known(let value): return value
+        case .atRevision(let revision):
+            return try await value(of: key, at: .revision(revision), open)
+        case nil: throw Failure(.no, "no earlier value of \"\(key)\" is known")
         }
-        // What is before the first version that is known: nothing, or something forgotten.
-        guard now != nil, let first = versions.last, let came = first.came, came.milliseconds > 0
-        else { throw Failure(.no, "no earlier value of \"\(key)\" is known") }
-        return try await value(of: key, at: .revision(came.revision - 1), open)
     }
 
     private func value(

@@ -31,20 +31,19 @@ struct DatabaseCommand: AsyncParsableCommand {
 
         func run() async throws {
             let settings = try database.required()
-            let migration = try await Progress.showing("Migrating") {
-                try DatabaseMigration(settings)
+            let (before, format) = try await Progress.showing("Migrating") {
+                try settings.migrate()
             }
             guard !json.isOn else {
                 return Output.print(
                     .object([
-                        ("format", .integer(migration.format)),
-                        ("formatBefore", .integer(migration.formatBefore)),
+                        ("format", .integer(format)), ("formatBefore", .integer(before)),
                     ]))
             }
             Output.print(
-                migration.format == migration.formatBefore
-                    ? "The database has format \(migration.format) already."
-                    : "The database now has format \(migration.format).")
+                format == before
+                    ? "The database has format \(format) already."
+                    : "The database now has format \(format).")
         }
     }
 
@@ -156,7 +155,7 @@ extension DatabaseCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let credential = try NewOperatorCredential(try database.required()).text
+            let credential = try OperatorCredential.renew(in: database.required())
             guard !json.isOn else {
                 return Output.print(.object([("operatorCredential", .string(credential))]))
             }

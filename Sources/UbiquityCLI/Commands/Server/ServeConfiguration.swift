@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import UbiquityCore
 import UbiquityServer
 
 /// The settings of a server from everywhere they can be given: options count before environment
@@ -28,7 +29,7 @@ struct ServeConfiguration {
     }
 
     /// A value of a setting: some settings may have several.
-    struct Given: Hashable {
+    struct SettingValue: Hashable {
         var name: String
         var value: String
         var origin: Origin
@@ -36,14 +37,14 @@ struct ServeConfiguration {
 
     /// The settings that count, in the order of the help. Those without a default that nobody gave
     /// are missing.
-    private(set) var settings: [Given] = []
+    private(set) var settings: [SettingValue] = []
 
     /// The options in place of what the environment and the file say.
     private var words: [String] {
         settings.compactMap { given in
             switch given.origin {
             case .option, .standard: nil
-            case .environment, .file: Declared.word(given)
+            case .environment, .file: ServeSetting.word(given)
             }
         }
     }
@@ -72,7 +73,7 @@ struct ServeConfiguration {
             try path.map { path throws(Failure) in try Self.file(path) } ?? [],
         ]
         var known: Set<String> = []
-        var counting: [Given] = []
+        var counting: [SettingValue] = []
         for layer in layers {
             let names = Set(layer.map(\.name))
             counting += layer.filter { !known.contains($0.name) }
@@ -81,12 +82,13 @@ struct ServeConfiguration {
                 known.formUnion(pair)
             }
         }
-        for declared in Declared.all {
+        for declared in ServeSetting.all {
             let given = counting.filter { $0.name == declared.name }
             let standard = known.contains(declared.name) ? nil : declared.standard(environment)
             settings += given
             if let standard {
-                settings.append(Given(name: declared.name, value: standard, origin: .standard))
+                settings.append(
+                    SettingValue(name: declared.name, value: standard, origin: .standard))
             }
         }
     }
@@ -99,32 +101,34 @@ struct ServeConfiguration {
 
     // MARK: - The places
 
-    private static func options(_ arguments: [String]) -> [Given] {
-        let flags = Set(Declared.all.filter(\.isFlag).map(\.name))
-        var given: [Given] = []
+    private static func options(_ arguments: [String]) -> [SettingValue] {
+        let flags = Set(ServeSetting.all.filter(\.isFlag).map(\.name))
+        var given: [SettingValue] = []
         let words = Array(arguments.dropFirst().prefix { $0 != "--" })
         for (index, word) in words.enumerated() where word.hasPrefix("--") {
             let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1)
             guard let name = parts.first.map(String.init) else { continue }
             let next = index + 1 < words.count ? words[index + 1] : ""
             let value = flags.contains(name) ? "true" : parts.count > 1 ? String(parts[1]) : next
-            given.append(Given(name: name, value: value, origin: .option))
+            given.append(SettingValue(name: name, value: value, origin: .option))
         }
         return given
     }
 
     /// An empty variable counts as none. Several values are separated by spaces.
-    private static func variables(_ environment: [String: String]) throws(Failure) -> [Given] {
-        var given: [Given] = []
-        for declared in Declared.all {
-            guard let text = environment[declared.variable], !text.isEmpty else { continue }
+    private static func variables(_ environment: [String: String]) throws(Failure) -> [SettingValue]
+    {
+        var given: [SettingValue] = []
+        for declared in ServeSetting.all {
+            guard let text = environment[nonEmpty: declared.variable] else { continue }
             let values = declared.isRepeating ? text.split(separator: " ").map(String.init) : [text]
             given += values.map {
-                Given(name: declared.name, value: $0, origin: .environment(declared.variable))
+                SettingValue(
+                    name: declared.name, value: $0, origin: .environment(declared.variable))
             }
         }
-        let known = Set(Declared.all.map(\.variable) + [Declared.prefix + "OPTIONS"])
-        let others = Set(environment.keys.filter { $0.hasPrefix(Declared.prefix) })
+        let known = Set(ServeSetting.all.map(\.variable) + [ServeSetting.prefix + "OPTIONS"])
+        let others = Set(environment.keys.filter { $0.hasPrefix(ServeSetting.prefix) })
         if let other = others.subtracting(known).min() {
             throw Failure(
                 .badInput,
@@ -135,17 +139,17 @@ struct ServeConfiguration {
         return given
     }
 
-    private static func file(_ path: String) throws(Failure) -> [Given] {
+    private static func file(_ path: String) throws(Failure) -> [SettingValue] {
         let bytes = [UInt8](try InputFile.read(path))
         let file: ConfigurationFile
         do { file = try ConfigurationFile(bytes) } catch {
             throw Failure(
                 .badInput, "\(error.line.map { "\(path):\($0)" } ?? path): \(error.description)")
         }
-        var given: [Given] = []
+        var given: [SettingValue] = []
         for setting in file.settings {
             let place = Origin.file(path, line: setting.line)
-            guard let declared = Declared.all.first(where: { $0.name == setting.name }) else {
+            guard let declared = ServeSetting.all.first(where: { $0.name == setting.name }) else {
                 throw Failure(
                     .badInput,
                     "\(place): there is no setting `\(setting.name)`; `ubiquity serve --help` lists "
@@ -155,7 +159,7 @@ struct ServeConfiguration {
                 throw Failure(
                     .badInput, "\(place): `\(setting.name)` is already set in \(first.origin)")
             }
-            given.append(Given(name: setting.name, value: setting.value, origin: place))
+            given.append(SettingValue(name: setting.name, value: setting.value, origin: place))
         }
         for given in given { try check(given) }
         if let secret = given.first(where: { $0.name == "database" }) {
@@ -176,8 +180,8 @@ struct ServeConfiguration {
     }
 
     /// A flag is true or false; everything else is the argument parser's to check.
-    private static func check(_ given: Given) throws(Failure) {
-        guard Declared.all.contains(where: { $0.name == given.name && $0.isFlag }),
+    private static func check(_ given: SettingValue) throws(Failure) {
+        guard ServeSetting.all.contains(where: { $0.name == given.name && $0.isFlag }),
             !["true", "false"].contains(given.value)
         else { return }
         throw Failure(
@@ -190,9 +194,9 @@ struct ServeConfiguration {
     private func fault(in arguments: [String]) -> Failure? {
         let own = Array(arguments.dropFirst())
         let others = settings.filter { $0.origin.isElsewhere }
-        func error(_ settings: [Given]) -> String? {
+        func error(_ settings: [SettingValue]) -> String? {
             do {
-                _ = try ServeCommand.parse(settings.compactMap(Declared.word) + own)
+                _ = try ServeCommand.parse(settings.compactMap(ServeSetting.word) + own)
                 return nil
             } catch { return ServeCommand.message(for: error) }
         }
@@ -245,7 +249,7 @@ extension ServeConfiguration.Origin {
 }
 
 /// A setting as `ubiquity serve` declares it.
-private struct Declared {
+private struct ServeSetting {
     var name: String
     var isFlag: Bool
     var isRepeating: Bool
@@ -269,41 +273,22 @@ private struct Declared {
     }
 
     /// Nil for a flag that is false.
-    static func word(_ given: ServeConfiguration.Given) -> String? {
+    static func word(_ given: ServeConfiguration.SettingValue) -> String? {
         guard let declared = all.first(where: { $0.name == given.name }) else { return nil }
         guard declared.isFlag else { return "--\(given.name)=\(given.value)" }
         return given.value == "true" ? "--\(given.name)" : nil
     }
 
     /// All that the help of `serve` shows, but the options for this one run.
-    static let all: [Declared] = {
-        let tool = try? JSONDecoder().decode(Tool.self, from: Data(ServeCommand._dumpHelp().utf8))
-        return (tool?.command.arguments ?? []).compactMap { option in
-            guard option.shouldDisplay, let name = option.names?.first(where: { $0.kind == "long" })
-            else { return nil }
+    static let all: [ServeSetting] =
+        NamedCommand.parameters(of: ServeCommand.self).compactMap { option in
+            guard option.shouldDisplay, let long = option.long else { return nil }
+            let name = String(long.dropFirst(2))
             let others = ["config", "help", "json", "print-config", "version"]
-            guard !others.contains(name.name) else { return nil }
+            guard !others.contains(name) else { return nil }
             let words = option.abstract?.firstMatch(of: /\(default: (?<value>[^)]+)\)/)
-            return Declared(
-                name: name.name, isFlag: option.kind == "flag", isRepeating: option.isRepeating,
+            return ServeSetting(
+                name: name, isFlag: option.kind == "flag", isRepeating: option.isRepeating,
                 help: option.defaultValue ?? words.map { String($0.value) })
         }
-    }()
-
-    private struct Tool: Decodable {
-        struct Command: Decodable { var arguments: [Option] }
-        struct Option: Decodable {
-            struct Name: Decodable {
-                var kind: String
-                var name: String
-            }
-            var kind: String
-            var shouldDisplay: Bool
-            var isRepeating: Bool
-            var names: [Name]?
-            var defaultValue: String?
-            var abstract: String?
-        }
-        var command: Command
-    }
 }

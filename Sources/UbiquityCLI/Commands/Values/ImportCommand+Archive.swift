@@ -49,25 +49,10 @@ extension ImportCommand {
         }
     }
 
-    private func take(_ plan: ImportPlan, into open: OpenStore) async throws -> ImportedStore {
-        let changes = plan.changes(of: open.store.values)
-        var imported = ImportedStore(
-            identifier: open.identifier, imported: changes.count,
-            unchanged: plan.accepted.count - changes.count, skipped: plan.rejected,
-            changes: plan.comparison(with: open.store.values))
-        if dryRun || !changes.isEmpty {
-            imported.outcome = try await write(changes, to: open, named: open.identifier)
-        }
-        return imported
-    }
-
     private func report(_ stores: [ImportedStore], of archive: ArchiveImport) {
-        let notes = Set(stores.compactMap { $0.outcome?.note })
+        let notes = Set(stores.compactMap(\.outcome.note))
         for note in notes.sorted() { Output.note(TerminalText(note)) }
-        if json.isOn {
-            return Output.print(
-                .array(stores.map { .object($0.fields + dryRunFields($0.changes)) }))
-        }
+        if json.isOn { return Output.print(.array(stores.map(json))) }
         let count = stores.reduce(0) { $0 + $1.imported }
         let verb = dryRun ? "Would import" : "Imported"
         let heading: TerminalText =
@@ -75,7 +60,7 @@ extension ImportCommand {
             + "into \(Phrase.counted(stores.count, "store"))"
         var lines: [TerminalText] = []
         for store in stores {
-            lines.append(TerminalText(store.line))
+            lines.append(TerminalText("  \(store.identifier): \(store.counts)"))
             guard dryRun, !store.changes.isEmpty else { continue }
             lines.append(ValueChange.lines(store.changes, indent: "      "))
         }

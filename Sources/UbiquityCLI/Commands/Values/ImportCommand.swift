@@ -11,8 +11,8 @@ struct ImportCommand: AsyncParsableCommand {
         commandName: "import",
         abstract: "Import a property list, such as an app's preferences, or an account's archive.",
         discussion: """
-            Imports XML and binary property lists. All entries become one change: here, on the \
-            server, and for other devices. Other keys in the store stay.
+            Imports XML and binary property lists. All entries that differ become one change: \
+            here, on the server, and for other devices. Other keys in the store stay.
 
             --dry-run shows the keys that would be overwritten (~) or added (+), with their values \
             before and after.
@@ -21,12 +21,12 @@ struct ImportCommand: AsyncParsableCommand {
             imported; --skip-invalid imports the others.
 
             An archive from `ubiquity account export` is recognised by its content. All its \
-            stores are imported, each as one change, or one of them with --store; keys that \
-            already have their value are not written.
+            stores are imported, each as one change, or one of them with --store.
 
-            JSON: {"imported", "skipped", "sent", "notSentBecause"}; "skipped" lists {"key", \
+            JSON: {"store", "imported", "unchanged", "skipped", "sent", "notSentBecause"}; \
+            "unchanged" counts keys that already had their value, and "skipped" lists {"key", \
             "path", "reason"}. With --dry-run also "changes", a list of {"key", "before", \
-            "after"}. For an archive: a list of such objects, with "store" and "unchanged".
+            "after"}. For an archive: a list of such objects.
             """)
 
     @Argument(
@@ -59,11 +59,10 @@ struct ImportCommand: AsyncParsableCommand {
             await open.catchUp()
             let plan = ImportPlan(entries, limits: open.store.engineStatus.limits)
             try check(plan)
-            let changes = plan.comparison(with: open.store.values)
-            let outcome = try await Progress.showing("Importing \(Phrase.keys(entries.count))") {
-                try await write(plan.changes, to: open)
+            let imported = try await Progress.showing("Importing \(Phrase.keys(entries.count))") {
+                try await take(plan, into: open)
             }
-            report(plan, changes, outcome)
+            report(imported)
         }
     }
 
@@ -82,38 +81,38 @@ struct ImportCommand: AsyncParsableCommand {
         Output.note(TerminalText(lines: "Skipped \(entries):\n\(list)"))
     }
 
-    /// - Parameter store: The name of the store in errors; nil if there is only one.
-    func write(
-        _ changes: [Key: Content], to open: OpenStore, named store: String? = nil
+    func take(_ plan: ImportPlan, into open: OpenStore) async throws -> ImportedStore {
+        let changes = plan.changes(of: open.store.values)
+        return ImportedStore(
+            identifier: open.identifier, imported: changes.count,
+            unchanged: plan.accepted.count - changes.count, skipped: plan.rejected,
+            changes: plan.comparison(with: open.store.values),
+            outcome: try await write(changes, to: open))
+    }
+
+    private func write(
+        _ changes: [Key: Content], to open: OpenStore
     ) async throws -> WriteOutcome {
         do { return try await open.write(changes, isDryRun: dryRun) } catch let violation
             as LimitViolation
         {
             let result = dryRun ? "nothing would be imported" : "nothing was imported"
-            let place = store.map { " into \($0)" } ?? ""
-            throw Failure(.badInput, "\(result)\(place): \(violation.excess)")
+            throw Failure(.badInput, "\(result) into \(open.identifier): \(violation.excess)")
         }
     }
 
-    private func report(_ plan: ImportPlan, _ changes: [ValueChange], _ outcome: WriteOutcome) {
-        if let note = outcome.note { Output.note(TerminalText(note)) }
-        let count = Phrase.keys(plan.accepted.count)
-        guard !json.isOn else {
-            let fields: [(String, JSON)] = [
-                ("imported", .integer(plan.accepted.count)),
-                ("skipped", .array(plan.rejected.map(\.json))),
-            ]
-            return Output.print(.object(fields + outcome.fields + dryRunFields(changes)))
-        }
-        guard dryRun else { return Output.print("Imported \(count).") }
-        guard !changes.isEmpty else {
-            return Output.print("Would import \(count); all have their value already.")
-        }
-        Output.print(ValueChange.lines(changes))
-        Output.print("Would import \(count): \(ValueChange.summary(changes)).")
+    private func report(_ store: ImportedStore) {
+        if let note = store.outcome.note { Output.note(TerminalText(note)) }
+        guard !json.isOn else { return Output.print(json(store)) }
+        guard dryRun else { return Output.print("Imported \(store.counts).") }
+        guard !store.changes.isEmpty else { return Output.print("Would import \(store.counts).") }
+        Output.print(ValueChange.lines(store.changes))
+        let count = Phrase.keys(store.imported)
+        Output.print("Would import \(count): \(ValueChange.summary(store.changes)).")
     }
 
-    func dryRunFields(_ changes: [ValueChange]) -> [(String, JSON)] {
-        dryRun ? [("changes", .array(changes.map(\.json)))] : []
+    func json(_ store: ImportedStore) -> JSON {
+        let changes = JSON.array(store.changes.map(\.json))
+        return .object(store.fields + (dryRun ? [("changes", changes)] : []))
     }
 }

@@ -6,8 +6,8 @@ import UbiquityCore
 
 struct StoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "store", abstract: "Delete the content of a store.",
-        discussion: "`ubiquity stores` lists the stores.", subcommands: [Delete.self])
+        commandName: "store", abstract: "List the stores of your account, or empty one.",
+        subcommands: [List.self, Delete.self])
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -62,7 +62,12 @@ struct StoreCommand: AsyncParsableCommand {
         private func report(_ count: Int, _ outcome: WriteOutcome) {
             if let note = outcome.note { Output.note(TerminalText(note)) }
             guard json.isOn else {
-                return Output.print("Removed \(Phrase.keys(count)) of the store \(store).")
+                Output.print("Removed \(Phrase.keys(count)) of the store \(store).")
+                return Output.note(
+                    outcome.unsent == nil
+                        ? "The empty store stays in `ubiquity store list`. `ubiquity rewind` brings "
+                            + "the keys back, as long as the server keeps the history."
+                        : "The empty store stays in `ubiquity store list`.")
             }
             Output.print(
                 .object(

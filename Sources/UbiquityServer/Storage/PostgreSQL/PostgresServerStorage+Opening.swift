@@ -40,21 +40,9 @@ extension PostgresServerStorage {
     }
 
     /// Makes the schema, or migrates an older one.
-    /// - Returns: The version that was found, 0 for an empty database, and this program's.
-    static func migrate(
-        _ settings: PostgresSettings
-    ) throws(ServerStartError) -> (from: Int64, to: Int64) {
-        let pool = PostgresPool(settings)
-        defer { pool.close() }
-        let from = try first(pool) { connection in
-            try checkVersion(connection)
-            return try makeSchema(connection, settings)
-        }
-        return (from, PostgresSchema.version)
-    }
-
+    /// - Returns: The version that was found, 0 for an empty database.
     @discardableResult
-    private static func makeSchema(
+    fileprivate static func makeSchema(
         _ connection: PostgresConnection, _ settings: PostgresSettings
     ) throws -> Int64 {
         do {
@@ -67,7 +55,7 @@ extension PostgresServerStorage {
         }
     }
 
-    private static func checkVersion(_ connection: PostgresConnection) throws {
+    fileprivate static func checkVersion(_ connection: PostgresConnection) throws {
         guard connection.serverVersion >= 150_000 else {
             throw DatabaseProblem.serverTooOld(version: connection.serverVersionText)
         }
@@ -77,16 +65,9 @@ extension PostgresServerStorage {
         _ connection: PostgresConnection, _ settings: PostgresSettings,
         _ body: (PostgresTransaction) throws -> T
     ) throws -> T {
-        let transaction = PostgresTransaction(
-            connection, [beginWriting], milliseconds: settings.answerMilliseconds)
-        do {
-            let result = try body(transaction)
-            try transaction.commit()
-            return result
-        } catch {
-            transaction.rollBack()
-            throw error
-        }
+        try PostgresTransaction(
+            connection, [beginWriting], milliseconds: settings.answerMilliseconds
+        ).committing(body)
     }
 
     /// Whether the engine has timelines and permits to read them.
@@ -128,7 +109,7 @@ extension PostgresServerStorage {
     }
 
     /// Runs the body with the pool's first connection, and translates its errors.
-    private static func first<T>(
+    fileprivate static func first<T>(
         _ pool: PostgresPool, _ body: (PostgresConnection) throws -> T
     ) throws(ServerStartError) -> T {
         do { return try pool.with(body) } catch let problem as DatabaseProblem {
@@ -136,6 +117,22 @@ extension PostgresServerStorage {
         } catch let failure as PostgresFailure {
             throw .database(DatabaseProblem(failure))
         } catch { throw .database(.unusable("\(error)")) }
+    }
+}
+
+extension PostgresSettings {
+    /// Creates the tables of the database, or brings them to this program's format, in one
+    /// transaction. Blocks.
+    /// - Returns: The format before, 0 for an empty database, and the format now.
+    /// - Throws: ``ServerStartError``; nothing was changed then.
+    package func migrate() throws(ServerStartError) -> (before: Int, format: Int) {
+        let pool = PostgresPool(self)
+        defer { pool.close() }
+        let before = try PostgresServerStorage.first(pool) { connection in
+            try PostgresServerStorage.checkVersion(connection)
+            return try PostgresServerStorage.makeSchema(connection, self)
+        }
+        return (Int(before), Int(PostgresSchema.version))
     }
 }
 

@@ -108,17 +108,10 @@ final class PostgresServerStorage: ServerStorage {
         return try attempt { mayBeRepeated in
             _ = try checkHistory()
             return try pool.with { connection in
-                let transaction = PostgresTransaction(
+                try PostgresTransaction(
                     connection, beginning, guards: guards, milliseconds: answer,
-                    mayBeRepeated: mayBeRepeated)
-                do {
-                    let result = try body(transaction)
-                    try transaction.commit()
-                    return result
-                } catch {
-                    transaction.rollBack()
-                    throw error
-                }
+                    mayBeRepeated: mayBeRepeated
+                ).committing(body)
             }
         }
     }

@@ -23,6 +23,18 @@ final class PostgresTransaction {
         self.mayBeRepeated = mayBeRepeated
     }
 
+    /// Runs the body and commits, or undoes everything if one of them fails.
+    func committing<T>(_ body: (PostgresTransaction) throws -> T) throws -> T {
+        do {
+            let result = try body(self)
+            try commit()
+            return result
+        } catch {
+            rollBack()
+            throw error
+        }
+    }
+
     /// Runs one statement in a flight.
     @discardableResult
     func run(_ sql: String, _ values: PostgresValue...) throws -> PostgresResult {

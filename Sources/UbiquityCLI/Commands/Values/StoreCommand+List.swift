@@ -5,27 +5,28 @@ import Foundation
 import Ubiquity
 import UbiquityCore
 
-struct StoresCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "stores",
-        abstract: "List the stores of your account.",
-        discussion: """
-            Lists the stores on the server that this device may use, and those that are only on \
-            this device.
+extension StoreCommand {
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the stores of your account.",
+            discussion: """
+                Lists the stores on the server that this device may use, and those that are only \
+                on this device.
 
-            JSON: a list of {"identifier", "keys", "bytes", "isHere"}; "isHere" says whether this \
-            device has a copy; "keys" and "bytes" are null where they cannot be read.
-            """)
+                JSON: a list of {"identifier", "keys", "bytes", "isHere"}; "isHere" says whether \
+                this device has a copy; "keys" and "bytes" are null where they cannot be read.
+                """)
 
-    @OptionGroup var home: HomeOptions
-    @OptionGroup(title: "Server") var sync: SyncOptions
-    @OptionGroup var json: JSONOption
+        @OptionGroup var home: HomeOptions
+        @OptionGroup(title: "Server") var sync: SyncOptions
+        @OptionGroup var json: JSONOption
 
-    func run() async throws {
-        let list = try await StoreListing(home.open(), sync.policy)
-        if json.isOn { return Output.print(list.json) }
-        if list.stores.isEmpty { return Output.note("There are no stores yet.") }
-        Output.print(TerminalText(lines: list.table.lines))
+        func run() async throws {
+            let list = try await StoreListing(home.open(), sync.policy)
+            if json.isOn { return Output.print(list.json) }
+            if list.stores.isEmpty { return Output.note("There are no stores yet.") }
+            Output.print(TerminalText(lines: list.table.lines))
+        }
     }
 }
 

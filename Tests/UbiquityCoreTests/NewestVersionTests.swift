@@ -3,8 +3,6 @@
 import Testing
 import UbiquityCore
 
-@testable import UbiquityCLI
-
 /// What `blame` says of a key, of whose store's history only the newest part may be known.
 struct NewestVersionTests {
     private let key = try! Key("k")
