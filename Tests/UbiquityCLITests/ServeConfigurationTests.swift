@@ -127,6 +127,22 @@ struct ServeConfigurationTests {
         #expect(inOption.data.data == "/d")
         #expect(inOption.node.database.database == nil)
         #expect(try fault("data = /d\ndatabase = x\n").hasPrefix("file:"))
+        let both = try command("", [], database.merging(["UBIQUITY_DATA": "/d"]) { $1 })
+        #expect(both.data.data == nil)
+        #expect(both.node.database.database == "postgresql://h/n")
+    }
+
+    @Test(arguments: [["--config"], ["--config="], ["--config", "--print-config"]])
+    func `without a path, the parser says that the option has no value`(words: [String]) throws {
+        let expanded = try ServeConfiguration.expanded(["serve"] + words, [:])
+        #expect(expanded.suffix(words.count) == words)
+        #expect(throws: (any Error).self) { try Program.parseAsRoot(expanded) }
+    }
+
+    @Test func `a byte-order mark is not a part of the first line`() throws {
+        #expect(try command("\u{FEFF}port = 1\r\n").port == 1)
+        #expect(try command("\u{FEFF}# Settings\r\nport = 1\r\n").port == 1)
+        #expect(try fault("port = 1\n\u{FEFF}host = h\n").hasPrefix("file:2: a name"))
     }
 
     @Test(arguments: [
@@ -177,6 +193,19 @@ struct ServeConfigurationTests {
             #expect(failure?.sentence.contains("secret") == false)
         }
         #expect(try command(text).node.database.database == "postgresql://a:secret@h/n")
+        // What counts is the file, not a link to it.
+        let file = try File(text)
+        let link = file.path + ".link"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: file.path)
+        defer { try? FileManager.default.removeItem(atPath: link) }
+        #expect(try ServeConfiguration.expanded(["serve", "--config", link], [:]).count == 4)
+    }
+
+    @Test func `passwords in addresses are not shown`() throws {
+        let file = try File("identity-keys = https://u:SECRET@h/keys\ndatabase = SECRET\n")
+        let shown = try ServeConfiguration(["serve", "--config", file.path], [:]).shown
+        #expect(!shown.contains { $0.value.contains("SECRET") })
+        #expect(shown.contains { $0.value == "https://(not shown)@h/keys" })
     }
 
     @Test func `a file has a limit in bytes and in lines`() throws {

@@ -46,7 +46,9 @@ package struct ConfigurationFile: Hashable, Sendable {
     /// - Throws: ``Fault`` for the first line that has one.
     package init(_ bytes: [UInt8]) throws(Fault) {
         guard bytes.count <= Self.bytesMax else { throw Fault(reason: .tooManyBytes) }
-        let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        // Editors on Windows begin a file with a byte-order mark.
+        let text = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? bytes.dropFirst(3) : bytes[...]
+        let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         guard lines.count <= Self.linesMax else { throw Fault(reason: .tooManyLines) }
         var settings: [Setting] = []
         for (index, line) in lines.enumerated() {

@@ -67,7 +67,9 @@ struct ServeConfiguration {
     /// - Parameter arguments: A command line of `serve`.
     init(_ arguments: [String], _ environment: [String: String]) throws(Failure) {
         let options = Self.options(arguments)
-        let path = options.first { $0.name == "config" }?.value
+        // Without a path, the argument parser says so.
+        let path = options.first { $0.name == "config" }
+            .flatMap { $0.value.isEmpty || $0.value.hasPrefix("--") ? nil : $0.value }
         let layers = [
             options, try Self.variables(environment),
             try path.map { path throws(Failure) in try Self.file(path) } ?? [],
@@ -106,8 +108,9 @@ struct ServeConfiguration {
         var given: [SettingValue] = []
         let words = Array(arguments.dropFirst().prefix { $0 != "--" })
         for (index, word) in words.enumerated() where word.hasPrefix("--") {
-            let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1)
-            guard let name = parts.first.map(String.init) else { continue }
+            let parts = word.dropFirst(2).split(
+                separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = String(parts[0])
             let next = index + 1 < words.count ? words[index + 1] : ""
             let value = flags.contains(name) ? "true" : parts.count > 1 ? String(parts[1]) : next
             given.append(SettingValue(name: name, value: value, origin: .option))
@@ -115,7 +118,8 @@ struct ServeConfiguration {
         return given
     }
 
-    /// An empty variable counts as none. Several values are separated by spaces.
+    /// An empty variable counts as none. Several values are separated by spaces. As for every
+    /// command, a database counts before a data folder.
     private static func variables(_ environment: [String: String]) throws(Failure) -> [SettingValue]
     {
         var given: [SettingValue] = []
@@ -127,20 +131,24 @@ struct ServeConfiguration {
                     name: declared.name, value: $0, origin: .environment(declared.variable))
             }
         }
+        if given.contains(where: { $0.name == "database" }) {
+            given.removeAll { $0.name == "data" }
+        }
         let known = Set(ServeSetting.all.map(\.variable) + [ServeSetting.prefix + "OPTIONS"])
         let others = Set(environment.keys.filter { $0.hasPrefix(ServeSetting.prefix) })
         if let other = others.subtracting(known).min() {
             throw Failure(
                 .badInput,
                 "the environment variable \(other) is not a setting; `ubiquity serve --help` "
-                    + "lists them")
+                    + "lists them: --log-level is \(ServeSetting.prefix)LOG_LEVEL")
         }
         for given in given { try check(given) }
         return given
     }
 
     private static func file(_ path: String) throws(Failure) -> [SettingValue] {
-        let bytes = [UInt8](try InputFile.read(path))
+        let handle = try InputFile.open(path)
+        let bytes = [UInt8](try InputFile.read(handle, path))
         let file: ConfigurationFile
         do { file = try ConfigurationFile(bytes) } catch {
             throw Failure(
@@ -163,16 +171,20 @@ struct ServeConfiguration {
         }
         for given in given { try check(given) }
         if let secret = given.first(where: { $0.name == "database" }) {
-            try checkSecret(path, secret.origin)
+            try checkSecret(handle, path, secret.origin)
         }
         return given
     }
 
-    /// The address of a database may have a password in it.
-    private static func checkSecret(_ path: String, _ place: Origin) throws(Failure) {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-        guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue, mode & 0o007 != 0
-        else { return }
+    /// The address of a database may have a password in it. Looks at the file that was read: the path
+    /// may be a link to it, which has permissions of its own.
+    private static func checkSecret(
+        _ handle: FileHandle, _ path: String, _ place: Origin
+    ) throws(Failure) {
+        var status = stat()
+        guard fstat(handle.fileDescriptor, &status) == 0, status.st_mode & 0o007 != 0 else {
+            return
+        }
         throw Failure(
             .noPermission,
             "\(place): the address of a database may contain a password, and other users can read "
@@ -218,22 +230,31 @@ struct ServeConfiguration {
 
     // MARK: - What counts
 
-    /// For people and programs. What may be a secret is not shown.
-    func print(asJSON isJSON: Bool) {
-        let shown = settings.map { given in
-            (given.name, given.name == "database" ? "(not shown)" : given.value, given.origin)
+    /// The settings without what may be a secret: the address of the database, and the password in
+    /// any other address.
+    var shown: [SettingValue] {
+        settings.map { given in
+            var shown = given
+            shown.value =
+                given.name == "database"
+                ? "(not shown)" : given.value.replacing(#/://[^/@]*@/#, with: "://(not shown)@")
+            return shown
         }
+    }
+
+    /// For people and programs.
+    func print(asJSON isJSON: Bool) {
         guard isJSON else {
-            let rows = shown.map { [$0.0, $0.1, $0.2.description] }
+            let rows = shown.map { [$0.name, $0.value, $0.origin.description] }
             return Table(header: ["SETTING", "VALUE", "FROM"], rows: rows).lines
                 .forEach(Output.print)
         }
         Output.print(
             .array(
-                shown.map { name, value, origin in
+                shown.map { given in
                     .object([
-                        ("name", .string(name)), ("value", .string(value)),
-                        ("from", .string(origin.description)),
+                        ("name", .string(given.name)), ("value", .string(given.value)),
+                        ("from", .string(given.origin.description)),
                     ])
                 }))
     }
