@@ -101,7 +101,7 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
     private static func isOn(_ lock: Lock, _ path: String) -> Bool {
         let folder = "/proc/\(lock.process)/fd"
         guard let files = try? FileManager.default.contentsOfDirectory(atPath: folder) else {
-            return lock.device == device(of: path)
+            return device(of: path) == String(lock.device)
         }
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         return files.contains {

@@ -33,7 +33,7 @@ struct AccessRoute: CustomStringConvertible, Sendable {
 
     static let all = anybodys + page + pairing + operators + devices
 
-    private static let page = (PageFile.all + [.settings(nil)]).map { file in
+    private static let page = PageFile.all.map { file in
         AccessRoute(
             "GET", file.path, rest: 200, eve: 200, elsewhere: 200, here: 200, own: 200,
             operator: 200)

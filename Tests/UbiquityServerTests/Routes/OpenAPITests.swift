@@ -36,7 +36,7 @@ struct OpenAPITests {
             operatorHash: SecretHash(of: ""),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         // The page is not part of the protocol.
-        let page = Set((PageFile.all + [.settings(nil)]).map(\.path))
+        let page = Set(PageFile.all.map(\.path))
         return Set(server.routes.all.map(\.path)).subtracting(page)
     }
 
