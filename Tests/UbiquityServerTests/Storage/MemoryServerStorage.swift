@@ -529,7 +529,7 @@ final class MemoryServerStorage: ServerStorage {
     ) -> [AuditEntry] {
         database.state.withLock { state in
             let found = state.audit.reversed()
-                .filter { $0.number < number ?? .max && filter.matches($0.event) }
+                .filter { $0.number < number ?? .max && filter.admits($0.event) }
             return Array(found.prefix(max))
         }
     }
@@ -912,7 +912,7 @@ final class MemoryServerStorage: ServerStorage {
 }
 
 extension AuditFilter {
-    fileprivate func matches(_ event: AuditEvent) -> Bool {
+    func admits(_ event: AuditEvent) -> Bool {
         (action.map { $0 == event.action } ?? true) && (account.map { $0 == event.account } ?? true)
     }
 }

@@ -22,7 +22,7 @@ final class PostgresDatabase: Sendable {
     /// A database with the schema, of which the others are copies.
     private static let template = Result {
         try server.get().query("CREATE DATABASE template")
-        _ = try PostgresServerStorage.migrate(.patient(server.get().url("template")))
+        _ = try PostgresSettings.patient(server.get().url("template")).migrate()
         return "template"
     }
 

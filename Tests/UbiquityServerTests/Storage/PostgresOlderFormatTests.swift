@@ -35,10 +35,9 @@ internal import UbiquityCore
         let error = #expect(throws: ServerStartError.self) { try database.open() }
         #expect(error == older)
         let settings = try database.settings()
-        #expect(try PostgresServerStorage.migrate(settings) == (1, PostgresSchema.version))
-        #expect(
-            try PostgresServerStorage.migrate(settings)
-                == (PostgresSchema.version, PostgresSchema.version))
+        let format = Int(PostgresSchema.version)
+        #expect(try settings.migrate() == (1, format))
+        #expect(try settings.migrate() == (format, format))
         // Nodes of format 1 would keep no history.
         #expect(try database.query("SELECT version, compatible FROM ubiquity.meta") == "2|2")
         #expect(try database.query("SELECT incarnation FROM ubiquity.meta") == "77")
@@ -46,7 +45,7 @@ internal import UbiquityCore
     }
 
     @Test func `a database of format 1 keeps all that was in it`() throws {
-        _ = try PostgresServerStorage.migrate(database.settings())
+        _ = try database.settings().migrate()
         let storage = try database.open()
         #expect(try storage.accounts() == [Sample.account])
         let devices = try storage.devices(of: Sample.account.id)
@@ -79,7 +78,7 @@ internal import UbiquityCore
     }
 
     @Test func `a database of format 1 goes on with a history`() throws {
-        _ = try PostgresServerStorage.migrate(database.settings())
+        _ = try database.settings().migrate()
         let storage = try database.open()
         let signedIn = try storage.redeem(
             SecretHash(of: "code"), by: Sample.newDevice("new"), now: 1_000)
