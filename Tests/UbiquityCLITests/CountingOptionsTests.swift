@@ -264,6 +264,26 @@ struct CountingOptionsTests {
 
     @Test func `every command is looked at`() {
         let seen = Self.commands.keys.filter { path in
+    @Test func `a shell completes each path`() throws {
+        func parameters(_ command: [String: Any]) -> [[String: Any]] {
+            let subcommands = command["subcommands"] as? [[String: Any]] ?? []
+            return (command["arguments"] as? [[String: Any]] ?? [])
+                + subcommands.flatMap(parameters)
+        }
+        let tool = try JSONSerialization.jsonObject(with: Data(Program._dumpHelp().utf8))
+        let command = try #require((tool as? [String: Any])?["command"] as? [String: Any])
+        let paths = parameters(command).compactMap { parameter -> (name: String, shell: String?)? in
+            let name = parameter["valueName"] as? String ?? ""
+            guard !Set(name.split(separator: "-")).isDisjoint(with: ["file", "folder", "path"])
+            else { return nil }
+            return (name, (parameter["completionKind"] as? [String: Any])?.keys.first)
+        }
+        #expect(paths.count > 20)
+        for path in paths {
+            #expect(path.shell == (path.name == "folder" ? "directory" : "file"), "\(path)")
+        }
+    }
+
             Self.modes.contains { $0.words.starts(with: path) }
         }
         #expect(Set(seen) == Set(Self.commands.keys))

@@ -19,7 +19,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("The property list to import. Default: a sample.", valueName: "file"),
-        transform: notEmpty)
+        completion: .file(), transform: notEmpty)
     var plist: String?
 
     @Option(help: ArgumentHelp("The servers' database.", valueName: "kind"))

@@ -14,7 +14,7 @@ struct DataOptions: ParsableArguments {
                 for all commands but `serve`; then ubiquity-server in XDG_DATA_HOME or \
                 ~/.local/share.
                 """,
-            valueName: "folder"), transform: notEmpty)
+            valueName: "folder"), completion: .directory, transform: notEmpty)
     var data: String?
 
     var given: [String] { UbiquityCLI.given(("--data", data != nil)) }

@@ -33,7 +33,7 @@ struct IdentityOptions: ParsableArguments {
         help: ArgumentHelp(
             "The provider's public keys: the address of a set of JSON Web Keys, or a file.",
             discussion: "An address begins with https://.", valueName: "url-or-file"),
-        transform: notEmpty)
+        completion: .file(), transform: notEmpty)
     var identityKeys: String?
 
     @Option(

@@ -11,13 +11,13 @@ struct ServerEdgeOptions: ParsableArguments {
             "A PEM file with the server's certificate, followed by those between it and a root.",
             discussion: "The certificate and the key are read again when they change, and on "
                 + "SIGHUP.",
-            valueName: "file"), transform: notEmpty)
+            valueName: "file"), completion: .file(), transform: notEmpty)
     var tlsCertificate: String?
 
     @Option(
         help: ArgumentHelp(
             "A PEM file with the certificate's key, readable only by the server's user (chmod 600).",
-            valueName: "file"), transform: notEmpty)
+            valueName: "file"), completion: .file(), transform: notEmpty)
     var tlsKey: String?
 
     @Option(

@@ -24,7 +24,7 @@ struct DoctorCommand: AsyncParsableCommand {
         help: ArgumentHelp(
             "Check a server's data folder instead; - finds it as `ubiquity account` does.",
             valueName: "folder"),
-        transform: notEmpty)
+        completion: .directory, transform: notEmpty)
     var data: String?
 
     @Option(

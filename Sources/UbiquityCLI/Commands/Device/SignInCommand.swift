@@ -56,7 +56,7 @@ struct SignInCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "A file with an identity provider's token, instead of a code; - for standard input.",
-            valueName: "file"), transform: notEmpty)
+            valueName: "file"), completion: .file(), transform: notEmpty)
     var tokenFile: String?
 
     @Option(

@@ -35,7 +35,7 @@ extension AccountCommand {
 
         @Option(
             name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"),
-            transform: notEmpty)
+            completion: .file(), transform: notEmpty)
         var output: String
 
         @Flag(help: "Replace the file if it exists.")

@@ -22,7 +22,7 @@ struct BackupCommand: AsyncParsableCommand {
 
     @Option(
         name: .shortAndLong, help: ArgumentHelp("The file to write.", valueName: "file"),
-        transform: notEmpty)
+        completion: .file(), transform: notEmpty)
     var output: String
 
     @Flag(help: "Replace the file if it exists.")

@@ -25,7 +25,9 @@ struct RestoreCommand: AsyncParsableCommand {
             JSON: {"data", "accounts", "devices", "oldDatabase"}; the last is null or a path.
             """)
 
-    @Argument(help: "The backup, as written by `ubiquity backup`.", transform: notEmpty)
+    @Argument(
+        help: "The backup, as written by `ubiquity backup`.", completion: .file(),
+        transform: notEmpty)
     var file: String
 
     @OptionGroup var data: DataOptions

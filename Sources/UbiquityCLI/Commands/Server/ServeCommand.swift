@@ -41,7 +41,7 @@ struct ServeCommand: AsyncParsableCommand {
             discussion: """
                 A line such as `port = 7717` for each option, by its name without dashes. A line \
                 that begins with # is a comment. No file is read unless it is given.
-                """, valueName: "file"), transform: notEmpty)
+                """, valueName: "file"), completion: .file(), transform: notEmpty)
     var config: String?
 
     @Flag(help: "Print the settings in effect and where each comes from, and start no server.")
