@@ -225,6 +225,10 @@ extension EndToEndTests {
                 let doctor = try await stage.run(["doctor"] + options)
                 #expect(doctor.output.hasPrefix("Found 1 problem and 1 note.\n"), "\(doctor)")
                 #expect(!doctor.output.contains("sends it now"))
+                let folder = try await stage.run(
+                    "restore", stage.folder, "--data", server.data, "--replace")
+                #expect(folder.status == 66)
+                #expect(folder.errors == "ubiquity: \(stage.folder) is a folder\n")
                 try await stage.succeed("sign-out", "--home", stage.path("home"))
                 #expect(try await sentence().hasPrefix("This device is not signed in"))
             }

@@ -127,7 +127,7 @@ extension Failure.Status {
         self =
             switch error {
             case .takesTooLong, .folderInUse: .unavailable
-            case .noFile: .noInput
+            case .noFile, .isFolder: .noInput
             case .notBackup: .badInput
             case .hasData, .noRoom, .notMade, .inUse: .cannotCreate
             case .databaseUnreadable: .inputOutput

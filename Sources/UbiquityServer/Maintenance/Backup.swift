@@ -103,6 +103,7 @@ package enum BackupError: Error, Hashable, Sendable {
     case noRoom(path: String)
     case databaseUnreadable(path: String, reason: String)
     case noFile(path: String)
+    case isFolder(path: String)
     /// Not a server's database, or damaged.
     case notBackup(path: String, reason: String)
     case hasData(folder: String)
@@ -136,6 +137,7 @@ extension BackupError: CustomStringConvertible {
         case .databaseUnreadable(let path, let reason):
             "the database \(path) cannot be copied (\(reason)); `ubiquity doctor --data` says more"
         case .noFile(let path): "there is no file \(path)"
+        case .isFolder(let path): "\(path) is a folder"
         case .notBackup(let path, let reason):
             "\(path) is not a backup that can be restored (\(reason)); nothing was changed"
         case .hasData(let folder):

@@ -17,6 +17,11 @@ struct BackupFile {
             if errno == ENOENT || errno == ENOTDIR { throw .noFile(path: path) }
             throw .notBackup(path: path, reason: DataFolder.systemReason().lowercased())
         }
+        var isFolder: ObjCBool = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue
+        {
+            throw .isFolder(path: path)
+        }
         do {
             size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
             let queue = try DatabaseQueue(path: path, configuration: Self.configuration)
