@@ -123,6 +123,9 @@ extension EndToEndTests {
                 try await stage.succeed("backup", "--data", server.data, "--output", backup)
                 let restored = try await stage.run("restore", backup, "--data", data)
                 #expect(restored.errors.contains("There is no operator's credential"))
+                let json = try await stage.run(
+                    "restore", backup, "--data", stage.path("for a script"), "--json")
+                #expect(json.output.hasPrefix("{") && json.errors.contains("no operator's cred"))
                 let child = try stage.start([
                     "serve", "--port", "0", "--data", data, "--json", "--log-level", "error",
                 ])

@@ -51,12 +51,15 @@ struct RestoreCommand: AsyncParsableCommand {
                 of: file, into: folder, replaces: replace, signsOutDevices: signOutDevices
             ) { note(ProgressStep($0)) }
         }
-        guard !json.isOn else { return Output.print(restoration.json(folder)) }
+        if json.isOn { Output.print(restoration.json(folder)) } else { report(restoration, folder) }
+        if let missing = restoration.missingCredential { Output.note(Self.noCredential(missing)) }
+    }
+
+    private func report(_ restoration: Restoration, _ folder: String) {
         Output.print(
             "Restored \(Phrase.counted(restoration.accounts, "account")) with "
                 + "\(Phrase.counted(restoration.devices, "signed-in device")) to \(folder).")
         if let old = restoration.oldDatabase { Output.note("The old database is \(old).") }
-        if let missing = restoration.missingCredential { Output.note(Self.noCredential(missing)) }
         Output.note(signOutDevices ? Self.everybodyOut : Self.comesBack)
     }
 
