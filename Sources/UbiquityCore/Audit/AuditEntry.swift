@@ -25,6 +25,12 @@ package struct AuditEvent: Hashable, Sendable {
     }
 }
 
+extension AuditEvent {
+    /// The server operator has a new credential, and the one before is refused.
+    package static let credentialReplacement = AuditEvent(
+        .credentialReplaced, by: .operatorLocally)
+}
+
 /// An entry of the audit log: an event, its times, and the number of occurrences.
 package struct AuditEntry: Hashable, Sendable {
     /// Increases with each entry; 0 if it is not in the log yet.
@@ -78,6 +84,7 @@ package enum AuditAction: String, Hashable, Sendable, CaseIterable {
     case appRemoved = "app-removed"
     case limitChanged = "limit-changed"
     case databaseRestored = "database-restored"
+    case credentialReplaced = "operator-credential-replaced"
 }
 
 /// The actor of an action in the audit log.

@@ -18,7 +18,10 @@ package enum OperatorCredential {
                 return try known ?? make(in: folder, storage)
             }
             let hash = SecretHash(of: text)
-            if hash != known { try storage.setOperatorHash(hash) }
+            if hash != known {
+                let now = known.map { _ in ServerClock.system.now() }
+                try storage.setOperatorHash(hash, recordedAt: now)
+            }
             return hash
         } catch let error as ServerStartError {
             throw error
@@ -33,7 +36,8 @@ package enum OperatorCredential {
     package static func renew(in database: PostgresSettings) throws -> String {
         let credential = Secret.random(prefix: Secret.operatorPrefix)
         let storage = try PostgresServerStorage.openForAdministration(database)
-        try storage.setOperatorHash(SecretHash(of: credential))
+        try storage.setOperatorHash(
+            SecretHash(of: credential), recordedAt: ServerClock.system.now())
         try storage.close()
         return credential
     }
@@ -55,7 +59,7 @@ package enum OperatorCredential {
         let credential = Secret.random(prefix: Secret.operatorPrefix)
         try write(credential + "\n", to: folder.operatorCredentialPath)
         let hash = SecretHash(of: credential)
-        try storage.setOperatorHash(hash)
+        try storage.setOperatorHash(hash, recordedAt: nil)
         return hash
     }
 

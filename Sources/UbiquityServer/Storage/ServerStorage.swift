@@ -24,7 +24,9 @@ protocol ServerStorage: Sendable {
     // MARK: Operator
 
     func operatorHash() throws(StorageError) -> SecretHash?
-    func setOperatorHash(_ hash: SecretHash) throws(StorageError)
+    /// - Parameter now: The time for the audit log; nil for a new server's first credential, which is
+    ///   not recorded.
+    func setOperatorHash(_ hash: SecretHash, recordedAt now: Int64?) throws(StorageError)
 
     // MARK: Accounts
 

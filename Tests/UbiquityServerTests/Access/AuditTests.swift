@@ -132,6 +132,26 @@ extension AccountSuites {
             }
         }
 
+        @Test func `an operator's credential that replaces another is in the audit log`()
+            async throws
+        {
+            let folder = try TemporaryFolder()
+            try await withServer(in: folder) { server in
+                #expect(try await entries(server, of: "operator-credential-replaced").isEmpty)
+            }
+            let file = DataFolder(path: folder.file("data")).operatorCredentialPath
+            let draft = try AtomicFile(path: file, replaces: true)
+            try draft.write(Array("ubo_another-credential-of-the-operator".utf8))
+            try draft.finish()
+            for _ in 1...2 {
+                try await withServer(in: folder) { server in
+                    let replaced = try await entries(server, of: "operator-credential-replaced")
+                    #expect(replaced.map(\.actor) == ["operator-locally"])
+                    #expect(replaced.map(\.count) == [1])
+                }
+            }
+        }
+
         @Test func `a restore is in the audit log of what was restored`() async throws {
             let folder = try TemporaryFolder()
             let data = folder.file("data")

@@ -50,7 +50,7 @@ internal import UbiquityCore
     /// that were dropped and that were not, many spans, a large value, an erased account.
     private func fill(_ storage: any ServerStorage) throws {
         try storage.makeSampleAccount()
-        try storage.setOperatorHash(SecretHash(of: "operator"))
+        try storage.setOperatorHash(SecretHash(of: "operator"), recordedAt: nil)
         try storage.recordChanges(ofLimits: ["keysMax": "7"], now: 1)
         _ = try storage.register(
             RegisteredApp(identifier: Sample.store.identifier, registered: 3), appsMax: 9,
@@ -232,7 +232,7 @@ internal import UbiquityCore
         try original.close()
         var node = try postgres()
         try node.recordChanges(ofLimits: ["keysMax": "8", "other": "9"], now: 1)
-        try node.setOperatorHash(SecretHash(of: "another"))
+        try node.setOperatorHash(SecretHash(of: "another"), recordedAt: nil)
         try node.close()
         let copy = try copyToDatabase()
         #expect(copy.rows(in: "known_limit") == 1)

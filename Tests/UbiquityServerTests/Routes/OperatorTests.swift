@@ -120,6 +120,10 @@ internal import UbiquityWire
             }
             let former = try await server.send("GET", "/v1/metrics", credential: credentials[0])
             #expect(former.status == 401)
+            let audit = try await server.send("GET", "/v1/audit", credential: credentials[1])
+                .message(WireAuditTrail.self)
+            #expect(audit.entries.map(\.deed) == ["operator-credential-replaced"])
+            #expect(audit.entries.map(\.count) == [2])
             try await until("the node is counted") {
                 let text = try await server.send(
                     "GET", "/v1/metrics", credential: credentials[1]

@@ -20,7 +20,7 @@ struct DamagedRowTests {
         let storage = try SQLiteServerStorage.openForServer(path)
         try storage.makeSampleAccount()
         try storage.createAccount(Self.other, accountsMax: 9, by: .operatorLocally)
-        try storage.setOperatorHash(SecretHash(of: "operator"))
+        try storage.setOperatorHash(SecretHash(of: "operator"), recordedAt: nil)
         let app = RegisteredApp(identifier: Sample.store.identifier, registered: 1)
         _ = try storage.register(app, appsMax: 9, by: .operatorLocally)
         let terms = CredentialTerms(stores: [Sample.store.identifier], milliseconds: 1_000)

@@ -210,7 +210,12 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func operatorHash() -> SecretHash? { database.state.withLock { $0.operatorHash } }
-    func setOperatorHash(_ hash: SecretHash) { database.state.withLock { $0.operatorHash = hash } }
+    func setOperatorHash(_ hash: SecretHash, recordedAt now: Int64?) {
+        database.state.withLock { state in
+            state.operatorHash = hash
+            if let now { state.record(AuditEntry(.credentialReplacement, at: now)) }
+        }
+    }
     func close() {}
 
     func createAccount(

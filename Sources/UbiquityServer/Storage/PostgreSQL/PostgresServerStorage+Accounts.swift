@@ -31,13 +31,18 @@ extension PostgresServerStorage {
         }
     }
 
-    func setOperatorHash(_ hash: SecretHash) throws(StorageError) {
+    func setOperatorHash(_ hash: SecretHash, recordedAt now: Int64?) throws(StorageError) {
         try writing { transaction in
-            _ = try transaction.run(
-                """
-                INSERT INTO ubiquity.secret (name, hash) VALUES ('operator', $1)
-                ON CONFLICT (name) DO UPDATE SET hash = excluded.hash
-                """, .bytes(hash.bytes))
+            _ = try transaction.run([
+                Directory.locking,
+                PostgresStatement(
+                    """
+                    INSERT INTO ubiquity.secret (name, hash) VALUES ('operator', $1)
+                    ON CONFLICT (name) DO UPDATE SET hash = excluded.hash
+                    """, [.bytes(hash.bytes)]),
+            ])
+            let entries = now.map { [AuditEntry(.credentialReplacement, at: $0)] } ?? []
+            try PostgresAudit.record(entries, transaction)
         }
     }
 

@@ -16,11 +16,12 @@ extension SQLiteServerStorage: ServerStorage {
         }
     }
 
-    func setOperatorHash(_ hash: SecretHash) throws(StorageError) {
+    func setOperatorHash(_ hash: SecretHash, recordedAt now: Int64?) throws(StorageError) {
         try writing { db in
             try db.execute(
                 sql: "INSERT OR REPLACE INTO secret (name, hash) VALUES ('operator', ?)",
                 arguments: [hash.bytes])
+            if let now { try record(.credentialReplacement, at: now, db) }
         }
     }
 
