@@ -77,6 +77,22 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `an export to - is written to standard output, like an import from it`()
+            async throws
+        {
+            try await onStage { stage in
+                let options = ["--home", stage.path("home")] + Self.store
+                try await stage.run(["set", "k", "1"] + options).expectSuccess()
+                let unnamed = try await stage.run(["export"] + options)
+                #expect(unnamed.output.contains("<key>k</key>"))
+                let named = try await stage.run(["export", "-"] + options)
+                #expect(named.output == unnamed.output)
+                #expect(!FileManager.default.fileExists(atPath: "-"))
+                let json = try await stage.run(["export", "-", "--json"] + options)
+                #expect(json.status == 64 && json.errors.contains("--json has no effect with -"))
+            }
+        }
+
         @Test func `a dry run of an import shows what would be overwritten, and how`()
             async throws
         {
@@ -156,6 +172,10 @@ extension EndToEndTests {
                 let early = try await stage.run(restore)
                 #expect(early.status == 69 && early.errors.contains("stop it first"))
                 try await server.stop()
+                let folder = try await stage.run(
+                    "restore", stage.folder, "--data", server.data, "--replace")
+                #expect(folder.status == 66)
+                #expect(folder.errors == "ubiquity: \(stage.folder) is a folder\n")
                 try await stage.run(restore).expectSuccess()
                 let audit = try await stage.succeed(
                     "audit", "--data", server.data, "--limit", "1", "--json")
@@ -225,10 +245,6 @@ extension EndToEndTests {
                 let doctor = try await stage.run(["doctor"] + options)
                 #expect(doctor.output.hasPrefix("Found 1 problem and 1 note.\n"), "\(doctor)")
                 #expect(!doctor.output.contains("sends it now"))
-                let folder = try await stage.run(
-                    "restore", stage.folder, "--data", server.data, "--replace")
-                #expect(folder.status == 66)
-                #expect(folder.errors == "ubiquity: \(stage.folder) is a folder\n")
                 try await stage.succeed("sign-out", "--home", stage.path("home"))
                 #expect(try await sentence().hasPrefix("This device is not signed in"))
             }

@@ -17,11 +17,11 @@ struct ExportCommand: AsyncParsableCommand {
             read the file. An existing file is only replaced with --force: as a whole, or not at all.
 
             JSON, with a file: {"exported", "file"}. Without one, the values themselves, as `list \
-            --json` prints them.
+            --json` prints them; - is always a property list.
             """)
 
     @Argument(
-        help: "The file to write. Default: standard output.", completion: .file(),
+        help: "The file to write. Default, and -: standard output.", completion: .file(),
         transform: notEmpty)
     var file: String?
 
@@ -35,28 +35,36 @@ struct ExportCommand: AsyncParsableCommand {
     @OptionGroup(title: "Server") var sync: SyncOptions
     @OptionGroup var json: ValueJSONOption
 
+    /// Nil for the standard output.
+    private var path: String? { file == "-" ? nil : file }
+
     func validate() throws {
-        if file != nil {
+        if file == "-" {
+            try refuse(
+                given(("--json", json.plain.isOn), ("--exact", json.exact)),
+                "with -, which is for a property list.")
+        }
+        if path != nil {
             try refuse(given(("--exact", json.exact)), "with a file, which is a property list.")
         }
-        if file == nil { try refuse(given(("--force", force)), "without a file.") }
-        if file == nil, binary, json.isOn {
+        if path == nil { try refuse(given(("--force", force)), "without a file.") }
+        if path == nil, binary, json.isOn {
             throw ValidationError("Without a file, --binary cannot be used with --json or --exact.")
         }
     }
 
     func run() async throws {
-        let draft = try file.map { try AtomicFile(path: $0, replaces: force) }
+        let draft = try path.map { try AtomicFile(path: $0, replaces: force) }
         let values = try await OpenStore.with(store, sync.policy) { open in
             await open.refresh()
             return open.store.values
         }
-        if file == nil, json.isOn { return json.print(.values(values)) }
+        if path == nil, json.isOn { return json.print(.values(values)) }
         let bytes = binary ? BinaryPropertyList.encode(.entries(values)) : try xml(values)
-        guard let file, let draft else { return Output.write(bytes) }
+        guard let path, let draft else { return Output.write(bytes) }
         try draft.write(bytes)
         try draft.finish()
-        report(values.count, file)
+        report(values.count, path)
     }
 
     private func xml(_ values: [Key: PropertyListValue]) throws -> [UInt8] {
