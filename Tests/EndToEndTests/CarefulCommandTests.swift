@@ -93,6 +93,43 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a store that is nowhere is made by a write only`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = ["--home", try await server.newHome("a", isFirst: true)]
+                let typo = ["--store", "TEAM.typo"] + home
+                let file = stage.path("export.plist")
+                let lines = [
+                    ["get", "k"], ["list"], ["export", file], ["remove", "k"], ["history"],
+                    ["blame"], ["diff", "--since", "yesterday"], ["undo", "k"], ["devices"],
+                    ["rewind", "--to", "yesterday", "--yes"],
+                ]
+                let delete = ["store", "delete", "TEAM.typo", "--yes"] + home
+                for line in lines.map({ $0 + typo }) + [delete] {
+                    let run = try await stage.run(line)
+                    #expect(run.status == 1, "\(line): \(run)")
+                    #expect(run.errors == "ubiquity: there is no store TEAM.typo\n", "\(line)")
+                }
+                let values = stage.path("import.plist")
+                try write(["new": 1], to: values)
+                let dry = try await stage.run(["import", values, "--dry-run"] + typo)
+                #expect(dry.output == "+ new  1\nWould import 1 key: 1 key is new.\n", "\(dry)")
+                let local = try await stage.run(["list", "--local"] + typo)
+                #expect(local.status == 1)
+                #expect(local.errors.contains("no store TEAM.typo on this device"))
+                try await server.stop()
+                let offline = try await stage.run(["list"] + typo)
+                #expect(offline.status == 69)
+                #expect(offline.errors.contains("the server's could not be fetched"))
+                let stores = try await stage.run(["store", "list", "--json", "--local"] + home)
+                #expect(stores.output == "[]\n")
+                #expect(!FileManager.default.fileExists(atPath: file))
+                try await stage.run(["set", "k", "1"] + typo).expectSuccess()
+                let made = try await stage.run(["list", "--json", "--local"] + typo)
+                #expect(made.output == "{\"k\":\"1\"}\n")
+            }
+        }
+
         @Test func `a dry run of an import shows what would be overwritten, and how`()
             async throws
         {

@@ -74,6 +74,13 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
         backing.poster.adopt(self)
     }
 
+    /// An empty store in memory, which is not synced.
+    package static func inMemory(
+        _ configuration: UbiquityConfiguration
+    ) -> UbiquitousKeyValueStore {
+        UbiquitousKeyValueStore(backing: .inMemory(configuration))
+    }
+
     /// Opens a store on a device and runtime of the caller, for tests of apps.
     /// - Throws: ``UbiquityError`` as ``init(identifier:)`` does.
     package convenience init(

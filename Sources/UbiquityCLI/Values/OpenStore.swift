@@ -17,7 +17,7 @@ struct OpenStore {
     private let path: String
 
     /// - Throws: ``Failure`` if no store is named, `UbiquityError` if it cannot be opened.
-    init(_ options: StoreOptions, _ sync: SyncPolicy) throws {
+    private init(_ options: StoreOptions, _ sync: SyncPolicy) throws {
         identifier = try options.identifier()
         let home = try options.home.open()
         let state = try home.load()
@@ -36,17 +36,67 @@ struct OpenStore {
         return lease.tryAcquire() ? lease : nil
     }
 
+    /// An empty store in memory, which is not synced and leaves nothing on this device.
+    private init(imagined options: StoreOptions, _ sync: SyncPolicy) throws {
+        identifier = try options.identifier()
+        (account, lease, path) = (nil, nil, "")
+        store = .inMemory(options.configuration)
+        self.sync = sync
+    }
+
+    /// What to do for a store that neither this device nor the server has. A file on this device is
+    /// made by a write only, or it would be in the list of stores from then on.
+    enum Missing {
+        case make
+        /// Throws a ``Failure``.
+        case refuse
+        /// Uses an empty store in memory, for a command that says what a write would do.
+        case imagine
+    }
+
     /// Opens the store, and closes it in any case, so that other processes take over at once.
     static func with<Result>(
-        _ options: StoreOptions, _ sync: SyncPolicy,
+        _ options: StoreOptions, _ sync: SyncPolicy, ifMissing missing: Missing = .make,
         _ body: (OpenStore) async throws -> Result
     ) async throws -> Result {
-        let open = try OpenStore(options, sync)
+        let absence = missing == .make ? nil : try await absence(options, sync)
+        if let absence, missing == .refuse { throw absence }
+        let open =
+            try absence == nil ? OpenStore(options, sync) : OpenStore(imagined: options, sync)
         defer {
             open.store.close()
             open.lease?.close()
         }
         return try await body(open)
+    }
+
+    /// - Returns: What to say of a store that does not exist; nil if it does.
+    private static func absence(
+        _ options: StoreOptions, _ sync: SyncPolicy
+    ) async throws -> Failure? {
+        let identifier = try options.identifier()
+        let home = try options.home.open()
+        let state = try home.load()
+        let path = home.storePath(for: identifier, folder: state.folder)
+        // What is wrong with a malformed identifier is said when it is opened.
+        guard (try? StoreIdentifier(identifier)) != nil,
+            !FileManager.default.fileExists(atPath: path)
+        else { return nil }
+        guard let account = state.signedIn, !sync.isLocal else {
+            return Failure(.no, "there is no store \(identifier) on this device")
+        }
+        do {
+            let stores = try await withTimeout(seconds: sync.timeout) {
+                try await AccountClient.stores(account)
+            }
+            guard !stores.contains(where: { $0.identifier == identifier }) else { return nil }
+            return Failure(.no, "there is no store \(identifier)")
+        } catch {
+            return Failure(
+                Failure(error)?.status ?? .unavailable,
+                "there is no store \(identifier) on this device, and the server's could not be "
+                    + "fetched: \(Failure.sentence(of: error))")
+        }
     }
 
     /// Fetches changes if the server can be reached, and otherwise prints a line with the reason.

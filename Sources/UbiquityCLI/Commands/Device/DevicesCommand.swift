@@ -29,8 +29,8 @@ struct DevicesCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-        let delivery = try await OpenStore.with(store, SyncPolicy(timeout: time.seconds())) {
-            open in
+        let policy = SyncPolicy(timeout: time.seconds())
+        let delivery = try await OpenStore.with(store, policy, ifMissing: .refuse) { open in
             guard open.account != nil else { throw Failure.notSignedIn }
             await open.catchUp()
             return try await open.store.delivery(of: key)

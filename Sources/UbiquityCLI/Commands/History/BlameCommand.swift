@@ -25,7 +25,7 @@ struct BlameCommand: AsyncParsableCommand {
 
     func run() async throws {
         let policy = SyncPolicy(timeout: time.seconds(30))
-        let (rows, devices) = try await OpenStore.with(store, policy) { open in
+        let (rows, devices) = try await OpenStore.with(store, policy, ifMissing: .refuse) { open in
             guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
             return (try await open.newestVersions(), try await open.devices())

@@ -30,7 +30,9 @@ struct DiffCommand: AsyncParsableCommand {
     func run() async throws {
         try PastTime().check(since)
         let policy = SyncPolicy(timeout: time.seconds(30))
-        let (changes, forgotten, milliseconds) = try await OpenStore.with(store, policy) { open in
+        let (changes, forgotten, milliseconds) = try await OpenStore.with(
+            store, policy, ifMissing: .refuse
+        ) { open in
             guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
             let then = try await open.milliseconds(of: since)

@@ -43,7 +43,7 @@ struct HistoryCommand: AsyncParsableCommand {
 
     func run() async throws {
         let key = try key.map { try Key($0) }
-        let list = try await OpenStore.with(store, sync.policy) { open in
+        let list = try await OpenStore.with(store, sync.policy, ifMissing: .refuse) { open in
             if let key { return try await versions(of: key, open) }
             await open.catchUp()
             return VersionList(

@@ -52,7 +52,7 @@ struct RewindCommand: AsyncParsableCommand {
         try PastTime().check(to)
         let keys = Set(try keys.map(Key.init))
         let policy = SyncPolicy(timeout: time.seconds(30))
-        try await OpenStore.with(store, policy) { open in
+        try await OpenStore.with(store, policy, ifMissing: .refuse) { open in
             guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
             let milliseconds = try await open.milliseconds(of: to)

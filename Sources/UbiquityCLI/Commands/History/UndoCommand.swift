@@ -46,7 +46,8 @@ struct UndoCommand: AsyncParsableCommand {
     func run() async throws {
         let key = try Key(key)
         let policy = SyncPolicy(timeout: time.seconds(30))
-        let (change, outcome) = try await OpenStore.with(store, policy) { open in
+        let (change, outcome) = try await OpenStore.with(store, policy, ifMissing: .refuse) {
+            open in
             guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
             let value = try await value(of: key, open)

@@ -55,7 +55,7 @@ struct ExportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let draft = try path.map { try AtomicFile(path: $0, replaces: force) }
-        let values = try await OpenStore.with(store, sync.policy) { open in
+        let values = try await OpenStore.with(store, sync.policy, ifMissing: .refuse) { open in
             await open.refresh()
             return open.store.values
         }

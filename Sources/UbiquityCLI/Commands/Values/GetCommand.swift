@@ -38,7 +38,7 @@ struct GetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let key = try Key(key)
-        let value = try await OpenStore.with(store, sync.policy) { open in
+        let value = try await OpenStore.with(store, sync.policy, ifMissing: .refuse) { open in
             await open.refresh()
             return open.store.value(key.string)
         }

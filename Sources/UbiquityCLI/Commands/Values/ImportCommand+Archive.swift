@@ -17,14 +17,16 @@ extension ImportCommand {
         }
         // All stores are checked first, so problems are reported before anything is written.
         for store in archive.stores {
-            try await with(store, of: archive) { _, plan in try check(plan) }
+            try await with(store, of: archive, ifMissing: .imagine) { _, plan in try check(plan) }
         }
         let imported = try await Progress.showing { note in
             var (imported, done) = ([ImportedStore](), 0)
             for store in archive.stores {
                 note(ProgressStep("Importing", done, of: archive.keys, .keys))
                 imported.append(
-                    try await with(store, of: archive) { open, plan in
+                    try await with(
+                        store, of: archive, ifMissing: dryRun ? .imagine : .make
+                    ) { open, plan in
                         try await take(plan, into: open)
                     })
                 done += store.keys
@@ -36,12 +38,12 @@ extension ImportCommand {
 
     private func with<Result>(
         _ part: ArchiveManifest.Store, of archive: ArchiveImport,
-        _ body: (OpenStore, ImportPlan) async throws -> Result
+        ifMissing missing: OpenStore.Missing, _ body: (OpenStore, ImportPlan) async throws -> Result
     ) async throws -> Result {
         var options = store
         options.store = part.identifier.string
         let entries = try archive.entries(of: part)
-        return try await OpenStore.with(options, sync.policy) { open in
+        return try await OpenStore.with(options, sync.policy, ifMissing: missing) { open in
             // Otherwise the values of a device that has never synced would yield to the account's.
             await open.catchUp()
             return try await body(

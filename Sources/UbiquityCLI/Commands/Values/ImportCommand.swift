@@ -53,7 +53,7 @@ struct ImportCommand: AsyncParsableCommand {
             return try await importArchive(ArchiveFile([UInt8](data)))
         }
         let entries = try PropertyListFile.read(data, name: InputFile.name(file))
-        try await OpenStore.with(store, sync.policy) { open in
+        try await OpenStore.with(store, sync.policy, ifMissing: dryRun ? .imagine : .make) { open in
             // Otherwise a device that has never synced would know neither the account's limits nor
             // its values, to which its own would yield.
             await open.catchUp()

@@ -29,7 +29,7 @@ struct ListCommand: AsyncParsableCommand {
     private static let valueColumnsMin = 20
 
     func run() async throws {
-        let values = try await OpenStore.with(store, sync.policy) { open in
+        let values = try await OpenStore.with(store, sync.policy, ifMissing: .refuse) { open in
             await open.refresh()
             return open.store.values.filter { $0.key.string.hasPrefix(prefix ?? "") }
         }

@@ -24,7 +24,7 @@ struct RemoveCommand: AsyncParsableCommand {
 
     func run() async throws {
         let keys = Set(try keys.map(Key.init))
-        try await OpenStore.with(store, sync.policy) { open in
+        try await OpenStore.with(store, sync.policy, ifMissing: .refuse) { open in
             await open.catchUp()
             let present = keys.filter { open.store.value($0.string) != nil }.sorted()
             let changes = Dictionary(present.map { ($0, Content.deleted) }) { first, _ in first }

@@ -38,7 +38,7 @@ struct StoreCommand: AsyncParsableCommand {
         func run() async throws {
             var options = StoreOptions()
             (options.store, options.home) = (store, home)
-            try await OpenStore.with(options, sync.policy) { open in
+            try await OpenStore.with(options, sync.policy, ifMissing: .refuse) { open in
                 if open.account != nil, !sync.local { try await open.exchange() }
                 let keys = open.store.values.keys
                 guard !keys.isEmpty else {
