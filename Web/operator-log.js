@@ -56,7 +56,7 @@ const deeds = [
     ['sign-in-approved', 'Sign-in approved'], ['sign-in-denied', 'Sign-in denied'], ['account-created', 'Account created'],
     ['account-renamed', 'Account renamed'], ['account-exported', 'Account exported'], ['account-erased', 'Account deleted'],
     ['limit-changed', 'Limit changed'], ['app-registered', 'App registered'], ['app-removed', 'App unregistered'],
-    ['database-restored', 'Database restored'],
+    ['database-restored', 'Database restored'], ['operator-credential-replaced', 'Operator’s credential replaced'],
 ];
 const deedNames = new Map(deeds);
 const actors = new Map([['operator-locally', 'the operator, on the machine'], ['operator-by-credential', 'the operator, by credential'],

@@ -188,7 +188,13 @@ extension CommitChecker {
             if !pushed.contains(after), !isFolded(after, in: commit) {
                 return "\(commit.store) invented \(key)"
             }
-            if let before = commit.before[key], isLater(before, than: after) {
+            // Of two counts, the one with more times may be the earlier write, and be folded at once.
+            let isOfLater = pushed.contains { write in
+                write.key == key && (commit.before[key].map { isLater(write, than: $0) } ?? true)
+            }
+            if let before = commit.before[key], isLater(before, than: after),
+                pushed.contains(after) || !isOfLater
+            {
                 return "\(commit.store) replaced \(key) by an earlier write"
             }
         }
