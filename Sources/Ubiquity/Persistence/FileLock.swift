@@ -100,14 +100,12 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
     /// namespace of its own, the lock is on the file's device, which on Btrfs never matches.
     private static func isOn(_ lock: Lock, _ path: String) -> Bool {
         let folder = "/proc/\(lock.process)/fd"
-        guard let files = try? FileManager.default.contentsOfDirectory(atPath: folder) else {
-            return device(of: path) == String(lock.device)
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        let paths = files.compactMap {
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
         }
-        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
-        return files.contains {
-            (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)"))
-                == target
-        }
+        guard !paths.isEmpty else { return device(of: path) == String(lock.device) }
+        return paths.contains(URL(fileURLWithPath: path).resolvingSymlinksInPath().path)
     }
 
     /// In the form of a lock's line, such as "fe:00".
