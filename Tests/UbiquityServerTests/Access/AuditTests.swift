@@ -137,7 +137,8 @@ extension AccountSuites {
         {
             let folder = try TemporaryFolder()
             try await withServer(in: folder) { server in
-                #expect(try await entries(server, of: "operator-credential-replaced").isEmpty)
+                let none = try await entries(server, of: "operator-credential-replaced")
+                #expect(none.isEmpty)
             }
             let file = DataFolder(path: folder.file("data")).operatorCredentialPath
             let draft = try AtomicFile(path: file, replaces: true)
