@@ -17,7 +17,7 @@ extension EndToEndTests {
             (["set", "a", "--integer", "x", "--store", "s"], 65, "not a whole number"),
             (["set", "a", "--store", "s"], 64, "no value"),
             (["set", "a", "1", "--store", "s", "--timeout", "0"], 64, "--timeout"),
-            (["get", "a", "--store", "s"], 1, "no key"),
+            (["get", "a", "--store", "s"], 1, "no store s"),
             (["get", "--store", "s"], 64, "ubiquity get --help"),
             (["get", "a", "--stor", "s"], 64, "--stor"),
             (["import", "/nowhere/a.plist", "--store", "s"], 66, "/nowhere/a.plist"),

@@ -67,30 +67,6 @@ import Testing
         #expect(!fresh.engine.hasConfirmed(late, at: fresh.reading))
     }
 
-    @Test func `a round trip has not ended before its writes are confirmed on the disk`() throws {
-        let device = cloud.device()
-        cloud.settle()
-        device.holdsAnswers = true
-        device["x"] = .integer(1)
-        let request = device.requestSync()
-        while device.step() {}
-        device.holdsStream = true
-        device.answer()
-        while device.step() {}
-        #expect(device.engine.status.pendingKeys.isEmpty)
-        #expect(device.finished[request] == nil)
-        device.holdsStream = false
-        _ = device.step()
-        // The stream has brought the write, which is saved before the caller is told.
-        var driver = device.driver
-        var steps: [Driver.Step] = []
-        while let step = driver.next(at: device.reading) { steps.append(step) }
-        #expect(!steps.isEmpty && !steps.contains(.effect(.finishSync(id: request, nil))))
-        while device.step() {}
-        #expect(device.finished[request] == .some(nil))
-        #expect(device.restarted(isSignedIn: false).engine.waitingWrites.isEmpty)
-    }
-
     /// Vector 5 of the contract, its second half.
     @Test func `a write of the value that is there and the removal of an absent key cause no push`()
     {

@@ -78,12 +78,11 @@ extension SyncEngine {
     /// The next action; nil if there is none until the next event or ``nextWake``.
     package mutating func nextEffect(at now: ClockReading) -> Effect? {
         if let notice = nextNotice(at: now) { return .notify(notice) }
-        if let batch = nextSave(at: now) { return .save(batch) }
-        // After the save: the caller's process may end at once.
         if !finished.isEmpty {
             let (id, failure) = finished.removeFirst()
             return .finishSync(id: id, failure)
         }
+        if let batch = nextSave(at: now) { return .save(batch) }
         if let effect = nextLinkEffect(at: now) { return effect }
         if let push = nextPush(at: now) { return .push(push.number, push.push) }
         return nextPull(at: now)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A request for a round trip. It is done when earlier writes are confirmed and the server's earlier
-/// changes are here: a process that ends then leaves no write on the disk that waits.
+/// A request for a round trip. It is done when earlier writes are on the server and the server's
+/// earlier changes are here.
 struct SyncRequest: Hashable, Sendable {
     /// The ID for ``SyncEngine/Effect/finishSync(id:_:)``; nil if another process asked.
     var id: Int?
@@ -10,7 +10,7 @@ struct SyncRequest: Hashable, Sendable {
     /// The last push sent before the request. It only answers the keys in ``sent``.
     var push: Int
     var sent: Set<Key>
-    /// The keys whose write was acknowledged and is not confirmed yet. If a write lost, its
+    /// The keys whose write was acknowledged but not brought by the stream. If a write lost, its
     /// successor is awaited, whoever wrote it and whenever. If it must be sent again, its answer is
     /// awaited again.
     var acknowledging: Set<Key>
@@ -202,11 +202,11 @@ extension SyncEngine {
     mutating func checkRequests() {
         guard isLeading, !requests.isEmpty else { return }
         let (waiting, fetched) = (waiting, fetchesFinished)
-        let unconfirmed = Set(acknowledgedWrites.keys.filter(isAcknowledged))
+        let lost = Set(acknowledgedWrites.keys.filter(hasLost))
         finishRequests { request in
             let isDone =
                 request.fetch <= fetched && request.waiting.isDisjoint(with: waiting)
-                && request.acknowledging.isDisjoint(with: unconfirmed)
+                && request.acknowledging.isDisjoint(with: lost)
             return isDone ? .some(nil) : nil
         }
     }
