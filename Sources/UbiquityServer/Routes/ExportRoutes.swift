@@ -73,10 +73,12 @@ struct ExportRoutes: Sendable {
         return Response(
             status: .ok, headers: Self.headers(account),
             body: ResponseBody { [readers, gate, bearer = request.bearer] writer in
-                defer { withExtendedLifetime(permit) {} }
                 try await Self.write(export, readers, account.id, to: &writer) {
                     try await gate.checkAgain(bearer, operation)
                 }
+                // Before the end: whoever has read that may ask for the next export.
+                permit.giveBack()
+                try await writer.finish(nil)
             })
     }
 
@@ -99,7 +101,6 @@ struct ExportRoutes: Sendable {
             try await writer.write(ByteBuffer(bytes: piece))
             export = rest
         }
-        try await writer.finish(nil)
     }
 
     private static let mediaType = "application/x-tar"
@@ -120,8 +121,9 @@ final class ExportPermits: Sendable {
     private let accounts = Mutex<Set<AccountID>>([])
     private static let max = 4
 
-    /// Held for the duration of an export. Returned when it is released.
+    /// Held for the duration of an export. Given back at the latest when it is released.
     final class Held: Sendable {
+        private let isHeld = Atomic(true)
         private let permits: ExportPermits
         private let account: AccountID
 
@@ -130,7 +132,12 @@ final class ExportPermits: Sendable {
             self.account = account
         }
 
-        deinit { permits.giveBack(account) }
+        deinit { giveBack() }
+
+        func giveBack() {
+            guard isHeld.exchange(false, ordering: .relaxed) else { return }
+            permits.giveBack(account)
+        }
     }
 
     /// - Throws: ``Busy`` while this account is being exported, or the maximum of exports is
