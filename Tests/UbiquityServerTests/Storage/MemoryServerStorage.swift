@@ -16,6 +16,8 @@ final class MemoryServerStorage: ServerStorage {
     /// What all nodes have in common.
     private final class Database: Sendable {
         let state = Mutex(State())
+        /// The last change, for faults: the node that made it, and the state before.
+        let last = Mutex<(node: ObjectIdentifier, before: State)?>(nil)
         let observers = Mutex<[Observer]>([])
     }
 
@@ -221,14 +223,9 @@ final class MemoryServerStorage: ServerStorage {
     func createAccount(
         _ account: Account, accountsMax: Int, by actor: AuditActor
     ) throws(StorageError) {
-        if fault == .decidesBeforeLocking {
-            guard !database.state.withLock({ $0.has(account.name) }) else { throw .accountExists }
-            usleep(1_000)
-        }
-        try database.state.withLock { state throws(StorageError) in
-            guard fault == .decidesBeforeLocking || !state.has(account.name) else {
-                throw .accountExists
-            }
+        try change { state throws(StorageError) in
+            let seen = fault == .decidesBeforeLocking ? outdated(state) : state
+            guard !seen.has(account.name) else { throw .accountExists }
             try state.insert(account, accountsMax: accountsMax, by: actor)
         }
     }
@@ -477,8 +474,8 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func revoke(_ device: DeviceReference, now: Int64, by actor: AuditActor) -> Bool {
-        let wasThere = database.state.withLock {
-            $0.remove(
+        let wasThere = change { state in
+            state.remove(
                 device, .deviceRevoked, now, actor,
                 keepsCodes: fault == .keepsCodesOfRevokedDevices)
         }
@@ -631,14 +628,11 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func read(_ reference: StoreReference, since: Position?) -> StoreRead {
-        var early: [Key: Entry]?
-        if fault == .tearsReads {
-            early = database.state.withLock { $0.stores[reference]?.records }
-            usleep(1_000)
-        }
-        return database.state.withLock { state in
+        database.state.withLock { state in
             var store = state.stores[reference] ?? Store()
-            if let early { store.records = early }
+            if fault == .tearsReads {
+                store.records = outdated(state).stores[reference]?.records ?? [:]
+            }
             let lineage = store.state.lineage
             guard let since else {
                 let records = store.records.values.map(\.record).filter { $0.content != .deleted }
@@ -667,9 +661,9 @@ final class MemoryServerStorage: ServerStorage {
         let results =
             switch fault {
             case .answersEarly: commitLater(pushes, rules)
-            case .losesUpdates: commitOnACopy(pushes, rules)
+            case .losesUpdates: commitOnOutdatedStores(pushes, rules)
             case .pushesAfterRevocation: commitWithRightsOfBefore(pushes, rules)
-            default: database.state.withLock { commit(pushes, rules, &$0) }
+            default: change { commit(pushes, rules, &$0) }
             }
         for (push, result) in zip(pushes, results) {
             guard let commit = try? result.get(), !commit.writes.isEmpty else { continue }
@@ -689,6 +683,28 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     // MARK: Faults
+
+    /// Changes the state, and remembers the one before if there is a fault that needs it.
+    private func change<Result, Failure>(
+        _ body: (inout State) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try database.state.withLock { state throws(Failure) in
+            guard fault != nil else { return try body(&state) }
+            let before = state
+            let result = try body(&state)
+            database.last.withLock { $0 = (ObjectIdentifier(self), before) }
+            return result
+        }
+    }
+
+    /// The state without the last change, if that was another node's: what a node sees that looks
+    /// before it locks, whenever the other one does.
+    private func outdated(_ state: State) -> State {
+        database.last.withLock { last in
+            guard let last, last.node != ObjectIdentifier(self) else { return state }
+            return last.before
+        }
+    }
 
     private func spoil(_ push: inout CommittedPush, isFirst: Bool) {
         switch fault {
@@ -710,25 +726,26 @@ final class MemoryServerStorage: ServerStorage {
         return commit(pushes, rules, &copy)
     }
 
-    private func commitOnACopy(
+    private func commitOnOutdatedStores(
         _ pushes: [PendingPush], _ rules: CommitRules
     ) -> [Result<CommittedPush, PushRefusal>] {
-        let copy = database.state.withLock(\.self)
-        var next = copy
-        let results = commit(pushes, rules, &next)
-        usleep(1_000)
-        database.state.withLock { $0.stores = next.stores }
-        return results
+        change { state in
+            state.stores = outdated(state).stores
+            return commit(pushes, rules, &state)
+        }
     }
 
     private func commitWithRightsOfBefore(
         _ pushes: [PendingPush], _ rules: CommitRules
     ) -> [Result<CommittedPush, PushRefusal>] {
-        let refusals = database.state.withLock { state in
-            pushes.map { refusal(of: $0, rules, state) }
+        let (refusals, areOutdated) = database.state.withLock { state in
+            let seen = outdated(state)
+            let refusals = pushes.map { refusal(of: $0, rules, seen) }
+            return (refusals, refusals != pushes.map { refusal(of: $0, rules, state) })
         }
-        usleep(1_000)
-        return database.state.withLock { state in
+        // The revocation returns meanwhile.
+        if areOutdated { usleep(100_000) }
+        return change { state in
             zip(pushes, refusals).map { push, refusal in
                 if let refusal { return .failure(refusal) }
                 var push = push
