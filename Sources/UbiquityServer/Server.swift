@@ -73,7 +73,7 @@ struct Server: Sendable {
             accounts: AccountRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate,
                 revocation: revocation, attempts: attempts, failures: failures,
-                allowance: allowance,
+                allowance: allowance, firstRun: firstRun,
                 identities: settings.identity.map {
                     IdentityVerifier($0, clock: settings.clock, logger: logger)
                 },
@@ -84,7 +84,8 @@ struct Server: Sendable {
             operations: OperatorRoutes(
                 service: OperatorService(
                     storage: storage, settings: settings, actor: .operatorByCredential),
-                writer: writer, readers: readers, revocation: revocation, apps: apps),
+                writer: writer, readers: readers, revocation: revocation, apps: apps,
+                firstRun: firstRun),
             stores: StoreRoutes(reader: reader, firstRun: firstRun, settings: settings),
             histories: HistoryRoutes(reader: reader, settings: settings),
             push: PushRoute(

@@ -15,6 +15,7 @@ struct AccountRoutes: Sendable {
     let attempts: SignInThrottle
     let failures: FailedSignIns
     let allowance: PushAllowance
+    let firstRun: FirstRun
     /// Nil if tokens of identity providers are not accepted.
     let identities: IdentityVerifier?
     let settings: ServerSettings
@@ -43,6 +44,7 @@ struct AccountRoutes: Sendable {
             }
             throw error
         }
+        firstRun.end()
         let answer = WireSignInAnswer(signedIn.account, signedIn.device, credential: credential)
         return Response(answer, format)
     }

@@ -12,6 +12,7 @@ struct OperatorRoutes: Sendable {
     let readers: BlockingThreads
     let revocation: Revocation
     let apps: AppRegistry
+    let firstRun: FirstRun
 
     private static let accountsPerAnswerMax = 1_000
     private static let auditEntriesPerAnswerMax = 1_000
@@ -43,6 +44,7 @@ struct OperatorRoutes: Sendable {
         let invitation = try await writer.run { [service] in
             try service.createAccount(accountName, codeSeconds: seconds)
         }
+        firstRun.end()
         return Response(WireNewAccountAnswer(invitation, server: service.address), format)
     }
 
