@@ -14,7 +14,7 @@ extension SQLiteServerStorage {
     private static let limits = "(SELECT limits FROM account WHERE account.id = device.account)"
 
     func device(credential: SecretHash) throws(StorageError) -> Device? {
-        try reading { db in
+        try readingOnce { db in
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT \(Self.deviceColumns) FROM device

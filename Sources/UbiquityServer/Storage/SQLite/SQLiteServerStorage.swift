@@ -71,6 +71,12 @@ final class SQLiteServerStorage: Sendable {
         do { return try database.read(body) } catch { throw StorageError(error) }
     }
 
+    /// Reads with a single statement, which needs no transaction around it: to begin and to end one
+    /// takes longer than to find a row.
+    func readingOnce<T>(_ statement: (Database) throws -> T) throws(StorageError) -> T {
+        do { return try database.unsafeRead(statement) } catch { throw StorageError(error) }
+    }
+
     /// Runs the body in one transaction, which an error rolls back. If the disk is full, tries
     /// again with the reserved space.
     /// - Parameter committed: Called after the commit, before another transaction can begin.
