@@ -45,7 +45,7 @@ struct TokenClaims: JWTPayload {
     func verify(using algorithm: some JWTAlgorithm) {}
 
     init(from decoder: any Decoder) throws {
-        let members = try decoder.container(keyedBy: Name.self)
+        let members = try decoder.container(keyedBy: Claim.self)
         claims = IdentityClaims(
             issuer: try? members.decode(String.self, forKey: "iss"),
             audiences: Self.audiences(members),
@@ -58,7 +58,7 @@ struct TokenClaims: JWTPayload {
     }
 
     /// A string, or a list of strings.
-    private static func audiences(_ members: KeyedDecodingContainer<Name>) -> [String] {
+    private static func audiences(_ members: KeyedDecodingContainer<Claim>) -> [String] {
         if let one = try? members.decode(String.self, forKey: "aud") { return [one] }
         return (try? members.decode([String].self, forKey: "aud")) ?? []
     }
@@ -67,7 +67,7 @@ struct TokenClaims: JWTPayload {
         preconditionFailure("The server signs no tokens.")
     }
 
-    private struct Name: CodingKey, ExpressibleByStringLiteral {
+    private struct Claim: CodingKey, ExpressibleByStringLiteral {
         var stringValue: String
         var intValue: Int? { nil }
 

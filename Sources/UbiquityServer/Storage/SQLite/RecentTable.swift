@@ -3,13 +3,13 @@
 /// A table in memory of what was used recently. Beyond its size, it forgets what was not used for
 /// some time: of two generations, the older one is dropped when the younger one is full.
 struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private struct Item: Sendable {
+    private struct Slot: Sendable {
         var value: Value
         var bytes: Int
     }
 
-    private var young: [Key: Item] = [:]
-    private var old: [Key: Item] = [:]
+    private var young: [Key: Slot] = [:]
+    private var old: [Key: Slot] = [:]
     private var youngBytes = 0
     /// Changes when anything is forgotten.
     private(set) var generation = 0
@@ -17,25 +17,25 @@ struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let bytesMax: Int
 
     /// The size of a table's row besides its key's and value's own bytes.
-    private static var rowBytes: Int { 2 * MemoryLayout<(Key, Item)>.stride }
+    private static var rowBytes: Int { 2 * MemoryLayout<(Key, Slot)>.stride }
 
     init(bytesMax: Int) { self.bytesMax = bytesMax }
 
     /// Finds a value, and counts that as its use.
     mutating func value(_ key: Key) -> Value? {
-        if let item = young[key] { return item.value }
-        guard let item = old.removeValue(forKey: key) else { return nil }
-        insert(key, item)
-        return item.value
+        if let slot = young[key] { return slot.value }
+        guard let slot = old.removeValue(forKey: key) else { return nil }
+        insert(key, slot)
+        return slot.value
     }
 
     /// - Parameter bytes: The approximate size of what the key and the value refer to.
     mutating func set(_ key: Key, _ value: Value, bytes: Int) {
-        insert(key, Item(value: value, bytes: bytes + Self.rowBytes))
+        insert(key, Slot(value: value, bytes: bytes + Self.rowBytes))
     }
 
     mutating func remove(_ key: Key) {
-        if let item = young.removeValue(forKey: key) { youngBytes -= item.bytes }
+        if let slot = young.removeValue(forKey: key) { youngBytes -= slot.bytes }
         old[key] = nil
         generation += 1
     }
@@ -45,9 +45,9 @@ struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         generation += 1
     }
 
-    private mutating func insert(_ key: Key, _ item: Item) {
-        if let replaced = young.updateValue(item, forKey: key) { youngBytes -= replaced.bytes }
-        youngBytes += item.bytes
+    private mutating func insert(_ key: Key, _ slot: Slot) {
+        if let replaced = young.updateValue(slot, forKey: key) { youngBytes -= replaced.bytes }
+        youngBytes += slot.bytes
         guard youngBytes > bytesMax / 2 else { return }
         (old, young, youngBytes) = (young, [:], 0)
         generation += 1
