@@ -82,7 +82,7 @@ BUSY ?=
 
 # PostgreSQL is one of the server's storages; the tests start one of their own.
 test:
-	@scripts/setup postgresql zbar-tools
+	@scripts/setup curl jq postgresql zbar-tools
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
 	@scripts/failures-last $(if $(BUSY),scripts/busy) $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		$(TEST_WIDTH_FLAGS) $(if $(FILTER),--filter "$(FILTER)")
@@ -93,7 +93,7 @@ test-javascript: build
 	@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 test-documents: build
-	@scripts/setup python3
+	@scripts/setup curl jq python3
 	@scripts/test-documents "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 # Takes some two minutes; API_SECONDS says otherwise. schemathesis comes from PyPI into .build.
