@@ -11,7 +11,7 @@ BUILD_FLAGS ?=
 
 .PHONY: help setup build demo example test test-javascript test-documents conformance test-api test-web page snippets test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean \
-	package test-package test-monitoring
+	package test-package test-reproducible test-monitoring
 
 help:
 	@echo "make demo                  two devices and a server on this machine, with a sample file"
@@ -22,7 +22,7 @@ help:
 	@echo "make test FILTER=Reopening tests whose suite, name or file matches a regular expression"
 	@echo "make test BUSY=1           all tests, beside programs that keep all cores busy"
 	@echo "make test-javascript       the tests of the JavaScript client, which are part of make test"
-	@echo "make test-documents        the commands of README and the guides, which are part of make test"
+	@echo "make test-documents        the commands of README, the guides and docs, which are part of make test"
 	@echo "make test-api              the OpenAPI file against a running server, with schemathesis"
 	@echo "make test-web              the page for people in Chromium: TEST=name tries those of that name"
 	@echo "make page                  puts the files of Web/ into the server, after a change"
@@ -42,8 +42,9 @@ help:
 	@echo "make benchmark QUICK=1     the same in three minutes, printed only"
 	@echo "make package               a Debian package and an archive, reproducibly, into .build/package"
 	@echo "make test-package          what make package made, in a bare Debian 12 (needs root)"
+	@echo "make test-reproducible     the packages of this commit, built twice: the same bytes"
 	@echo "make test-monitoring       the alerts and the dashboard, with Debian's promtool"
-	@echo "make nightly               all long checks, about four hours, with a report at the end"
+	@echo "make nightly               all long checks, about five hours, with a report at the end"
 	@echo "make protobuf              generates the Swift code of Protocol/ubiquity.proto"
 
 setup:
@@ -82,7 +83,7 @@ BUSY ?=
 
 # PostgreSQL is one of the server's storages; the tests start one of their own.
 test:
-	@scripts/setup postgresql zbar-tools
+	@scripts/setup curl jq postgresql zbar-tools
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
 	@scripts/failures-last $(if $(BUSY),scripts/busy) $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		$(TEST_WIDTH_FLAGS) $(if $(FILTER),--filter "$(FILTER)")
@@ -93,7 +94,7 @@ test-javascript: build
 	@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 test-documents: build
-	@scripts/setup python3
+	@scripts/setup curl jq python3
 	@scripts/test-documents "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 # Takes some two minutes; API_SECONDS says otherwise. schemathesis comes from PyPI into .build.
@@ -226,6 +227,10 @@ package: setup
 
 test-package:
 	@scripts/test-package
+
+test-reproducible: setup
+	@scripts/setup dpkg-dev libstdc++-12-dev python3
+	@SWIFT="$(SWIFT)" BUILD_FLAGS="$(BUILD_FLAGS)" scripts/package --twice
 
 test-monitoring: setup
 	@scripts/setup prometheus python3

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Crypto
+package import UbiquityCore
 
 /// Checks whether pieces that arrive in order form a whole archive. A transfer may be cut off
 /// without notice, and the responder may not be a server at all.
@@ -19,7 +20,7 @@ package struct ArchiveCheck: Sendable {
 
     private enum Place: Sendable {
         case header
-        case content(name: String, SHA256, rest: Int, padding: Int)
+        case content(name: String, SHA256, size: Int, rest: Int, padding: Int)
         /// Within the list of digests.
         case list(rest: Int, padding: Int)
         case skipped(Int)
@@ -50,6 +51,15 @@ package struct ArchiveCheck: Sendable {
         return true
     }
 
+    /// How much of a store's file has arrived, from 0 to 1. Always 0 for a store whose identifier is
+    /// too long to be the name of a file.
+    package func part(of store: StoreIdentifier) -> Double {
+        let file = Archive.storesFolder + store.string + Archive.suffix
+        if digests.digests[file] != nil { return 1 }
+        guard case .content(file, _, let size, let rest, _) = place, size > 0 else { return 0 }
+        return Double(size - rest) / Double(size)
+    }
+
     private mutating func takeOne(_ rest: inout ArraySlice<UInt8>) throws(ArchiveError) {
         switch place {
         case .header:
@@ -57,10 +67,11 @@ package struct ArchiveCheck: Sendable {
             guard kept.count == TarHeader.blockBytes else { return }
             defer { kept = [] }
             try begin()
-        case .content(let name, var hash, let left, let padding):
+        case .content(let name, var hash, let size, let left, let padding):
             let part = rest.popPrefix(left)
             part.withUnsafeBytes { hash.update(bufferPointer: $0) }
-            place = .content(name: name, hash, rest: left - part.count, padding: padding)
+            place = .content(
+                name: name, hash, size: size, rest: left - part.count, padding: padding)
             guard part.count == left else { return }
             digests.add(name, hash)
             skip(padding)
@@ -98,7 +109,8 @@ package struct ArchiveCheck: Sendable {
             guard header.size <= ArchiveDigests.bytesMax else { throw .digestsInvalid }
             place = .list(rest: header.size, padding: padding)
         } else {
-            place = .content(name: name, SHA256(), rest: header.size, padding: padding)
+            place = .content(
+                name: name, SHA256(), size: header.size, rest: header.size, padding: padding)
         }
         // An empty file needs no further piece.
         if header.size == 0 {

@@ -16,7 +16,7 @@ struct Program: AsyncParsableCommand {
             obey is escaped on a terminal, and never in a pipe or file.
 
             `read`, `write` and `delete` are understood as by macOS's `defaults`, with the store \
-            as the domain.
+            as the domain. `stores` is `store list`.
 
             Errors are one sentence on standard error, with a status from sysexits.h: 64 wrong \
             usage, 65 unusable input, 66 no such file, 69 server unreachable, 73 or 74 a file \

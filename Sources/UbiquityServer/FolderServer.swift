@@ -44,12 +44,22 @@ package struct FolderServer: Sendable {
     }
 
     /// Overwrites what is left of erased accounts. A running server does so by itself.
+    /// - Parameter onProgress: Called with the number of their stores that are left; with 0 when the
+    ///   database is being rewritten.
     /// - Returns: False if something is left, because another program is reading the database or
     ///   the disk has no room.
-    package func scrub() async -> Bool {
+    package func scrub(
+        _ onProgress: @escaping @Sendable (_ stores: Int) -> Void = { _ in }
+    ) async -> Bool {
         guard let own else { return true }
         do {
-            try await own.writer.run { try own.storage.scrub(pacedAt: nil) }
+            try await own.writer.run {
+                repeat {
+                    onProgress(try own.storage.erasedStores())
+                } while try own.storage.eraseRest(for: 100)
+                onProgress(0)
+                try own.storage.scrub(pacedAt: nil)
+            }
             return true
         } catch { return false }
     }

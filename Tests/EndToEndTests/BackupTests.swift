@@ -65,8 +65,18 @@ extension EndToEndTests {
                     "account", "export", "--output", file, "--home", ada)
                 #expect(again.status == 73)
                 #expect(again.errors.contains("--force"))
+                try await stage.succeed(
+                    "set", "greeting", "mine", "--store", "TEAM.two", "--home", bob)
                 let dry = try await stage.succeed("import", file, "--home", bob, "--dry-run")
-                #expect(dry.contains("Would import 2 keys of the account ada into 2 stores"))
+                #expect(
+                    dry == """
+                        Would import 2 keys of the account ada into 2 stores:
+                          TEAM.one: 1 key
+                              + greeting  "hello from TEAM.one"
+                          TEAM.two: 1 key
+                              ~ greeting  "mine" → "hello from TEAM.two"
+
+                        """)
                 let output = try await stage.succeed("import", file, "--home", bob)
                 #expect(output.contains("Imported 2 keys of the account ada into 2 stores"))
                 let value = try await stage.succeed(

@@ -94,6 +94,9 @@ extension EndToEndTests {
                 complains(
                     try await stage.run("account", "list", "--data", stage.path("nowhere")), 66,
                     "no server data")
+                complains(
+                    try await stage.run("serve", "--log-level", "loud"), 64,
+                    "trace, debug, info, notice, warning, error or critical")
             }
         }
 

@@ -93,6 +93,63 @@ extension EndToEndTests {
             }
         }
 
+        #if os(Linux)
+        /// Whether root may have mounts of its own, which not every container allows.
+        private static let hasMounts: Bool = {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+            process.arguments = ["--mount", "true"]
+            process.standardError = FileHandle.nullDevice
+            guard (try? process.run()) != nil else { return false }
+            process.waitUntilExit()
+            return process.terminationStatus == 0
+        }()
+
+        @Test(.enabled(if: hasMounts))
+        func `accounts' names are kept for the user who called sudo, with that user's rights`()
+            async throws
+        {
+            try await onStage { stage in
+                let (data, _) = try await prepared(stage)
+                let (person, home) = (UInt32(1_234), stage.path("person"))
+                mkdir(home, 0o755)
+                chown(home, person, person)
+                let users = stage.path("passwd")
+                let line = "person:x:\(person):\(person)::\(home):/bin/sh\n"
+                try (String(contentsOfFile: "/etc/passwd", encoding: .utf8) + line)
+                    .write(toFile: users, atomically: true, encoding: .utf8)
+                func account(_ words: String...) async throws {
+                    let script = "mount --bind \"$0\" /etc/passwd; exec \"$@\""
+                    let command = [try ProgramFile.ubiquity.path(), "account"] + words
+                    let child = try stage.start(
+                        ["--mount", "sh", "-c", script, users] + command + ["--data", data],
+                        program: ProgramFile(path: "/usr/bin/unshare"),
+                        environment: ["SUDO_UID": "\(person)"])
+                    #expect(try await child.exit() == 0, "\(child.errors)")
+                }
+                let names = home + "/.cache/ubiquity/names.json"
+                try await account("list")
+                try await account("create", "eve")
+                #expect(try owner(names) == person)
+                #expect(
+                    try String(contentsOfFile: names, encoding: .utf8)
+                        == #"{"names":["eve","ada"]}"#)
+                // Links of that user's lead root nowhere.
+                let (secret, folder) = (stage.path("secret"), stage.path("root"))
+                try Data("root's".utf8).write(to: URL(fileURLWithPath: secret))
+                mkdir(folder, 0o700)
+                unlink(names)
+                symlink(secret, names)
+                try await account("list")
+                #expect(try String(contentsOfFile: secret, encoding: .utf8) == "root's")
+                try FileManager.default.removeItem(atPath: home + "/.cache")
+                symlink(folder, home + "/.cache")
+                try await account("list")
+                #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+            }
+        }
+        #endif
+
         @Test func `a path that two users can redirect is refused`() async throws {
             try await onStage { stage in
                 let (data, _) = try await prepared(stage)

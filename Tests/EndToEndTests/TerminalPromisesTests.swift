@@ -44,6 +44,58 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `the settings of a server are shown with their origins and without secrets`()
+            async throws
+        {
+            try await onStage { stage in
+                let file = stage.path("server.conf")
+                try Data(
+                    """
+                    # Ours
+                    keys-max = 2048
+                    identity-issuer = https://id.example
+                    identity-audience = app
+                    identity-keys = https://u:SECRET@id.example/keys
+
+                    """.utf8
+                ).write(to: URL(fileURLWithPath: file))
+                chmod(file, 0o600)
+                let environment = [
+                    "UBIQUITY_SERVE_LOG_LEVEL": "info",
+                    "UBIQUITY_DATABASE": "postgresql://ubiquity:SECRET@db/ubiquity",
+                ]
+                let words = ["serve", "--config", file, "--print-config", "--port", "7000"]
+                let shown = try await stage.run(words, environment: environment)
+                #expect(shown.status == 0, "\(shown)")
+                let rows = shown.output.split(separator: "\n").map {
+                    $0.split(separator: #/  +/#).map(String.init)
+                }
+                let expected = [
+                    ["keys-max", "2048", "\(file):2"],
+                    ["identity-keys", "https://(not shown)@id.example/keys", "\(file):5"],
+                    ["log-level", "info", "UBIQUITY_SERVE_LOG_LEVEL"],
+                    ["database", "(not shown)", "UBIQUITY_DATABASE"],
+                    ["port", "7000", "option"], ["host", "127.0.0.1", "default"],
+                ]
+                for row in expected {
+                    #expect(
+                        rows.contains { $0.prefix(2) == row.prefix(2) && $0[2].hasSuffix(row[2]) },
+                        "\(row): \(shown.output)")
+                }
+                let json = try await stage.run(words + ["--json"], environment: environment)
+                let list = try JSONDecoder().decode(
+                    [[String: String]].self, from: Data(json.output.utf8))
+                for row in expected {
+                    #expect(
+                        list.contains {
+                            $0["name"] == row[0] && $0["value"] == row[1]
+                                && $0["from"]?.hasSuffix(row[2]) == true
+                        }, "\(row): \(json.output)")
+                }
+                #expect(!(shown.output + shown.errors + json.output).contains("SECRET"))
+            }
+        }
+
         @Test func `sync waits until another device has everything, or says that it does not`()
             async throws
         {

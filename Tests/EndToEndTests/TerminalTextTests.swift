@@ -98,6 +98,53 @@ extension EndToEndTests {
         }
 
         #if os(Linux)
+        @Test func `long work shows its progress on a terminal, and nothing in a pipe`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                // Each way takes five seconds at least.
+                let slow = 40_000
+                let up = try await NarrowProxy(to: server.port, bytesPerSecond: (slow, nil))
+                let down = try await NarrowProxy(to: server.port, bytesPerSecond: (nil, slow))
+                let home = try await server.newHome("a", isFirst: true, through: up.url)
+                let other = try await server.newHome("b", through: up.url)
+                let third = try await server.newHome("c", through: down.url)
+                let file = stage.path("import.plist")
+                let entries = (0..<20).map {
+                    ("key \($0)", String(repeating: UUID().uuidString, count: 280))
+                }
+                try PropertyListSerialization.data(
+                    fromPropertyList: Dictionary(uniqueKeysWithValues: entries), format: .binary,
+                    options: 0
+                ).write(to: URL(fileURLWithPath: file))
+                let options = ["--timeout", "300", "--store"]
+                try await stage.succeed(
+                    ["import", file, "--home", third] + options + ["TEAM.first"])
+                async let seen = PseudoTerminal.run(
+                    ["import", file, "--home", home] + options + ["TEAM.seen"], on: stage)
+                async let piped = stage.run(
+                    ["import", file, "--home", other] + options + ["TEAM.piped"])
+                async let exported = PseudoTerminal.run(
+                    ["account", "export", "--home", third, "--output", stage.path("a.tar")],
+                    on: stage)
+                let shown = try await seen
+                #expect(
+                    shown.contains("\u{1B}[K") && shown.contains("Sending: 0 %, 0 keys of 20 keys"),
+                    "\(shown.debugDescription)")
+                #expect(shown.hasSuffix("\r\u{1B}[KImported 20 keys.\n"))
+                let run = try await piped
+                #expect(run.output == "Imported 20 keys.\n" && run.errors.isEmpty, "\(run)")
+                let export = try await exported
+                #expect(
+                    export.contains(
+                        /Exporting: [0-9]+ %, [0-9]+ keys? of [0-9]+ keys, [0-9]+ keys?\/s, about/),
+                    "\(export.debugDescription)")
+                try await up.close()
+                try await down.close()
+            }
+        }
+
         @Test func `a value is raw to a program and a file, and never to a terminal`() async throws
         {
             try await onStage { stage in

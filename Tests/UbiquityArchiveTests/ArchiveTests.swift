@@ -183,6 +183,22 @@ extension ArchiveTests {
         }
     }
 
+    @Test func `how much of each store has come is known while an archive comes`() throws {
+        let long = try StoreIdentifier(String(repeating: "x", count: 255))
+        let values = [
+            Samples.key("a"): PropertyListValue.string(String(repeating: "a", count: 4_000))
+        ]
+        var check = ArchiveCheck()
+        var parts: [Double] = [0]
+        for byte in Samples.archive([Samples.notes: values, long: values]) {
+            try check.take([byte])
+            parts.append(check.part(of: Samples.notes))
+            #expect(check.part(of: long) == 0)
+        }
+        #expect(
+            parts == parts.sorted() && parts.last == 1 && parts.count { 0 < $0 && $0 < 1 } > 3_000)
+    }
+
     @Test func `what is not as it was exported is noticed, in pieces and when it is read`() throws {
         let bytes = Samples.archive([Samples.notes: [Samples.key("key"): .string("value")]])
         let place = try #require(bytes.firstRange(of: Array("value".utf8))?.lowerBound)

@@ -78,6 +78,11 @@ struct DoctorTests {
             content.link.state = .unauthorized
         }
         #expect(unasked.hasSuffix("it is sent when this device is signed in again."))
+        let signedOut = waiting { facts, _ in facts.signIn = .none }
+        #expect(
+            signedOut.hasSuffix(
+                "1 key waits until this device is signed in; if it was before, to the same account."
+            ))
         let confined = waiting { facts, _ in
             facts.stores[0].refusal = "The credential is confined"
         }

@@ -58,13 +58,26 @@ struct OutputFormTests {
         #expect(ProgressStep("Checking").text(after: 200) == "Checking: 3 min")
         #expect(
             ProgressStep("Importing", 0, of: 10, .keys).text(after: 3)
-                == "Importing: 0 %, 0 keys of 10 keys")
+                == "Importing: 0 %, 0 keys of 10 keys, 3 s")
         #expect(
             ProgressStep("Copying", 12, of: 10, .rows).text(after: 0)
                 == "Copying: 100 %, 12 rows of 10 rows")
         #expect(ProgressStep("Copying", 5, of: 0).text(after: 0) == "Copying: 5 bytes")
         #expect(
             ProgressStep("Copying", 1, of: .max).text(after: 9e9).hasSuffix("about years left"))
+    }
+
+    @Test func `work within other work counts towards its line`() {
+        let (line, now) = (ProgressLine(), ContinuousClock.now)
+        line.set(ProgressStep("Importing", 20, of: 100, .keys), at: now)
+        line.add(ProgressStep("Sending", 30, of: 40, .keys))
+        line.add(ProgressStep("Fetching"))
+        line.add(ProgressStep("Copying", 1_000, of: 1_000))
+        #expect(
+            line.text(at: now + .seconds(2))
+                == "Importing: 50 %, 50 keys of 100 keys, 25 keys/s, about 2 s left")
+        line.set(ProgressStep("Importing", 60, of: 100, .keys), at: now + .seconds(2))
+        #expect(line.text(at: now + .seconds(3)).hasPrefix("Importing: 60 %"))
     }
 
     @Test func `sizes and spans are short`() {

@@ -221,10 +221,44 @@ struct ServeConfigurationTests {
         #expect(try ConfigurationFile([UInt8](repeating: 35, count: 65_536)).settings.isEmpty)
     }
 
-    @Test func `the file that is installed says nothing but where the data is`() throws {
+    private func text(_ path: String) throws -> String {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../Deployment/server.conf")
-        let text = try String(contentsOf: file, encoding: .utf8)
+            .appendingPathComponent("../../" + path)
+        return try String(contentsOf: file, encoding: .utf8)
+    }
+
+    @Test func `containers start the server with options that it has`() throws {
+        let services = try text("Deployment/compose.yaml").matches(of: /command: (serve .+)/)
+            .map { $0.output.1.split(separator: " ").map(String.init) }
+        let image = try #require(
+            try text("Deployment/Dockerfile").firstMatch(of: /\nCMD (\[.+\])/)?.output.1)
+        let words = try JSONDecoder().decode([String].self, from: Data(image.utf8))
+        #expect(services.count == 3 && words.first == "serve")
+        for line in services + [words] {
+            let isNode = line != words
+            let expanded = try ServeConfiguration.expanded(
+                line, isNode ? ["UBIQUITY_DATABASE": "postgresql://h/n"] : [:])
+            #expect(try Program.parseAsRoot(expanded) is ServeCommand, "\(line)")
+        }
+    }
+
+    @Test func `the image's build has every folder that the package names`() throws {
+        let copied = Set(
+            try text("Deployment/Dockerfile").matches(of: #/\nCOPY ([A-Za-z.]+) /#)
+                .map { String($0.output.1) })
+        let package = try text("Package.swift")
+        // Other builds alone have the benchmarks.
+        let named = package.matches(of: /path: "([A-Za-z]+)\//).map { String($0.output.1) }
+            .filter { $0 != "Benchmarks" }
+        #expect(named.count > 10)
+        // Where targets without a path are, and what the plugin runs.
+        let all = Set(named).union(["Package.swift", "Plugins", "Sources", "Tests", "scripts"])
+        #expect(copied.isSuperset(of: all), "\(all.subtracting(copied))")
+        #expect(Set(named).isSubset(of: ["Examples", "Fuzz", "Tests"]))
+    }
+
+    @Test func `the file that is installed says nothing but where the data is`() throws {
+        let text = try text("Deployment/server.conf")
         #expect(
             try ConfigurationFile(Array(text.utf8)).settings.map { [$0.name, $0.value] }
                 == [["data", "/var/lib/ubiquity"]])

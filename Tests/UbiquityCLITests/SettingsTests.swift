@@ -4,6 +4,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import Testing
+import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
@@ -176,6 +177,44 @@ struct SettingsTests {
         #expect(text.contains("Encryption") == (words != nil))
         if let words { #expect(text.contains(words)) }
         #expect(!text.contains("ubd_secret"))
+    }
+
+    @Test func `a next try is only announced where another program will make it`() throws {
+        var status = UbiquitousKeyValueStore.inMemory(UbiquityConfiguration()).engineStatus
+        status.link.state = .waiting
+        status.link.nextRetry = 1_800_000_000_000
+        func isAnnounced(_ change: (inout StatusReport) -> Void) -> [Bool] {
+            var report = StatusReport(home: "/home", store: ("TEAM.notes", status))
+            change(&report)
+            return [
+                report.text.string.contains("Next try"),
+                !report.json.text.contains(#""nextRetry":null"#),
+            ]
+        }
+        #expect(isAnnounced { $0.leader = "notes (4711)" } == [true, true])
+        #expect(isAnnounced { _ in } == [false, false])
+        #expect(
+            isAnnounced { ($0.leader, $0.isRefused) = ("notes (4711)", true) } == [false, false])
+        #expect(
+            isAnnounced { ($0.leader, $0.heldUpBy) = ("notes (4711)", "notes (4711)") }
+                == [false, false])
+    }
+
+    /// The version in what people copy, and in the other client.
+    @Test func `all documents and clients have this version`() throws {
+        let places: [(file: String, pattern: Regex<(Substring, Substring)>)] = [
+            ("README.md", #/ubiquity_([0-9.]+[0-9])_amd64\.deb/#),
+            ("README.md", #/from: "([0-9.]+)"/#),
+            ("docs/OPERATING.md", #/ubiquity[_-]([0-9]+\.[0-9.]+[0-9])/#),
+            ("Clients/JavaScript/package.json", #/"version": "([0-9.]+)"/#),
+            ("Clients/JavaScript/src/http.js", #/version = '([0-9.]+)'/#),
+        ]
+        for (file, pattern) in places {
+            let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("../../\(file)")
+            let found = try String(contentsOf: url, encoding: .utf8).matches(of: pattern)
+            #expect(Set(found.map { String($0.output.1) }) == [ClientVersion.text], "\(file)")
+        }
     }
 
     @Test func `a line of the log is one JSON object whatever is in it`() throws {

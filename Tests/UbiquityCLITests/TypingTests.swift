@@ -21,7 +21,7 @@ struct TypingTests {
     @Test(arguments: [
         ("gett k", "get"), ("login", "sign-in"), ("ls", "list"), ("lst --json", "list"),
         ("rm k", "remove"), ("stat", "status"), ("Get k", "get"), ("sgin-in", "sign-in"),
-        ("start", "serve"), ("log", "history"), ("stores", "store list"),
+        ("start", "serve"), ("log", "history"), ("users", "account list"),
         ("apps --json", "app list"), ("gett --help", "get"), ("help gett", "get"),
     ])
     func `the nearest command is suggested`(_ line: String, _ meant: String) {
@@ -144,7 +144,9 @@ struct TypingTests {
         ("delete TEAM.app k", "remove k --store TEAM.app"), ("delete k", "remove k"),
         ("delete TEAM.app", "store delete TEAM.app"),
         ("delete a b --store TEAM.app", "remove a b --store TEAM.app"),
-        ("write --help", "set --help"), ("get read", "get read"),
+        ("stores", "store list"), ("stores --json", "store list --json"),
+        ("domains --local", "store list --local"), ("write --help", "set --help"),
+        ("get read", "get read"),
     ])
     func `the words of defaults are understood`(_ line: String, _ own: String) throws {
         let words = try DefaultsWords.translated(line.split(separator: " ").map(String.init))

@@ -160,7 +160,8 @@ extension HomeError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .noPlace:
-            "There is no folder for the data of this device: neither UBIQUITY_HOME nor HOME is set."
+            "There is no folder for the data of this device: neither UBIQUITY_HOME nor HOME is set. "
+                + "Set UBIQUITY_HOME to a folder that only this user may write to."
         case .credentialReadableByOthers(let path):
             "Other users can read the file \(path), which contains this device's credential. Make "
                 + "it readable only by you (chmod 600), and sign in again if others may have read "
@@ -174,8 +175,13 @@ extension HomeError: CustomStringConvertible {
         case .damaged(let path, let cause):
             "The file \(path) is damaged (\(cause)). Nothing was changed. Move it elsewhere and "
                 + "sign in again."
-        case .unreadable(let path, let cause): "The file \(path) cannot be read (\(cause))."
-        case .unwritable(let path, let cause): "\(path) cannot be written (\(cause))."
+        case .unreadable(let path, let cause):
+            "The file \(path) cannot be read (\(cause)). Make it a file that the user who runs the "
+                + "program can read, or choose another folder with UBIQUITY_HOME."
+        case .unwritable(let path, let cause):
+            "\(path) cannot be written (\(cause)). Make it writable for the user who runs the "
+                + "program, make room on the disk if it is full, or choose another folder with "
+                + "UBIQUITY_HOME."
         }
     }
 }

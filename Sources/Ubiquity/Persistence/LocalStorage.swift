@@ -49,7 +49,7 @@ extension LocalStorage {
 
 /// The reason a store's file could not be read or written. Nothing was changed.
 package struct LocalStorageError: Error, Hashable, Sendable {
-    package enum Reason: Hashable, Sendable {
+    package enum Reason: CaseIterable, Hashable, Sendable {
         /// The file is a database, but its content is not valid.
         case damaged
         /// The file is not a database, or belongs to another program.
@@ -100,7 +100,8 @@ extension LocalStorageError: CustomStringConvertible {
             "Another process has locked the file \(path) for ten seconds (\(cause)). End that "
                 + "process, or try again."
         case .failed:
-            "The file \(path) could not be read or written (\(cause))."
+            "The file \(path) could not be read or written (\(cause)). Try again, and check the disk "
+                + "if that does not help."
         }
     }
 }

@@ -13,8 +13,10 @@ enum Completions {
     static let keys = kind { CompletionPlace($0)?.keys }
     /// The names that `ubiquity devices` or `ubiquity device list` last showed.
     static let devices = kind { SeenNames(in: CompletionPlace($0)?.folder).names }
-    /// The names that `ubiquity account list` last showed.
-    static let accounts = kind { _ in SeenNames(in: SeenNames.accountsFolder).names }
+    /// The names that `ubiquity account list` last showed, and those created since.
+    static let accounts = kind { _ in
+        SeenNames(in: SeenAccounts.folder(ProcessInfo.processInfo.environment)).names
+    }
 
     private static let namesMax = 1_000
 
@@ -93,7 +95,7 @@ struct CompletionPlace {
 struct SeenNames: Codable {
     private(set) var names: [String] = []
 
-    private static let fileName = "names.json"
+    fileprivate static let fileName = "names.json"
     private static let namesMax = 1_000
 
     /// Reads the names. Without a file that can be read, there are none.
@@ -104,17 +106,12 @@ struct SeenNames: Codable {
         self = names
     }
 
-    private init(_ names: [String]) { self.names = Array(names.prefix(Self.namesMax)) }
+    fileprivate init(_ names: [String]) { self.names = Array(names.prefix(Self.namesMax)) }
 
     /// Remembers the names of the account's devices. Failures are ignored.
     static func remember(devices: [String], in options: HomeOptions) {
         let words = options.home.map { ["--home", $0] } ?? []
         if let folder = CompletionPlace(words)?.folder { SeenNames(devices).save(in: folder) }
-    }
-
-    /// Remembers the names of a server's accounts. Failures are ignored.
-    static func remember(accounts: [String]) {
-        if let folder = accountsFolder { SeenNames(accounts).save(in: folder) }
     }
 
     private func save(in folder: String) {
@@ -125,12 +122,75 @@ struct SeenNames: Codable {
         try? file.write([UInt8](bytes))
         try? file.finish()
     }
+}
 
-    static var accountsFolder: String? {
-        let environment = ProcessInfo.processInfo.environment
+/// The file in which an operator's command remembers the names of accounts. It is opened before the
+/// command becomes the owner of a data folder, who has a cache of their own. Failures are ignored.
+struct SeenAccounts {
+    private let file: FileHandle?
+
+    init(_ environment: [String: String] = ProcessInfo.processInfo.environment) {
+        guard let caller = SudoCaller(environment) else {
+            file = Self.folder(environment).flatMap { Self.open(in: $0) }
+            return
+        }
+        file = caller.acting { Self.open(in: caller.home + "/.cache/ubiquity") } ?? nil
+    }
+
+    /// - Parameter beside: Whether the names that it has stay.
+    func remember(_ names: [String], beside keepsOthers: Bool = false) {
+        guard let file else { return }
+        let old = try? JSONDecoder().decode(SeenNames.self, from: file.readToEnd() ?? Data())
+        let names = SeenNames(names + (keepsOthers ? old?.names ?? [] : []))
+        guard let bytes = try? JSONEncoder().encode(names) else { return }
+        try? file.truncate(atOffset: 0)
+        try? file.seek(toOffset: 0)
+        try? file.write(contentsOf: bytes)
+    }
+
+    static func folder(_ environment: [String: String]) -> String? {
         let cache =
             environment[nonEmpty: "XDG_CACHE_HOME"]
             ?? environment[nonEmpty: "HOME"].map { $0 + "/.cache" }
         return cache.map { $0 + "/ubiquity" }
+    }
+
+    private static func open(in folder: String) -> FileHandle? {
+        guard (try? PrivateFiles.makeFolder(folder)) != nil else { return nil }
+        let file = Foundation.open(
+            folder + "/" + SeenNames.fileName, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        return file < 0 ? nil : FileHandle(fileDescriptor: file, closeOnDealloc: true)
+    }
+}
+
+/// The user who has called this command with `sudo`.
+struct SudoCaller {
+    let home: String
+    private let user: UInt32
+    private let group: UInt32
+
+    /// Fails if this is not root, or if no other user has called it.
+    init?(_ environment: [String: String]) {
+        guard geteuid() == 0, let user = environment["SUDO_UID"].flatMap(UInt32.init), user != 0,
+            let entry = getpwuid(user), let home = entry.pointee.pw_dir
+        else { return nil }
+        (self.user, group) = (user, entry.pointee.pw_gid)
+        self.home = String(cString: home)
+    }
+
+    /// Calls `body` with that user's rights, so that no link of theirs leads root to any file. The
+    /// whole process has them meanwhile.
+    /// - Returns: Nil if the system does not allow it.
+    func acting<Result>(_ body: () -> Result) -> Result? {
+        var groups = [gid_t](repeating: 0, count: Int(max(0, getgroups(0, nil))))
+        guard getgroups(Int32(groups.count), &groups) == groups.count, setgroups(0, nil) == 0
+        else { return nil }
+        defer {
+            precondition(
+                seteuid(0) == 0 && setegid(0) == 0 && setgroups(groups.count, groups) == 0,
+                "Root cannot be root again")
+        }
+        guard setegid(group) == 0, seteuid(user) == 0 else { return nil }
+        return body()
     }
 }

@@ -94,10 +94,13 @@ struct OperatorClient: Sendable {
     }
 
     /// Removes the account and everything that belongs to it from the server.
+    /// - Parameter onProgress: See ``FolderServer/scrub(_:)``.
     /// - Returns: False if no server is running, and its data in the files is left to the next one.
-    func erase(accountName: String) async throws(LinkFailure) -> Bool {
+    func erase(
+        accountName: String, _ onProgress: @escaping @Sendable (_ stores: Int) -> Void
+    ) async throws(LinkFailure) -> Bool {
         try await request(.delete, ["accounts", accountName]).done()
-        return await folder?.scrub() ?? true
+        return await folder?.scrub(onProgress) ?? true
     }
 
     /// The same as ``AccountClient/export(of:take:)``, for any account.

@@ -31,7 +31,9 @@ enum Output {
     }
 
     /// Prints a line that is not a result. Failures are ignored.
-    static func note(_ line: TerminalText) { noteInPlace(line + "\n") }
+    static func note(_ line: TerminalText) {
+        noteInPlace((Progress.isShown ? "\r\u{1B}[K" : "") + line + "\n")
+    }
 
     /// Prints without a line break, for progress.
     static func noteInPlace(_ text: TerminalText) {

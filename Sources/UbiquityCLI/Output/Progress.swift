@@ -4,8 +4,14 @@ import Foundation
 import Synchronization
 
 /// Shows the progress of long work: a line on the terminal that appears after half a second and
-/// disappears at the end. Prints nothing if the standard error is not a terminal.
+/// disappears at the end. Work within other work counts towards that one's line. Prints nothing if
+/// the standard error is not a terminal.
 enum Progress {
+    @TaskLocal private static var line: ProgressLine?
+
+    /// Whether a line may be on the terminal, which other text must overwrite.
+    static var isShown: Bool { line != nil }
+
     /// Sets the step that the line shows, from any thread.
     typealias Note = @Sendable (ProgressStep) -> Void
 
@@ -23,10 +29,13 @@ enum Progress {
         _ body: (_ note: @escaping Note) async throws -> Result
     ) async rethrows -> Result {
         guard Output.isErrorTerminal else { return try await body { _ in } }
+        if let line { return try await body { line.add($0) } }
         let line = ProgressLine()
         let animation = Task.detached { await animate(line) }
         do {
-            let result = try await body { line.set($0, at: .now) }
+            let result = try await $line.withValue(line) {
+                try await body { line.set($0, at: .now) }
+            }
             await end(animation)
             return result
         } catch {
@@ -55,7 +64,7 @@ enum Progress {
 
 /// A step of long work, and how far it is.
 struct ProgressStep: Hashable, Sendable {
-    enum Unit: String, Sendable { case bytes, rows, keys }
+    enum Unit: String, Sendable { case bytes, rows, keys, stores }
 
     /// For example "Copying".
     var what: String
@@ -70,7 +79,8 @@ struct ProgressStep: Hashable, Sendable {
     }
 
     /// For example "Copying: 45 %, 12 of 26 MB, 3 MB/s, about 5 s left".
-    /// - Parameter seconds: Since the step began. In the first one there is no rate.
+    /// - Parameter seconds: Since the step began. In the first one there is no rate, and where
+    ///   nothing is done yet, none later either.
     func text(after seconds: Double) -> String {
         guard let done else {
             return seconds < 1 ? what : "\(what): \(Phrase.span(seconds))"
@@ -82,6 +92,7 @@ struct ProgressStep: Hashable, Sendable {
         } else {
             parts.append(amount(done))
         }
+        if seconds >= 1, done == 0 { parts.append(Phrase.span(seconds)) }
         if seconds >= 1, done > 0 {
             let rate = Double(done) / seconds
             parts.append("\(amount(Int(rate)))/s")
@@ -99,19 +110,27 @@ struct ProgressStep: Hashable, Sendable {
 
 /// The step of a line that work on any thread sets and the animation shows.
 ///
-/// State: the step and when it began, guarded by their lock.
-private final class ProgressLine: Sendable {
-    private let state = Mutex((step: ProgressStep(""), start: ContinuousClock.now))
+/// State: the step, what work within it has done of it, and when it began, guarded by their lock.
+final class ProgressLine: Sendable {
+    private let state = Mutex((step: ProgressStep(""), part: 0, start: ContinuousClock.now))
 
     func set(_ step: ProgressStep, at now: ContinuousClock.Instant) {
         state.withLock { state in
             if state.step.what != step.what { state.start = now }
-            state.step = step
+            (state.step, state.part) = (step, 0)
+        }
+    }
+
+    /// Sets the step of work within this one.
+    func add(_ step: ProgressStep) {
+        state.withLock { state in
+            if let done = step.done, step.unit == state.step.unit { state.part = done }
         }
     }
 
     func text(at now: ContinuousClock.Instant) -> String {
-        let (step, start) = state.withLock(\.self)
+        var (step, part, start) = state.withLock(\.self)
+        step.done = step.done.map { $0 + part }
         return step.text(after: (now - start) / .seconds(1))
     }
 }

@@ -4,11 +4,14 @@ import Foundation
 import UbiquityCore
 
 /// Understands what users of macOS's `defaults` type: `read`, `write` and `delete`, with the store in
-/// place of the domain.
+/// place of the domain, and `domains` or `stores` for the list of stores.
 enum DefaultsWords {
     /// - Returns: The line in this program's words, or as it was.
     /// - Throws: ``Failure`` for what this program cannot do.
     static func translated(_ arguments: [String]) throws(Failure) -> [String] {
+        if let word = arguments.first, ["domains", "stores"].contains(word) {
+            return ["store", "list"] + arguments.dropFirst()
+        }
         guard let verb = arguments.first, let own = verbs[verb] else { return arguments }
         let rest = Array(arguments.dropFirst())
         if rest.contains(where: ["--help", "-h", "-help"].contains) { return [own, "--help"] }

@@ -172,8 +172,10 @@ struct OpenStore {
     /// Makes one round trip, within the timeout.
     func exchange() async throws {
         do {
-            try await withTimeout(seconds: sync.timeout) { [store] in
-                try await store.synchronizeNow()
+            try await showingProgress {
+                try await withTimeout(seconds: sync.timeout) { [store] in
+                    try await store.synchronizeNow()
+                }
             }
         } catch {
             guard let heldUpBy else { throw error }
@@ -188,10 +190,29 @@ struct OpenStore {
     /// waiting before: an answer is not agreement yet. Later writes are not waited for, not even of
     /// the same keys.
     func awaitConfirmation() async throws {
-        try await withTimeout(seconds: sync.timeout) { [store] in
-            let writes = store.waitingWrites
-            try await store.synchronizeNow()
-            for await _ in store.statuses where store.hasConfirmed(writes) { break }
+        try await showingProgress {
+            try await withTimeout(seconds: sync.timeout) { [store] in
+                let writes = store.waitingWrites
+                try await store.synchronizeNow()
+                for await _ in store.statuses where store.hasConfirmed(writes) { break }
+            }
+        }
+    }
+
+    /// Shows how many of the keys that wait now the server has taken. How much there is to fetch is
+    /// not known before it is here.
+    private func showingProgress(_ body: () async throws -> Void) async throws {
+        try await Progress.showing { note in
+            let all = store.engineStatus.pendingKeys.count
+            note(all > 0 ? ProgressStep("Sending", 0, of: all, .keys) : ProgressStep("Fetching"))
+            let watch = Task { [store] in
+                for await _ in store.statuses where all > 0 {
+                    let waiting = store.engineStatus.pendingKeys.count
+                    note(ProgressStep("Sending", max(0, all - waiting), of: all, .keys))
+                }
+            }
+            defer { watch.cancel() }
+            try await body()
         }
     }
 }

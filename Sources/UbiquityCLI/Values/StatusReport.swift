@@ -163,10 +163,17 @@ struct StatusReport {
             ("First download", status.hasCompletedFirstSync ? "complete" : "not yet complete"),
             ("Last synced", status.link.lastSync.map(Phrase.time) ?? "never"),
             ("Last error", status.link.lastError),
-            ("Next try", leader == nil ? nil : status.link.nextRetry.map(Phrase.time)),
+            ("Next try", nextRetry(status.link).map(Phrase.time)),
             ("Disk", status.diskFailure),
         ]
         return rows.compactMap { name, value in value.map { (name, $0) } }
+    }
+
+    /// Nil where nobody will try again: this command's process ends now, and only another one that
+    /// holds the connection goes on.
+    private func nextRetry(_ link: LinkStatus) -> Int64? {
+        let goesOn = leader != nil && heldUpBy == nil && !isRefused && link.state != .unauthorized
+        return goesOn ? link.nextRetry : nil
     }
 
     private func waiting(_ status: EngineStatus) -> String {
@@ -217,7 +224,7 @@ extension StatusReport {
             ("firstSyncCompleted", .boolean(status.hasCompletedFirstSync)),
             ("lastSync", .optional(status.link.lastSync.map(Phrase.isoTime))),
             ("lastError", .optional(status.link.lastError)),
-            ("nextRetry", .optional(status.link.nextRetry.map(Phrase.isoTime))),
+            ("nextRetry", .optional(nextRetry(status.link).map(Phrase.isoTime))),
             ("diskError", .optional(status.diskFailure)),
         ])
     }

@@ -3,6 +3,7 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import GRDB
+internal import Synchronization
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityServer
@@ -162,7 +163,9 @@ extension AccountSuites {
             try await FolderServer.with(dataFolder: folder.file("data")) { server async throws in
                 let path = "/v1/accounts/\(Self.accountInPath)"
                 #expect(try await TestServer.send(to: server, "DELETE", path).status == 204)
-                #expect(await server.scrub())
+                let left = Mutex<[Int]>([])
+                #expect(await server.scrub { stores in left.withLock { $0.append(stores) } })
+                #expect(left.withLock { $0.first == 1 && $0.last == 0 })
                 #expect(try files(with: Self.secret, in: folder).isEmpty)
                 #expect(try await TestServer.send(to: server, "DELETE", path).status == 404)
             }

@@ -116,6 +116,23 @@ struct DeviceHomeTests {
         #expect(error?.description.contains(folder.file("f/home")) == true)
     }
 
+    @Test func `every reason why a store cannot be opened says what to do`() {
+        let (path, cause) = ("/home/ada/store", "the cause")
+        let sentences =
+            [
+                HomeError.noPlace, .credentialReadableByOthers(path), .writableByOthers(path),
+                .ofAnotherUser(path), .damaged(path, cause: cause), .unreadable(path, cause: cause),
+                .unwritable(path, cause: cause),
+            ].map(\.description)
+            + LocalStorageError.Reason.allCases.map {
+                LocalStorageError($0, path: path, cause: cause).description
+            }
+        let advice = #/(\. |; )(Set|Make|Run|Move|Update|free|End|Try) /#
+        for sentence in sentences {
+            #expect(sentence.contains(advice) && sentence.hasSuffix("."), "\(sentence)")
+        }
+    }
+
     #if os(Linux)
     @Test func `the folder is the given one, else the environment's, else the platform's`() {
         let all = ["UBIQUITY_HOME": "/u", "XDG_DATA_HOME": "/x", "HOME": "/h"]

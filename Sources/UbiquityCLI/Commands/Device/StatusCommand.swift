@@ -23,8 +23,8 @@ struct StatusCommand: AsyncParsableCommand {
             "lastSync", "lastError", "nextRetry", "diskError"}. "connection" is one of signedOut, \
             connecting, connected, polling, waiting and unauthorized, or null with --local if no \
             program is connected; "heldUpBy" is null or a process, such as "notes (4711)", that \
-            holds the connection and does not respond because it was stopped; times are ISO 8601 \
-            or null.
+            holds the connection and does not respond because it was stopped; "nextRetry" is null \
+            unless another program will try again; times are ISO 8601 or null.
             """)
 
     @OptionGroup(title: "Store") var store: StoreOptions

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import Synchronization
 import Ubiquity
 import UbiquityCore
 
@@ -45,9 +46,7 @@ extension AccountCommand {
                         name, of: try await client.devices(accountName: name),
                         try? await client.stores(accountName: name))
                 }
-                return try await Progress.showing("Deleting \(name)") {
-                    try await client.erase(accountName: name)
-                }
+                return try await erase(name, client)
             }
             if !isOverwritten {
                 Output.note(
@@ -55,6 +54,23 @@ extension AccountCommand {
                         + "folder does that.")
             }
             report(name, "Deleted the account \(name).")
+        }
+
+        private func erase(_ name: String, _ client: OperatorClient) async throws -> Bool {
+            try await Progress.showing { note in
+                note(ProgressStep("Deleting \(name)"))
+                let all = Mutex(0)
+                return try await client.erase(accountName: name) { left in
+                    let all = all.withLock { all in
+                        all = max(all, left)
+                        return all
+                    }
+                    note(
+                        left == 0
+                            ? ProgressStep("Rewriting the database")
+                            : ProgressStep("Deleting \(name)", all - left, of: all, .stores))
+                }
+            }
         }
 
         private func eraseOwn() async throws {
@@ -65,7 +81,9 @@ extension AccountCommand {
                     of: try await AccountClient.devices(own.account),
                     try await AccountClient.stores(own.account))
             }
-            try await AccountClient.erase(own.account)
+            try await Progress.showing("Deleting \(own.account.accountName)") {
+                try await AccountClient.erase(own.account)
+            }
             _ = try own.home.endSignIn(wipes: wipe)
             report(
                 own.account.accountName,

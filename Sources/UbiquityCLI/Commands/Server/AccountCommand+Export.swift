@@ -57,16 +57,13 @@ extension AccountCommand {
                 if let name {
                     try await operation.withClient(about: .account(name), usesFiles: true) {
                         client in
-                        try await save {
+                        try await save(expecting { try await client.stores(accountName: name) }) {
                             try await client.export(
                                 accountName: name, withHistory: withHistory, take: $0)
                         }
                     }
                 } else {
-                    try await save {
-                        try await AccountClient.export(
-                            of: OwnAccount(home).account, withHistory: withHistory, take: $0)
-                    }
+                    try await saveOwn(OwnAccount(home).account)
                 }
             if !hasDigests {
                 Output.note("The server has version 0.1, whose archives have no digests.")
@@ -80,31 +77,57 @@ extension AccountCommand {
 
         private typealias Take = @Sendable ([UInt8]) throws -> Void
 
+        private func saveOwn(
+            _ account: SignedInAccount
+        ) async throws -> (bytes: Int, hasDigests: Bool, path: String) {
+            try await save(expecting { try await AccountClient.stores(account) }) {
+                try await AccountClient.export(of: account, withHistory: withHistory, take: $0)
+            }
+        }
+
+        /// The keys of each store that the archive will have, for the line that shows progress; nil
+        /// where it is not shown or the server does not say.
+        private func expecting(
+            _ stores: () async throws -> [ServerStore]
+        ) async -> [StoreIdentifier: Int]? {
+            guard Output.isErrorTerminal, let stores = try? await stores() else { return nil }
+            return Dictionary(
+                stores.compactMap { store in
+                    (try? StoreIdentifier(store.identifier)).map { identifier in
+                        (identifier, min(store.usage.keys, Self.keysMax))
+                    }
+                }
+            ) { $1 }
+        }
+
+        /// More than any store has. The numbers are the server's.
+        private static let keysMax = 1 << 32
+
         /// Writes a download to the file. In a data folder, the command may be another user by now.
         private func save(
-            _ download: (@escaping Take) async throws -> Void
+            _ keys: [StoreIdentifier: Int]?, _ download: (@escaping Take) async throws -> Void
         ) async throws -> (bytes: Int, hasDigests: Bool, path: String) {
             let draft = try AtomicFile(path: output, replaces: force)
             let (bytes, hasDigests) = try await Progress.showing { note in
                 note(ProgressStep("Exporting"))
-                return try await write(to: draft, note, download)
+                return try await write(to: draft, { note($0.step(of: keys)) }, download)
             }
             try draft.finish()
             return (bytes, hasDigests, draft.path)
         }
 
         private func write(
-            to draft: AtomicFile, _ note: @escaping Progress.Note,
+            to draft: AtomicFile, _ note: @escaping @Sendable (ArchiveCheck) -> Void,
             _ download: (@escaping Take) async throws -> Void
         ) async throws -> (bytes: Int, hasDigests: Bool) {
             let received = Received()
             do {
                 try await download { piece in
-                    let bytes = try received.check.withLock { check in
+                    let check = try received.check.withLock { check in
                         try check.take(piece)
-                        return check.bytes
+                        return check
                     }
-                    note(ProgressStep("Exporting", bytes))
+                    note(check)
                     try draft.write(piece)
                 }
                 let check = received.check.withLock { $0 }
@@ -115,6 +138,15 @@ extension AccountCommand {
                 throw Failure(.unavailable, "the server did not send a complete archive: \(error)")
             }
         }
+    }
+}
+
+extension ArchiveCheck {
+    /// Counts keys, if it is known how many there will be.
+    fileprivate func step(of keys: [StoreIdentifier: Int]?) -> ProgressStep {
+        guard let keys else { return ProgressStep("Exporting", bytes) }
+        let done = keys.reduce(0) { $0 + part(of: $1.key) * Double($1.value) }
+        return ProgressStep("Exporting", Int(done), of: keys.values.reduce(0, &+), .keys)
     }
 }
 

@@ -31,9 +31,11 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
+            let seen = SeenAccounts()
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.createAccount(name: name, codeSeconds: validity.seconds)
             }
+            seen.remember([name], beside: true)
             print(code, for: name, operation, json)
         }
     }
@@ -107,8 +109,9 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
+            let seen = SeenAccounts()
             let accounts = try await operation.withClient { try await $0.accounts() }
-            SeenNames.remember(accounts: accounts.map(\.name))
+            seen.remember(accounts.map(\.name))
             if json.isOn { return Output.print(.array(accounts.map(JSON.account))) }
             if accounts.isEmpty { return Output.note("There are no accounts yet.") }
             let rows = accounts.map { account in

@@ -16,11 +16,14 @@ extension ImportCommand {
                         + "store cannot be detected."))
         }
         // All stores are checked first, so problems are reported before anything is written.
-        for store in archive.stores {
-            try await with(store, of: archive, ifMissing: .imagine) { _, plan in try check(plan) }
-        }
         let imported = try await Progress.showing { note in
             var (imported, done) = ([ImportedStore](), 0)
+            for store in archive.stores {
+                note(ProgressStep("Checking", done, of: archive.keys, .keys))
+                try await with(store, of: archive, ifMissing: .imagine) { try check($1) }
+                done += store.keys
+            }
+            done = 0
             for store in archive.stores {
                 note(ProgressStep("Importing", done, of: archive.keys, .keys))
                 imported.append(

@@ -59,10 +59,7 @@ struct ImportCommand: AsyncParsableCommand {
             await open.catchUp()
             let plan = ImportPlan(entries, limits: open.store.engineStatus.limits)
             try check(plan)
-            let imported = try await Progress.showing("Importing \(Phrase.keys(entries.count))") {
-                try await take(plan, into: open)
-            }
-            report(imported)
+            report(try await take(plan, into: open))
         }
     }
 
