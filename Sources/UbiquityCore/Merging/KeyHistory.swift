@@ -197,7 +197,7 @@ extension [KeyVersion] {
     /// The versions from before the newest value: what an undo may go back to.
     package var earlierValues: [KeyVersion] { Array(filter(\.isHeld).dropFirst()) }
 
-    /// What an undo of the key goes back to: the newest of the ``earlierValues`` that differs.
+    /// The value that an undo of the key restores: the newest of ``earlierValues`` that differs.
     /// - Parameter now: The key's value.
     /// - Returns: Nil if no other value is known.
     package func earlierValue(than now: PropertyListValue?) -> EarlierValue? {
