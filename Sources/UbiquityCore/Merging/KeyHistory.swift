@@ -90,10 +90,10 @@ package struct KeyHistory: Sendable {
         }
     }
 
-    /// The versions of the key, those that came last first.
+    /// The versions of the key, latest arrival first.
     ///
-    /// A write of a part that leaves the key's value as it was is none, as when a server folds a
-    /// counter.
+    /// A write of a part that does not change the key's value is not a version, as when a server
+    /// folds a counter.
     /// - Parameters:
     ///   - max: The most versions to return.
     ///   - resolver: The app's own rule, for ``MergePolicy/register``.
@@ -214,7 +214,7 @@ package enum EarlierValue: Hashable, Sendable {
     /// Nil if the key had no value.
     case known(PropertyListValue?)
     /// The value at this revision of the store, just before the oldest version that is known:
-    /// nothing, or something forgotten.
+    /// nothing, or a version that the history no longer has.
     case atRevision(Int64)
 }
 
