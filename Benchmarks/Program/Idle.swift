@@ -3,10 +3,10 @@
 import Foundation
 import Ubiquity
 
-/// What a process costs that holds a connected store and does nothing.
+/// The cost of a process that holds a connected store and does nothing.
 struct Idle: Encodable {
     private var cpuMilliseconds: Double
-    /// How often any thread went to sleep again after it had been woken.
+    /// The number of times that any thread went back to sleep after it had been woken.
     private var wakes: Int
 
     static func measure(home: String, seconds: UInt32) throws -> Idle {

@@ -4,7 +4,7 @@ import Foundation
 import ProcessHarness
 import Ubiquity
 
-/// How long a device takes from opening a full store until all of it is readable.
+/// The time that a device takes from opening a full store until all of it is readable.
 struct Opening: Encodable {
     private static let secondsMax = 30
 

@@ -43,7 +43,7 @@ extension FuzzEntry {
         return values
     }
 
-    /// What was read can be written, and read again as the same.
+    /// Checks that what was read can be written, and read again as the same.
     private static func check(
         _ bytes: [UInt8], has stores: [StoreIdentifier: [Key: PropertyListValue]]
     ) throws {

@@ -21,7 +21,7 @@ extension FuzzEntry {
         }
     }
 
-    /// What is read is written and read as the same, whoever signs in or out.
+    /// Checks that a state is read as it was written, whoever signs in or out.
     private static func checkTransitions(_ state: DeviceState, _ home: DeviceHome) throws {
         for folder in [state.folder] + Array(state.folders.values) {
             try must(

@@ -31,8 +31,8 @@ extension FuzzEntry {
         return Laws.parts(of: value, upTo: 50_000) < 50_000 && value.quotaBytes < 1 << 20
     }
 
-    /// What was read can be written and read again. XML does not represent everything: there it is
-    /// enough that nothing breaks.
+    /// Checks that what was read can be written and read again. XML does not represent everything:
+    /// there it is enough that nothing breaks.
     private static func checkExport(of values: [Key: PropertyListValue]) throws {
         let binary = BinaryPropertyList.encode(.entries(values))
         try must(try readAgain(binary) == values, "a property list changed in its binary form")

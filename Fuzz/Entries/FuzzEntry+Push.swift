@@ -37,7 +37,8 @@ extension FuzzEntry {
         }
     }
 
-    /// What is accepted adds up, and the same push again, if all of it was, changes nothing.
+    /// Checks that what is accepted adds up, and that the same push again changes nothing if all of
+    /// it was accepted.
     private static func checkDecision(on push: Push) throws {
         let rule = PushAdmission(limits: StoreLimits(), now: Samples.milliseconds)
         guard let decision = try? rule.decide(push, on: PushAdmission.Stored()) else { return }

@@ -28,7 +28,7 @@ extension FuzzEntry {
         }
     }
 
-    /// Those that SQLite does not take are left out.
+    /// Inserts the rows, except those that SQLite refuses.
     private static func insert(_ rows: [RowReader.Row], _ path: String) throws {
         let queue = try DatabaseQueue(path: path)
         try queue.writeWithoutTransaction { db in

@@ -9,9 +9,9 @@ package struct FuzzEntry: Sendable {
     package let name: String
     /// The stack of the threads on which the shipped code does this, in bytes.
     package let stackBytes: Int
-    /// What is longer tells nothing new.
+    /// The maximum length of an input. Longer ones tell nothing new.
     package let bytesMax: Int
-    /// What the corpus begins with: real messages, by the name of their file.
+    /// The seeds of the corpus: real messages, by the name of their file.
     package let seeds: @Sendable () throws -> [String: [UInt8]]
     /// - Throws: ``Broken``, or what should not have been thrown.
     package let check: @Sendable ([UInt8]) throws -> Void
@@ -46,7 +46,7 @@ package struct FuzzEntry: Sendable {
     package static func named(_ name: String) -> FuzzEntry? { all.first { $0.name == name } }
 }
 
-/// What must hold does not.
+/// A violation of something that must hold.
 package struct Broken: Error, CustomStringConvertible {
     package let description: String
 

@@ -4,7 +4,7 @@ internal import Ubiquity
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// What holds of every value that is in, whichever way it came.
+/// The laws that hold for every accepted value, whichever way it came.
 enum Laws {
     static func check(_ value: PropertyListValue) throws {
         try must(isCanonical(value, depth: 1), "a value is outside the contract")
@@ -46,7 +46,7 @@ enum Laws {
         try must(try PropertyListValue(value.boxed) == value, "a value changed in its box")
     }
 
-    /// How many values it is with all that are in it.
+    /// Counts the value and all values in it.
     static func parts(of value: PropertyListValue, upTo max: Int) -> Int {
         var count = 1
         switch value {

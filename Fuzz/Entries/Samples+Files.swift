@@ -20,7 +20,7 @@ extension Samples {
         return lists
     }
 
-    /// What no program of ours writes.
+    /// Forms that no program of ours writes.
     private static let otherTexts = [
         "openstep": """
         { a = b; "c d" = ( 1, two, <0a0B ff> ); /* no */ e = { f = "\\U00e9\\n"; }; }

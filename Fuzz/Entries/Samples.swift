@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// What the checks and the seeds of the corpus are made of.
+/// The values that the checks and the seeds of the corpus are made of.
 enum Samples {
     static let device = DeviceID(rawValue: 7)
     static let milliseconds: Int64 = 1_800_000_000_000

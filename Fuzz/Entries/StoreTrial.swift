@@ -38,7 +38,7 @@ enum StoreTrial {
         try other.ask()
     }
 
-    /// What was saved is there.
+    /// Saves an entry, and checks that it is there.
     private static func save(to storage: SQLiteStorage, _ disk: DiskChanges) throws {
         let record = Samples.record(.string("saved"))
         let entry = StoredEntry(key: record.key, confirmed: record)

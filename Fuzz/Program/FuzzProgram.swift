@@ -3,10 +3,11 @@
 private import Foundation
 private import FuzzEntries
 
-/// What libFuzzer calls: it has the `main`, and passes over arguments that begin with two hyphens.
+/// Handles the command line. libFuzzer, which has the `main`, calls this first, and ignores
+/// arguments that begin with two hyphens.
 ///
-/// `--entry=NAME` chooses what is fuzzed. `--list` and `--seeds=FOLDER` print the entries, and write
-/// what their corpora begin with, instead of fuzzing.
+/// `--entry=NAME` chooses what is fuzzed. Instead of fuzzing, `--list` prints the entries, and
+/// `--seeds=FOLDER` writes the seeds of their corpora.
 @_cdecl("LLVMFuzzerInitialize")
 func initialize(
     _ count: UnsafeMutablePointer<CInt>,

@@ -10,8 +10,8 @@ package struct ChildProcess: Sendable {
     private let errorsPath: String
     private let pipes: [Pipe]
 
-    /// - Parameter environment: The child's variables besides those of this process, of which the ones
-    ///   that are about stores are left out.
+    /// - Parameter environment: The child's variables besides those that it inherits, which are
+    ///   all of this process except the ones about stores.
     init(
         _ command: [String], environment: [String: String], input: Pipe?, output: Pipe?,
         outputPath: String, errorsPath: String

@@ -19,8 +19,8 @@ package final class ServerProcess: Sendable {
     package let stage: Stage
     private let options: [String]
     package let data: String
-    /// The address of the database that it shares with others, in place of its folder; nil if it
-    /// does not.
+    /// The address of the database that it shares with others, instead of using its folder; nil if
+    /// it does not.
     private let database: String?
     private let ownEnvironment: [String: String]
     private let state: Mutex<State>
@@ -28,7 +28,7 @@ package final class ServerProcess: Sendable {
     /// - Parameters:
     ///   - port: 0 for any free one at the first start.
     ///   - data: The data folder; nil for one of the stage's.
-    ///   - database: The address of a database in place of the folder.
+    ///   - database: The address of a database to use instead of the folder.
     ///   - environment: Variables of the server.
     package init(
         _ stage: Stage, port: Int = 0, data: String? = nil, database: String? = nil,

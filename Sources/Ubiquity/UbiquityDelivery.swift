@@ -4,7 +4,7 @@ public import Foundation
 internal import UbiquityCore
 
 /// A report of which of a person's devices have the values of a store, or the value of a key, as
-/// the devices have told the server.
+/// the devices have reported to the server.
 ///
 /// A device has a value when it is on that device's disk. Whether an app has shown it is another
 /// question.

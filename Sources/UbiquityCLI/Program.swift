@@ -109,7 +109,7 @@ struct Program: AsyncParsableCommand {
         Self.exit(withError: ExitCode(status.rawValue))
     }
 
-    /// The argument parser's sentence, with a hint where to read more in place of its usage lines.
+    /// The argument parser's sentence, with a hint where to read more instead of its usage lines.
     private static func line(of message: String) -> String {
         let prefix = "Error: "
         let rest = message.hasPrefix(prefix) ? message.dropFirst(prefix.count) : message[...]

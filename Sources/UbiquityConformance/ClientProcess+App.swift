@@ -25,7 +25,7 @@ extension ClientProcess {
         case 80..<85: writeGroup(padding: nil)
         case 85..<88: write([plain], padding: world.limits.valueBytesMax + 1)
         case 88..<96: synchronizeNow()
-        // A burst, of which only the last value ever needs to be sent.
+        // A burst: only its last value ever needs to be sent.
         default: for _ in 0..<6 { write([plain], padding: chance.int(0...40)) }
         }
     }

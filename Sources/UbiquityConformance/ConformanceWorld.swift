@@ -20,7 +20,7 @@ final class ConformanceWorld {
         flushMax: scenario.flushMax)
     private(set) lazy var network = VirtualNetwork(world: self)
     let mergedKeys: [Key: MergePolicy]
-    /// What the client did that no client may do, and when; nil as long as it has not.
+    /// The client's violation of the rules for clients, and its time; nil if there has been none.
     private(set) var trouble: (sentence: String, time: Int64)?
     private(set) var steps = 0
     private var lastProcess = 0

@@ -20,7 +20,7 @@ public struct MirroredKeys: Sendable, ExpressibleByStringLiteral {
     let pattern: Pattern
     let policy: ConflictPolicy
 
-    /// One key, of which the latest write wins.
+    /// One key, whose latest write wins.
     public init(stringLiteral name: String) { self = .key(name) }
 
     /// One key.

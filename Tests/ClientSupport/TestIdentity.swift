@@ -13,7 +13,7 @@ package struct TestIdentity: Sendable {
         self.key = key
     }
 
-    /// Who signed them.
+    /// The certificate of the authority that signed them.
     package static let authority = """
         -----BEGIN CERTIFICATE-----
         MIIBmjCCAUGgAwIBAgIUMtwY9KfTfALUnttYgdaIo5z+3QgwCgYIKoZIzj0EAwIw

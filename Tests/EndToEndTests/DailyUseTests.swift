@@ -6,7 +6,7 @@ internal import ProcessHarness
 internal import Testing
 
 extension EndToEndTests {
-    /// What people and their scripts type every day.
+    /// Tests the commands that people and their scripts type every day.
     @Suite struct DailyUseTests {
         private static let store = ["--store", "TEAM.app"]
 

@@ -8,7 +8,7 @@ internal import Ubiquity
 internal import UbiquityCore
 
 extension EndToEndTests {
-    /// What people see of the past, and how they go back to it, with two devices and a server.
+    /// Tests how people see the past and go back to it, with two devices and a server.
     @Suite struct HistoryCommandTests {
         /// Two signed-in homes.
         private struct Two {

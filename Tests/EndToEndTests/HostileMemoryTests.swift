@@ -10,7 +10,7 @@ internal import Ubiquity
 
 #if os(Linux)
 extension EndToEndTests {
-    /// What strangers can make a server's process hold.
+    /// Tests how much memory strangers can make a server use.
     @Suite struct HostileMemoryTests {
         private static let mebibyte = 1 << 20
 

@@ -6,7 +6,7 @@ internal import ProcessHarness
 internal import Testing
 
 extension EndToEndTests {
-    /// What a command says is so when it has said it.
+    /// Tests that what a command reports is true by the time it reports it.
     @Suite struct TerminalPromisesTests {
         private static let store = ["--store", "TEAM.app"]
 

@@ -8,7 +8,7 @@ internal import UbiquityCore
 internal import UbiquityWire
 
 extension EndToEndTests {
-    /// What others have written acts on no terminal.
+    /// Tests that text from others cannot control a terminal.
     @Suite struct TerminalTextTests {
         /// Clears the screen in two ways, turns the writing round, hides, and begins another line.
         private static let evil = "a\u{1B}[2J\u{9B}2Jb\u{202E}c\u{200B}d\nubiquity: all is well"

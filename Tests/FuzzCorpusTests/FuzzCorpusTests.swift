@@ -4,7 +4,7 @@ import Foundation
 import FuzzEntries
 import Testing
 
-/// What the fuzzer knows, without the fuzzer.
+/// Checks the fuzzer's corpus without the fuzzer.
 struct FuzzCorpusTests {
     @Test(arguments: FuzzEntry.all.map(\.name))
     func `every file of the corpus is handled as it should be`(_ name: String) throws {

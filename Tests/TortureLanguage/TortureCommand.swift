@@ -2,7 +2,7 @@
 
 package import UbiquityCore
 
-/// What the torture tells an app to do, one JSON document a line.
+/// A command of the torture to an app, one JSON document a line.
 package enum TortureCommand: Codable, Hashable, Sendable {
     case write(TortureWrite)
     /// Does something to one of the keys whose writes merge, which it draws by chance.
@@ -13,7 +13,7 @@ package enum TortureCommand: Codable, Hashable, Sendable {
     case save
     /// `synchronizeNow()`, of a number of its own. The app goes on meanwhile.
     case roundTrip(Int)
-    /// How everything stands.
+    /// Reports a ``TortureView``.
     case show
     /// Lets the store go and makes it again at once.
     case reopen
@@ -25,7 +25,7 @@ package struct TortureWrite: Codable, Hashable, Sendable {
     /// The number of the first key's write; the others follow.
     package var first: Int
     package var keys: [String]
-    /// How many characters the values have besides the mark; nil: the keys are removed.
+    /// The number of characters in the values besides the mark; nil removes the keys.
     package var padding: Int?
 
     package init(batch: Int, first: Int, keys: [String], padding: Int?) {
@@ -33,7 +33,7 @@ package struct TortureWrite: Codable, Hashable, Sendable {
         (self.keys, self.padding) = (keys, padding)
     }
 
-    /// What the key at this place gets; nil: it is removed.
+    /// The value for the key at this place; nil removes it.
     package func text(at place: Int) -> String? {
         padding.map { "\(first + place):\(batch):" + String(repeating: "x", count: $0) }
     }

@@ -3,8 +3,8 @@
 package import UbiquityCore
 package import UbiquitySimulation
 
-/// What an app under torture says, one JSON document a line, in the order in which it did and saw
-/// it. Values are texts.
+/// A message of an app under torture, one JSON document a line, in the order in which it did and
+/// saw things. Values are texts.
 package enum TortureMessage: Codable, Hashable, Sendable {
     /// The store is open, and shows this.
     case opened([String: String])
@@ -16,7 +16,7 @@ package enum TortureMessage: Codable, Hashable, Sendable {
     case writing(TortureWrite, seen: [String: String], at: UInt64)
     /// It did this to a key whose writes merge; nothing of it is on the disk yet.
     case merged(number: Int, Key, AppOperation.Act, at: UInt64)
-    /// What it was told to write would be no write, such as the removal of what is not there.
+    /// The requested write would change nothing, such as the removal of a key that does not exist.
     case passedOver
     case declared
     /// The store refused the write.
@@ -30,11 +30,11 @@ package enum TortureMessage: Codable, Hashable, Sendable {
     case shows(TortureView)
 }
 
-/// How everything stands for an app.
+/// An app's view of its store.
 package struct TortureView: Codable, Hashable, Sendable {
     /// Of each record, parts by their own keys.
     package var values: [Key: PropertyListValue]
-    /// What the app sees of keys whose writes merge.
+    /// The values that the app sees of keys whose writes merge.
     package var merged: [Key: PropertyListValue]
     package var pendingKeys: [String]
     package var connection: String

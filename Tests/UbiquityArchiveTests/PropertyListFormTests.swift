@@ -49,7 +49,7 @@ struct PropertyListFormTests {
         }
     }
 
-    /// What refers to it is kept at every depth: 174,000 numbers, 513 times.
+    /// The references would be kept at every depth: 174,000 numbers, 513 times.
     @Test func `an array of itself is refused before it takes much memory`() {
         let references = 174_000
         var array: [UInt8] = [0xAF, 0x12] + bigEndian(references, bytes: 4)

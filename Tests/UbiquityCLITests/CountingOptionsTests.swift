@@ -237,7 +237,7 @@ struct CountingOptionsTests {
         return tool?.command.leaves() ?? [:]
     }()
 
-    /// Those that a mode may have besides its own.
+    /// The options that a mode may have besides its own.
     private func options(_ mode: Mode) throws -> [Option] {
         let path = try #require(
             Self.commands.keys.first { mode.words.starts(with: $0) }, "\(mode.words) is no command")

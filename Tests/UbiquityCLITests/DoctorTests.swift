@@ -6,7 +6,7 @@ import UbiquityServer
 
 @testable import UbiquityCLI
 
-/// What follows from which facts: for each, the one finding that is not "ok".
+/// Tests the finding for each set of facts: the only one that is not "ok".
 struct DoctorTests {
     // MARK: A device
 

@@ -31,7 +31,7 @@ struct ServeConfigurationTests {
         return try #require(try Program.parseAsRoot(expanded) as? ServeCommand)
     }
 
-    /// What is said of a file, without its path.
+    /// The error message for a file, without its path.
     private func fault(
         _ text: String, _ words: [String] = [], _ environment: [String: String] = [:]
     ) throws -> String {

@@ -22,7 +22,7 @@ struct SettingsTests {
         }
     }
 
-    /// What `serve --help` says of each option.
+    /// The help of `serve` for each option.
     private func offered() -> [String: String] {
         let help = ServeCommand.helpMessage(columns: 1_000)
         var offered: [String: String] = [:]

@@ -7,7 +7,7 @@ import UbiquityCore
 
 @testable import UbiquityCLI
 
-/// What people type who know other tools, or are in a hurry.
+/// Command lines of people who know other tools, or are in a hurry.
 struct TypingTests {
     private func sentence(_ line: String) -> String {
         do {

@@ -76,7 +76,7 @@ private struct BatchStory {
         try device.write(Dictionary(uniqueKeysWithValues: Self.keys.map { ($0, value) }))
     }
 
-    /// What the apps see and are told, and what the server has, is of one batch.
+    /// Checks that apps, notices and the server each show the values of a single batch.
     func check() throws {
         let all = try Set(Self.keys.map { try Key($0) })
         for device in devices {

@@ -4,8 +4,7 @@ import Testing
 
 @testable import UbiquityCore
 
-/// What a server does that has compacted tombstones: nothing deleted comes back, and nothing that
-/// an author made and the server never had is lost.
+/// Tests that nothing deleted comes back, and that nothing is lost that the server never had.
 @Suite struct `A server that has compacted tombstones` {
     let cloud = TestCloud()
 

@@ -3,7 +3,7 @@
 import Testing
 import UbiquityCore
 
-/// Which folder a device's values are in, as accounts come and go.
+/// Tests which folder a device's values are in, as accounts come and go.
 struct DeviceStateTests {
     private func account(_ name: String, device: String = "1") -> SignedInAccount {
         SignedInAccount(

@@ -362,7 +362,7 @@ import Testing
 
     private func next() -> Driver.Step? { driver.next(at: Self.reading(now)) }
 
-    /// What there is to do up to a step with an answer.
+    /// The next steps, up to one that has an answer.
     private func steps() -> [Driver.Step] {
         var steps: [Driver.Step] = []
         while let step = next() { steps.append(step) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import UbiquityCore
 
-/// What a process keeps of a store stays in proportion to what the store has.
+/// Tests that a process's memory stays in proportion to the content of its store.
 struct EntryTableTests {
     private func pending(_ key: Key, _ value: Int64?, at time: UInt64) -> PendingWrite {
         PendingWrite(

@@ -118,7 +118,7 @@ import Testing
         #expect(isMarked(.integer(1), by: commandLine) == true)
     }
 
-    /// What a restored server lacks is sent again, by whichever process leads.
+    /// The process that leads, whichever it is, sends again what a restored server lacks.
     @Test func `is marked where it is offered to a restored server`() throws {
         let commandLine = cloud.device()
         let app = commandLine.helper(unkept: ["token"])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import UbiquityCore
 
-/// What the simulator found, each in the fewest steps that show it.
+/// Bugs that the simulator found, each in the fewest steps that show it.
 struct FoundBySimulationTests {
     private let cloud = TestCloud()
 

@@ -218,12 +218,12 @@ import Testing
     }
 }
 
-/// What a server would list of a store, kept by the test.
+/// A store's history as a server would list it, kept by the test.
 struct HistoryLog {
     private var versions: [RecordVersion] = []
     private var revision: Int64 = 0
 
-    /// Those that came last first, as a server lists them.
+    /// The versions, latest arrival first, as a server lists them.
     var all: [RecordVersion] {
         versions.reversed().sorted { ($0.came?.revision ?? 0) > ($1.came?.revision ?? 0) }
     }

@@ -3,7 +3,7 @@
 import Testing
 import UbiquityCore
 
-/// What `blame` says of a key, of whose store's history only the newest part may be known.
+/// Tests what `blame` says about a key if only the newest part of its store's history is known.
 struct NewestVersionTests {
     private let key = try! Key("k")
 

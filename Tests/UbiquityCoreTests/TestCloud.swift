@@ -34,7 +34,7 @@ final class TestCloud {
         return device
     }
 
-    /// How many parts of a counter are listed before some are folded.
+    /// Sets how many parts of a counter are listed before some are folded.
     func setPartsMax(_ max: Int) { server.partsMax = max }
 
     func compactFolded() { server.compactFolded() }
@@ -159,7 +159,7 @@ struct TestServer {
     }
 }
 
-/// What several processes of a device share.
+/// The disk that several processes of a device share.
 final class TestDisk {
     var version: Int64 = 0
     var entries: [Key: (entry: StoredEntry, version: Int64)] = [:]
@@ -220,7 +220,7 @@ final class TestDevice {
     private(set) var conflict: Conflict?
     /// The stream brings nothing while this is set.
     var holdsStream = false
-    /// How a stream is refused; nil: it is not.
+    /// The failure with which streams are refused; nil if they are not.
     var streamFailure: LinkFailure?
     /// A stream is opened and brings nothing.
     var buffersStreams = false
@@ -349,8 +349,8 @@ final class TestDevice {
         return notices
     }
 
-    /// What was held arrives.
-    /// - Parameter pulls: Whether pulls are answered as well; else their answers are dropped.
+    /// Delivers the answers that were held.
+    /// - Parameter pulls: Whether pulls are answered as well; otherwise their answers are dropped.
     func answer(pulls: Bool = true) {
         (holdsAnswers, holdsPulls) = (false, false)
         for event in held {
@@ -360,7 +360,7 @@ final class TestDevice {
         held = []
     }
 
-    /// What a stream kept back arrives, as it was when it was asked for.
+    /// Delivers what a stream kept back, as it was when it was requested.
     func bringStream() {
         guard let buffered else { return }
         (stream, buffersStreams) = (buffered.stream, false)

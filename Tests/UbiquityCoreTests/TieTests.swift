@@ -23,7 +23,7 @@ import Testing
                 .sorted { $0.key < $1.key })
     }
 
-    /// What a store has after these, one push after the other.
+    /// The values of a store after these transactions, each in a push of its own.
     private func values(after transactions: [Transaction]) throws -> [String: PropertyListValue] {
         var stored = PushAdmission.Stored()
         for transaction in transactions {

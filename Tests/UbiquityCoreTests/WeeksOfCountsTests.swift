@@ -67,7 +67,7 @@ import Testing
         for number in known.live.keys { model.live[number] = nil }
     }
 
-    /// What the apps did.
+    /// The counts of the apps, to compare with the store's.
     private struct Model {
         var runs = 0
         var stamps = 0

@@ -88,7 +88,7 @@ private struct MirroredSettings {
         }
     }
 
-    /// What is unlike on Linux, and unlike in containers.
+    /// Values that Foundation on Linux treats differently, also inside containers.
     private static let values: [(String, PropertyListValue)] = [
         ("bool", .boolean(true)), ("one", .integer(1)), ("real", .real(1)), ("half", .real(0.5)),
         ("small", .integer(.min)), ("large", .unsigned(.max)), ("nan", .real(.nan)),

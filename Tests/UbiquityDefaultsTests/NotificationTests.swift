@@ -137,7 +137,7 @@ private final class Observer: @unchecked Sendable {
     struct Posted {
         var keys: [String]
         var isOnMainQueue: Bool
-        /// How many of the keys the store and the preferences have alike.
+        /// The number of keys with the same value in the store and the preferences.
         var values: Int
     }
 

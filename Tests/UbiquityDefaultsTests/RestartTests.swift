@@ -7,7 +7,7 @@ import Ubiquity
 import UbiquityCore
 import UbiquityDefaults
 
-/// What happened to the preferences, or to the store, while no mirror looked.
+/// Changes to the preferences, or to the store, while no mirror was running.
 @Suite struct `A mirror that comes back` {
     @Test func `sends what changed and what was removed in the preferences meanwhile`() async throws
     {

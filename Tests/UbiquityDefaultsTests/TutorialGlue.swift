@@ -41,7 +41,7 @@ final class TutorialGlue: @unchecked Sendable {
         observers = []
     }
 
-    /// What an app of the guides calls; on Apple's systems the preferences post it by themselves.
+    /// Posts the notification, which on Apple's systems the preferences post by themselves.
     func defaultsDidChange() {
         NotificationCenter.default.post(name: UserDefaults.didChangeNotification, object: defaults)
     }

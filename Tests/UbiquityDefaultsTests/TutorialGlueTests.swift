@@ -6,7 +6,7 @@ import Testing
 import Ubiquity
 import UbiquityDefaults
 
-/// What goes wrong with the guides' glue, and what a mirror does in the same places.
+/// Shows where the guides' glue goes wrong, and what a mirror does in the same places.
 @Suite struct `The glue of the guides` {
     /// Two devices whose stores have completed their first sync.
     private func withTwoStores(

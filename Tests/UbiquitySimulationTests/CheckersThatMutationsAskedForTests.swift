@@ -5,7 +5,7 @@ import UbiquityCore
 
 @testable import UbiquitySimulation
 
-/// What some checker did not notice until something was broken on purpose.
+/// Violations that no checker noticed until something was broken on purpose.
 struct CheckersThatMutationsAskedForTests {
     private let key: Key
     private let other: Key

@@ -59,7 +59,7 @@ struct FailedSeedsTests {
         (17_203, "A file that opened while it was left was given to the account that came next."),
     ]
 
-    /// Those of runs with keys whose writes merge.
+    /// The seeds of runs with keys whose writes merge.
     private static let seedsWithPolicies: [(seed: UInt64, found: String)] = [
         (397, "The refusal of a part that the app had not seen was reported as a change."),
         (

@@ -74,7 +74,7 @@ private struct Story {
         values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")
     }
 
-    /// What all stores and the server show in the end.
+    /// The final content of all stores and the server.
     var last: [String] { stores.map { text($0.dictionaryRepresentation) } + [text(two.onServer)] }
 }
 

@@ -7,7 +7,7 @@ import UbiquityTesting
 
 @Suite("Level 13 against level 1")
 struct LevelTests {
-    /// What every tutorial's game does when it is told.
+    /// A game that handles notifications as every tutorial's game does.
     private final class Game: Sendable {
         private let store: UbiquitousKeyValueStore
         private let defaults: Int64

@@ -5,9 +5,9 @@ import Ubiquity
 import UbiquityCore
 import UbiquitySimulation
 
-/// What a torture's app does to keys whose writes merge: the same as the simulator's apps do.
+/// Changes keys whose writes merge, in a torture's app, as the simulator's apps do.
 struct MergingApp {
-    /// What it saw after it last wrote each key.
+    /// The value that it saw after it last wrote each key.
     private var remembered: [Key: PropertyListValue] = [:]
 
     func declare(in store: UbiquitousKeyValueStore) {

@@ -3,7 +3,7 @@
 import Foundation
 import Synchronization
 
-/// What a worker prints, one JSON document a line. Times are ``MonotonicTime``.
+/// A message that a worker prints, one JSON document a line. Times are ``MonotonicTime``.
 package enum WorkerMessage: Codable, Hashable, Sendable {
     /// The store is open.
     case ready
@@ -35,7 +35,7 @@ package enum WorkerMessage: Codable, Hashable, Sendable {
     package struct Notice: Codable, Hashable, Sendable {
         package var reason: Int?
         package var keys: [String]
-        /// What the keys had when the observer read them.
+        /// The values that the observer read for the keys.
         package var values: [String: String]
         package var at: UInt64
     }

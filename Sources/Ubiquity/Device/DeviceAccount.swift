@@ -17,7 +17,7 @@ final class DeviceAccount: StoreDevice {
         /// Not a dictionary, whose type would have to be instantiated while a store opens.
         var followers: [Follower] = []
         var added = 0
-        /// The last read failed, so nobody was told of the change before it.
+        /// The last read failed, so the followers have not been notified of the change before it.
         var isUnreadable = false
 
         typealias Follower = (number: Int, changed: @Sendable () -> Void)

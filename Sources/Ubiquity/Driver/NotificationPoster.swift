@@ -7,10 +7,11 @@ internal import UbiquityCore
 /// The subscribers of one store: observers of its notification, readers of its sequences.
 ///
 /// They are called on the serial `queue`, in order and without a lock held. An observer may call
-/// anything here, and a slow one delays other news only. The queue is the main queue only if the
-/// app asked for it: Foundation on Linux makes the poster wait for observers on `queue: .main`.
+/// anything here, and a slow one only delays other notifications. The queue is the main queue only
+/// if the app asked for it: Foundation on Linux makes the poster wait for observers on
+/// `queue: .main`.
 ///
-/// Shared state: `stores`, the instances of the store, of which the newest is the object of
+/// Shared state: `stores`, the instances of the store, the newest of which is the object of
 /// notifications, and `waiting`. Each has its own mutex, because they change on any thread. The
 /// broadcasts are thread-safe.
 final class NotificationPoster: Sendable {

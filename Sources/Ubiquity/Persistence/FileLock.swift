@@ -108,7 +108,7 @@ package struct LockHolder: Hashable, Sendable, CustomStringConvertible {
         return paths.contains(URL(fileURLWithPath: path).resolvingSymlinksInPath().path)
     }
 
-    /// In the form of a lock's line, such as "fe:00".
+    /// The device of a file as it appears in a lock's line, such as "fe:00".
     private static func device(of path: String) -> String? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }

@@ -6,15 +6,15 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Reports which of the person's devices have this store's changes, now and each time the
     /// answer changes.
     ///
-    /// The server is asked at once, soon after each change of the store, and otherwise at pauses
-    /// that grow to a minute. While it cannot be reached, nothing comes. A slow reader only gets the
-    /// newest delivery. The sequence supports one reader, and ends when the reading task is
-    /// cancelled or the store is released.
+    /// The server is asked at once, soon after each change of the store, and otherwise at intervals
+    /// that grow to a minute. While it cannot be reached, the sequence yields nothing. A slow
+    /// reader only gets the newest delivery. The sequence supports one reader, and ends when the
+    /// reading task is cancelled or the store is released.
     public var deliveries: some AsyncSequence<UbiquityDelivery, Never> & Sendable {
         backing.driver.deliveries(changes: backing.poster.changes)
     }
 
-    /// Asks the server which of the person's devices have the present value of a key, or its
+    /// Asks the server which of the person's devices have the current value of a key, or its
     /// removal.
     ///
     /// No other device has what this device has not sent yet.

@@ -3,7 +3,7 @@
 package import UbiquityCore
 package import UbiquityWire
 
-/// Signing in further devices, and signing others out.
+/// Requests that sign in further devices, and sign out others.
 extension AccountClient {
     /// Makes a code for a further device, with at most the rights of this one.
     /// - Parameters:
@@ -20,7 +20,7 @@ extension AccountClient {
         ).answer(WireNewAccountAnswer.self) { DeviceCode($0) }
     }
 
-    /// Asks a server to sign this device in once somebody has approved it.
+    /// Asks a server to sign this device in once the request is approved.
     package static func requestSignIn(
         server: String, deviceName: String, stores: [String] = [], credentialSeconds: Int64? = nil,
         security: ConnectionSecurity = ConnectionSecurity()
@@ -127,7 +127,7 @@ package struct ServerSignInRequest: Hashable, Sendable {
     }
 
     /// The body of an approval.
-    /// - Parameter account: The account's name, by the operator.
+    /// - Parameter account: The name of the account, if the operator approves.
     package static func approval(
         _ stores: [String], _ credentialSeconds: Int64?, account: String = ""
     ) -> [UInt8] {
@@ -139,20 +139,20 @@ package struct ServerSignInRequest: Hashable, Sendable {
     }
 }
 
-/// A sign-in that waits for somebody's approval.
+/// A sign-in that waits for approval.
 package struct PendingSignIn: Hashable, Sendable {
     package var server: String
     package var deviceName: String
     var security: ConnectionSecurity
     var secret: String
-    /// To type on a device that is signed in.
+    /// The code to type on a device that is signed in.
     package var userCode: String
     package var expiresMilliseconds: Int64
     var intervalMilliseconds: Int64
 
     package var link: SignInLink { SignInLink(server: server, code: userCode) }
 
-    /// Waits until somebody has decided.
+    /// Waits for the decision.
     /// - Throws: ``LinkFailure`` if the sign-in was denied, or the request has expired;
     ///   `CancellationError`.
     func account() async throws -> SignedInAccount {

@@ -5,7 +5,7 @@ import Ubiquity
 import UbiquityCore
 
 extension DemoStory {
-    /// A device whose server is killed goes on through the other one.
+    /// Shows a device whose server is killed going on through the other one.
     func loseNode(_ a: DemoDevice, _ b: DemoDevice) async throws {
         guard servers.isShared else { return }
         DemoScreen.chapter("A server dies, and nobody waits for it")

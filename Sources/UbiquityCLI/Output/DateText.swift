@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// Dates as text: ISO 8601 with all digits of the fraction, of which Foundation only keeps three.
+/// Dates as text: ISO 8601 with all digits of the fraction. Foundation only keeps three.
 enum DateText {
     /// Seconds since 2001; nil if the text is not a time with its zone.
     static func seconds(of text: String) -> Double? {

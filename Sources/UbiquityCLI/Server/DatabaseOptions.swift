@@ -5,7 +5,7 @@ import Foundation
 import UbiquityCore
 import UbiquityServer
 
-/// The PostgreSQL database of servers that share one, in place of a data folder.
+/// The PostgreSQL database of servers that share one instead of using data folders.
 struct DatabaseOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -83,7 +83,7 @@ struct NodeOptions: ParsableArguments {
             """)
     var requireSynchronousStandby = false
 
-    /// - Parameter data: The folder in place of a database.
+    /// - Parameter data: The options for a data folder, which excludes a database.
     func check(_ data: DataOptions) throws {
         try database.refuse(with: data)
         guard databaseConnections.map({ (1...1_000).contains($0) }) ?? true else {

@@ -2,7 +2,7 @@
 
 import ArgumentParser
 
-/// Detects options that are given twice, of which one would have no effect.
+/// Detects options that are given twice, so that one of them would have no effect.
 enum RepeatedOptions {
     /// Options that collect their values.
     static let allowed: Set<String> = [

@@ -30,8 +30,8 @@ extension OpenStore {
         try await asked { try await $0.versions(of: key, newest: max) }
     }
 
-    /// The newest versions of all keys, those that came last first, and what waits on this device
-    /// before them.
+    /// The newest versions of all keys, latest arrival first, preceded by the writes that wait on
+    /// this device.
     func versions(newest max: Int) async throws -> [KeyVersion] {
         try await asked { store in
             let records = try await store.recordVersions(of: nil, newest: max)

@@ -44,8 +44,8 @@ struct OpenStore {
         self.sync = sync
     }
 
-    /// What to do for a store that neither this device nor the server has. A file on this device is
-    /// made by a write only, or it would be in the list of stores from then on.
+    /// The handling of a store that neither this device nor the server has. Only a write creates a
+    /// file on this device, or the store would be in the list of stores from then on.
     enum Missing {
         case make
         /// Throws a ``Failure``.

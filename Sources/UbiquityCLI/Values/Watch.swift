@@ -28,7 +28,7 @@ struct Watch {
         var key: Key
         /// Nil if the key was removed.
         var value: PropertyListValue?
-        /// Nil if it is no change, but what was there at the beginning.
+        /// Nil if it is not a change, but the value at the beginning.
         var origin: UbiquityChange.Origin?
     }
 

@@ -6,7 +6,7 @@ package struct FirstSyncComparison: Hashable, Sendable {
     package private(set) var onlyHere: Set<Key> = []
     /// Keys that only the account has: the device gets them.
     package private(set) var onlyThere: Set<Key> = []
-    /// Keys with two values, of which one is lost.
+    /// Keys with two values, one of which is lost.
     package private(set) var different: Set<Key> = []
     private var conflicts: [Conflict] = []
 

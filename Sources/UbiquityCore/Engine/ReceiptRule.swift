@@ -21,7 +21,8 @@ struct ReceiptRule: Hashable, Sendable {
     private var hasNews = false
     /// Counts the downloads of the whole store, whose cursor may be of another history than before.
     private var downloads = 0
-    /// When changes of others were saved, of which the server has not been told; nil if it has.
+    /// When changes of others were saved that have not been reported to the server; nil if all
+    /// have.
     private var owedSince: Int64?
     /// When the next receipt may be sent, at the earliest.
     private var notBefore: Int64 = .min

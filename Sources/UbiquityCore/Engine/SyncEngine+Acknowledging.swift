@@ -101,7 +101,7 @@ extension SyncEngine {
     }
 
     /// The stream has reached a cursor.
-    /// - Returns: The keys of which the app sees a different value now.
+    /// - Returns: The keys whose value changed for the app.
     mutating func pass(_ cursor: Cursor) -> Set<Key> {
         if pushInFlight == nil, pullInFlight == nil { passedCursors = [] }
         passedCursors.insert(cursor)
@@ -127,7 +127,7 @@ extension SyncEngine {
     /// Replaces acknowledged writes by the server's records where everything committed before the
     /// answer is here. Usually the stream has already brought them, but it does not bring a
     /// deletion if it began with the whole store.
-    /// - Returns: The keys of which the app sees a different value now.
+    /// - Returns: The keys whose value changed for the app.
     private mutating func finishAcknowledged(where hasAll: (AcknowledgedWrite) -> Bool) -> Set<Key>
     {
         var changed: Set<Key> = []

@@ -174,7 +174,7 @@ extension SyncEngine {
     }
 
     /// Gives waiting writes their final stamps, if the clock's error is known.
-    /// - Returns: The keys of which the app sees a different value now.
+    /// - Returns: The keys whose value changed for the app.
     @discardableResult
     mutating func finalizeStamps(at now: ClockReading, onlyUnsaved: Bool = false) -> Set<Key> {
         let keys = waiting.filter {
@@ -192,7 +192,7 @@ extension SyncEngine {
 
     /// Replaces the stamps of waiting writes by final ones. Writes without a final stamp stay
     /// unchanged. A write that turns out older than the server's record is dropped.
-    /// - Returns: The keys of which the app sees a different value now.
+    /// - Returns: The keys whose value changed for the app.
     mutating func stamp(
         _ keys: Set<Key>, by final: [Stamp: HybridTimestamp]
     ) -> Set<Key> {

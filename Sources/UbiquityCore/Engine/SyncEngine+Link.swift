@@ -274,7 +274,7 @@ extension SyncEngine {
     /// - Parameters:
     ///   - sentAt: When the request was sent.
     ///   - heardAt: When the answer began to arrive; nil means now.
-    /// - Returns: The keys of which the app sees a different value now.
+    /// - Returns: The keys whose value changed for the app.
     mutating func measureClock(
         _ serverMilliseconds: Int64, sentAt: ClockReading, heardAt: ClockReading? = nil,
         at now: ClockReading

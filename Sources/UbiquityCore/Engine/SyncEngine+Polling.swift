@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Polling in place of a stream that is not available: the account has its maximum, or a proxy
+/// Polling instead of a stream that is not available: the account has its maximum, or a proxy
 /// buffers the server's messages. Ends when a stream is live.
 struct Polling: Hashable, Sendable {
     /// The next poll.

@@ -218,7 +218,7 @@ extension SyncEngine {
 
     /// The transactions that are on disk with their final stamps, and not later than one that is
     /// not: a server that has decided about a later write of this device may take an earlier one for
-    /// one that was deleted and forgotten since.
+    /// one whose tombstone was compacted since.
     private func outgoing() -> some Collection<OutgoingTransaction> {
         var outgoing: [UInt64: OutgoingTransaction] = [:]
         var held: Set<UInt64> = []

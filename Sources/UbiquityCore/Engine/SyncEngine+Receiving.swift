@@ -84,7 +84,7 @@ extension SyncEngine {
     }
 
     /// Merges records of the server. Merging one twice changes nothing.
-    /// - Returns: The keys of which the app sees a different value now.
+    /// - Returns: The keys whose value changed for the app.
     /// - Parameter areNews: Whether the stream brings them in order, see
     ///   ``Entry/merge(_:isNews:)``.
     mutating func merge(_ records: [Record], areNews: Bool = false) -> Set<Key> {

@@ -15,7 +15,7 @@
 package struct SyncEngine: Sendable {
     // The parts of the state, each with the file that changes it.
 
-    /// All keys, with what waits for the server and what is not on disk yet.
+    /// All keys, with the writes that wait for the server and those that are not on disk yet.
     var entries: EntryTable
 
     // Disk: SyncEngine+Disk.swift
@@ -233,7 +233,7 @@ package struct EngineStatus: Hashable, Sendable {
 }
 
 extension SyncEngine {
-    /// The keys of which the app sees a write of this device that is not confirmed by the server.
+    /// The keys whose visible value is a write of this device that the server has not confirmed.
     /// Parts of a key are listed by their own keys.
     package var ownRecords: Set<Key> {
         Set(entries.all.lazy.filter { $0.entry.pending != nil }.map(\.key))

@@ -479,7 +479,7 @@ struct EntryTable: Sendable {
     /// Updates the visible values of all keys with changed parts.
     /// - Parameter reason: The reason of the notification of values that wait for a deferred rule;
     ///   nil for none.
-    /// - Returns: The keys of which the app sees a different value now.
+    /// - Returns: The keys whose value changed for the app.
     @discardableResult
     mutating func refreshViews(_ reason: Notice.Reason? = .serverChange) -> Set<Key> {
         guard !touched.isEmpty else { return [] }

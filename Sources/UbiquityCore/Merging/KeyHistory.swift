@@ -90,10 +90,10 @@ package struct KeyHistory: Sendable {
         }
     }
 
-    /// The versions of the key, those that came last first.
+    /// The versions of the key, latest arrival first.
     ///
-    /// A write of a part that leaves the key's value as it was is none, as when a server folds a
-    /// counter.
+    /// A write of a part that does not change the key's value is not a version, as when a server
+    /// folds a counter.
     /// - Parameters:
     ///   - max: The most versions to return.
     ///   - resolver: The app's own rule, for ``MergePolicy/register``.
@@ -197,7 +197,7 @@ extension [KeyVersion] {
     /// The versions from before the newest value: what an undo may go back to.
     package var earlierValues: [KeyVersion] { Array(filter(\.isHeld).dropFirst()) }
 
-    /// What an undo of the key goes back to: the newest of the ``earlierValues`` that differs.
+    /// The value that an undo of the key restores: the newest of ``earlierValues`` that differs.
     /// - Parameter now: The key's value.
     /// - Returns: Nil if no other value is known.
     package func earlierValue(than now: PropertyListValue?) -> EarlierValue? {
@@ -214,7 +214,7 @@ package enum EarlierValue: Hashable, Sendable {
     /// Nil if the key had no value.
     case known(PropertyListValue?)
     /// The value at this revision of the store, just before the oldest version that is known:
-    /// nothing, or something forgotten.
+    /// nothing, or a version that the history no longer has.
     case atRevision(Int64)
 }
 

@@ -10,7 +10,7 @@ package struct MergeOperation: Hashable, Sendable {
     /// The value that the app wants; nil to remove it.
     package var value: PropertyListValue?
 
-    /// The whole count of a run, in place of a difference.
+    /// The whole count of a run, instead of a difference.
     var count: ExternalCount?
 
     /// - Parameter count: Changes nothing if the store has the run with at least as many times.

@@ -26,10 +26,10 @@ package enum MirrorMode: Hashable, Sendable {
 
 /// Decides, for one key, how to make preferences and store equal.
 ///
-/// Nil means "no value" for all three. A registered default is no value, and a key that both have
-/// lost has no baseline any more. A change is a difference from the last confirmed value. Where
-/// both changed, the preferences' change is proposed, and the store resolves the conflict by its
-/// policy.
+/// Nil means "no value" for all three. A registered default is not a value, and a key that both
+/// have lost no longer has a baseline. A change is a difference from the last confirmed value.
+/// Where both changed, the preferences' change is proposed, and the store resolves the conflict by
+/// its policy.
 package enum MirrorRule {
     /// - Parameters:
     ///   - baseline: The last common value; nil also if there never was one.

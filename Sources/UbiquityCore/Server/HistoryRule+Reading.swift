@@ -73,8 +73,8 @@ extension HistoryRule {
         package var revision: Int64
         /// The places of the lines with the values of then.
         package var chosen: [Int]
-        /// Keys of which it is not known what they were, without their parts. Nothing of them is
-        /// chosen.
+        /// The keys, without their parts, whose values at that time are not known. None of their
+        /// versions are chosen.
         package var forgotten: Set<Key>
     }
 

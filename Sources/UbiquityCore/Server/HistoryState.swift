@@ -88,8 +88,8 @@ package struct HistoryChange: Hashable, Sendable {
     package var replaced: [Key: Stamp] = [:]
     /// Further writes.
     package var passing: [PushAdmission.PassingWrite] = []
-    /// The keys of which all versions are removed, with their parts, and of which it is noted that
-    /// what they were is not known. The push's records of them must not be kept later.
+    /// The keys whose versions are all removed, with their parts, and whose earlier values are
+    /// noted as unknown. The push's records of them must not be kept later.
     package var unkept: Set<Key> = []
     /// Whether the versions may take more bytes than they should, so that they are to be pruned.
     package var isOverLimit = false

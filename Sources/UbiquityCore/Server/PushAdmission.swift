@@ -88,7 +88,7 @@ package struct PushAdmission: Sendable {
         package var results: [TransactionResult]
         /// The writes of the push that took place, but that the store does not hold after it.
         package var passing: [PassingWrite]
-        /// The keys, without their parts, of which the history must keep nothing.
+        /// The keys, without their parts, that the history must not contain.
         package var unkept: Set<Key>
     }
 

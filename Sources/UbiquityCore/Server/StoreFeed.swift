@@ -37,7 +37,7 @@ package struct StoreFeed: Hashable, Sendable {
         case nothing
         /// The greatest position, all in one epoch.
         case position(Position)
-        /// Positions of which none is known to be the newest.
+        /// Positions, none of which is known to be the newest.
         case several
     }
 

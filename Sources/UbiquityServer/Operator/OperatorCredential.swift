@@ -30,8 +30,8 @@ package enum OperatorCredential {
         }
     }
 
-    /// Makes a credential for the servers on a database, in place of the one before. Blocks.
-    /// - Returns: The credential, of which the database only keeps a hash.
+    /// Makes a new credential for the servers on a database, replacing the one before. Blocks.
+    /// - Returns: The credential. The database only keeps its hash.
     /// - Throws: ``ServerStartError``, ``StorageError``.
     package static func renew(in database: PostgresSettings) throws -> String {
         let credential = Secret.random(prefix: Secret.operatorPrefix)

@@ -24,7 +24,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     let store: StoreReference
     /// Whether it accepts small pushes in protobuf's binary format.
     let takesBinary: Bool
-    /// The connection's.
+    /// The connection's event loop.
     let loop: any EventLoop
     private let hub: PushHub
     /// Its place among those of its account, and its part of the budget that all subscribers share.
@@ -217,7 +217,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     }
 }
 
-/// Changes as they are sent to the listeners of their store.
+/// Changes as they are sent to the subscribers of their store.
 ///
 /// State: `encoded`, guarded by its lock: the first loop that needs a form of it makes it.
 final class Event: Sendable {

@@ -102,11 +102,11 @@ private struct PageAnswers: Sendable {
     }
 }
 
-/// What a request says of the encodings that it takes (RFC 9110, section 12.5.3).
+/// The encodings that a request accepts (RFC 9110, section 12.5.3).
 struct AcceptedEncodings: Hashable, Sendable {
     let hasGzip: Bool
 
-    /// An encoding that is named counts before the asterisk. A weight that is no number is none.
+    /// An encoding that is named counts before the asterisk. A weight that is not a number is zero.
     init(_ headers: [String]) {
         var weights: [String: Double] = [:]
         for member in headers.flatMap({ $0.split(separator: ",") }) {

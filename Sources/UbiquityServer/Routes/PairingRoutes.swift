@@ -5,7 +5,7 @@ internal import Hummingbird
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// The requests by which somebody who is signed in signs in a further device: codes that a device
+/// The requests by which a person who is signed in signs in a further device: codes that a device
 /// makes, and requests of devices without a code (as in RFC 8628), which a device or the operator
 /// approves.
 struct PairingRoutes: Sendable {

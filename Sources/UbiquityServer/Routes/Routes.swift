@@ -177,7 +177,7 @@ struct Routes: Sendable {
         return router
     }
 
-    /// Adds 405 in place of 404 for methods that the path does not have. HEAD is answered like GET,
+    /// Adds 405 instead of 404 for methods that the path does not have. HEAD is answered like GET,
     /// and OPTIONS lists the methods for anybody.
     private func on(_ router: Router<ServerContext>, _ path: String, _ routes: [Route]) {
         let allow = Self.allow(routes)

@@ -140,8 +140,8 @@ struct StoreReader: Sendable {
         if let version { lastSeen.use(version, by: rights.reference) }
     }
 
-    /// Calls back, at once if nothing has changed, or on another thread, with ``Problem`` if the cursor is no longer valid or too much
-    /// waits to be sent, or ``StorageError``.
+    /// Calls back, at once if nothing has changed, or on another thread, with ``Problem`` if the
+    /// cursor is no longer valid or too much waits to be sent, or ``StorageError``.
     /// - Parameters:
     ///   - since: Nil for the whole store.
     ///   - isSaved: Whether the device says that it has saved everything up to there.

@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// A device's request to be signed in by somebody who is, as stored.
+/// A device's stored request to be signed in by a device or the operator.
 struct SignInRequest: Hashable, Sendable {
     /// The hash of the secret that only the asking device has.
     var secret: SecretHash

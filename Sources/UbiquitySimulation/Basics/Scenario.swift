@@ -40,7 +40,7 @@ package struct Scenario: Sendable {
     package var foldedMax: Int?
     /// The limits of the stores' histories.
     package var history = HistoryLimits()
-    /// The number of plain keys of which the history must keep nothing.
+    /// The number of plain keys that the history must not contain.
     package var unkept = 0
     /// The server's timeout for a request, in milliseconds.
     package var requestMillisecondsMax: Int64 = 120_000

@@ -38,7 +38,7 @@ struct FoldLedger {
         }
     }
 
-    /// Records everything that servers have folded, of which commits may not have told.
+    /// Records everything that servers have folded, which commits may not have mentioned.
     mutating func note(_ folded: [StoreReference: [FoldedIncrement]]) {
         for (store, increments) in folded {
             for increment in increments { noted[store, default: [:]][increment.id] = increment }

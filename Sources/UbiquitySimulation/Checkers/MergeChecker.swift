@@ -6,7 +6,7 @@ package import UbiquityCore
 /// a plain description: a set of operations, with what the author of each had seen.
 ///
 /// * A removal, and a write by an app that declares no policy, undoes everything that its author
-///   had seen, for good. Among themselves they are writes of one value, of which the last wins.
+///   had seen, for good. Among themselves they are writes of one value, the last of which wins.
 /// * Counts, offers and additions are there as long as nobody who had seen them undid them.
 ///
 /// Only losses that the contract permits are excused: an operation that a limit refused, that a

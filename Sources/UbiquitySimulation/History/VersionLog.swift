@@ -68,7 +68,7 @@ package struct VersionLog: Sendable {
         }
     }
 
-    /// The keys without their parts of which the push must leave nothing.
+    /// The keys, without their parts, of which the push must leave no trace.
     private func secretKeys(
         _ push: Push, _ results: [TransactionResult], _ writes: [Record]
     ) -> Set<Key> {

@@ -71,7 +71,7 @@ package struct VirtualHistory: Sendable {
             isDeletion: record.content == .deleted, bytes: record.pushBytes)
     }
 
-    /// Forgets a tombstone that was compacted.
+    /// Removes a tombstone that was compacted.
     package mutating func compact(_ key: Key) { current[key] = nil }
 
     /// - Returns: The number of removed versions and notes.

@@ -58,7 +58,7 @@ final class App {
         case 81..<82: setLongKey(process)
         case 82..<91: synchronize(process)
         case 91..<97: askRoundTrip(process)
-        // A burst, of which only the last value ever needs to be sent.
+        // A burst: only its last value ever needs to be sent.
         default: for _ in 0..<8 { set(world.plainKey(), process) }
         }
     }

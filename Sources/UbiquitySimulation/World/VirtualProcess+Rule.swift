@@ -2,7 +2,7 @@
 
 import UbiquityCore
 
-/// What an app with its own rule for a key knows of it. Found out without the engine's own notes.
+/// An app's knowledge of a key with its own rule, found out without the engine's own notes.
 struct RuleView {
     /// The records that the visible value was made of.
     var shown: [Key: PropertyListValue]
@@ -10,9 +10,9 @@ struct RuleView {
     var merged: [ConcurrentValue]
     /// The records now.
     var records: [Key: PropertyListValue]
-    /// What has happened since the rule was last called for all values.
+    /// The events since the rule was last called for all values.
     var causes: [Observation.Cause] = []
-    /// Whether that has changed the records.
+    /// Whether they have changed the records.
     var hasNews = false
 
     init(_ view: MergeMove.View, isConflict: Bool, merged: [ConcurrentValue]) {

@@ -32,7 +32,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
     /// The events for requests under way, and for broken streams, if there is no answer.
     var requests: [Int: SyncEngine.Event] = [:]
     var isChanged = true
-    /// What the app knows of the keys with its own rule, if it declares one.
+    /// The app's knowledge of the keys with its own rule, if it declares one.
     var rules: [Key: RuleView] = [:]
     /// Whether the queue is held up by the app's own rule.
     var isDeciding = false

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 import Ubiquity
 
-/// What every call stores, in the store itself and in a double of three methods.
+/// Tests what every call stores, in the store itself and in a double of three methods.
 struct EveryCallTests {
     enum Kind: CaseIterable { case itself, double }
 

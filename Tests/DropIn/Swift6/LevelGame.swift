@@ -59,7 +59,7 @@ final class LevelGame {
     }
 }
 
-/// What an observer takes out of the notification before it goes to another isolation.
+/// The part of a notification that an observer passes on to another isolation.
 struct LevelChange: Sendable {
     var reason: Int
     var keys: [String]

@@ -6,7 +6,7 @@ import Foundation
 import Testing
 import Ubiquity
 
-/// What the observer does; the change from outside is a notification as the store posts it.
+/// Tests the observer with notifications like those that the store posts.
 @MainActor
 struct LevelGameTests {
     private let store: NSUbiquitousKeyValueStore

@@ -72,7 +72,7 @@ struct Player: Codable, Equatable {
     var joined: Date
 }
 
-/// What an app declares with the two.
+/// An app's declarations with the two wrappers.
 struct Profile {
     @Synced("profile.level") var level = 1
     @Synced("profile.name") var name = "Nobody"

@@ -56,7 +56,7 @@ extension EndToEndTests.ContractTests {
         }
     }
 
-    /// What an app finds that is not all of one batch.
+    /// The values found that are not all of one batch.
     ///
     /// Shared state: `texts`, by a mutex: observers and writers look.
     private final class Torn: Sendable {

@@ -7,7 +7,7 @@ internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
 
-/// What a store does not take.
+/// Tests of values that a store does not accept.
 extension EndToEndTests.ContractTests {
     private final class CustomObject {}
 

@@ -6,7 +6,7 @@ internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
 
-/// What an app is told, and what it finds then.
+/// Tests of notifications, and of what an app reads when it gets one.
 extension EndToEndTests.ContractTests {
     /// Vector 10.
     @Test

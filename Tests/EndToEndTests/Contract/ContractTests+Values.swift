@@ -6,7 +6,7 @@ internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
 
-/// What goes in comes out, wherever it has been.
+/// Tests that values come out as they went in, wherever they have been.
 extension EndToEndTests.ContractTests {
     /// Vector 19.
     @Test func `every value is identical after device, wire, server restart and second device`()

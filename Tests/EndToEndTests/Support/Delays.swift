@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long something took, many times.
+/// The durations of something that was done many times.
 struct Delays: CustomStringConvertible {
     private var milliseconds: [Double] = []
 

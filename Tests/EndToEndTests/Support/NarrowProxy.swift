@@ -52,7 +52,7 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
     private let bytesPerSecond: Int?
     private var partner: NarrowProxyEnd?
     private var context: ChannelHandlerContext?
-    /// What waits to be sent to this end.
+    /// The bytes that wait to be sent to this end.
     private var waiting = ByteBuffer()
     private var isSending = false
     /// When it was last sent something.
@@ -128,8 +128,8 @@ private final class NarrowProxyEnd: ChannelInboundHandler {
         }
     }
 
-    /// What the line carries in the time since the last, a second at most: one tick's on an event loop
-    /// that has nothing else to do.
+    /// The number of bytes that the line carries in the time since the last, at most a second: one
+    /// tick's on an event loop that has nothing else to do.
     private func due(_ bytesPerSecond: Int) -> Int {
         let now = NIODeadline.now()
         let passed = min(max(now - lastSent, Self.tick), .seconds(1))

@@ -15,7 +15,7 @@ final class Observer: @unchecked Sendable {
         var reason: Int?
         var reasonNumber: NSNumber?
         var keys: [String]?
-        /// What the store has of these keys.
+        /// The values that the store has for these keys.
         var values: [String: PropertyListValue]
     }
 
@@ -51,7 +51,7 @@ extension Observer.Posted {
         for key in keys ?? [] { values[key] = store.value(key) }
     }
 
-    /// What is to be expected.
+    /// Creates an expected notification.
     init(_ reason: Int, _ keys: [String], _ values: [String: PropertyListValue]) {
         self.reason = reason
         reasonNumber = NSNumber(value: reason)

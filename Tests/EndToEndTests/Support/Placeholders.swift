@@ -2,8 +2,8 @@
 
 internal import Foundation
 
-/// What the words in braces stand for. The first text that a word meets is its own from then on;
-/// `{any}` matches every text, and never has one.
+/// The texts that words in braces stand for. A word stands for the first text that it matches from
+/// then on; `{any}` matches every text, and never stands for one.
 struct Placeholders {
     private(set) var texts: [String: String]
 

@@ -4,7 +4,7 @@ internal import AsyncHTTPClient
 internal import NIOCore
 internal import NIOHTTP1
 
-/// What a server answered to a request that was written by hand.
+/// A server's response to a request that was written by hand.
 struct RawAnswer {
     var status: Int
     /// The names in lower case.

@@ -5,9 +5,9 @@ internal import Foundation
 internal import ProcessHarness
 internal import Synchronization
 
-/// Which processes are connected to a server, as the kernel sees it.
+/// The processes that are connected to a server, as the kernel sees it.
 enum ServerConnections {
-    /// - Returns: Those of the processes that have an established connection to this machine's port.
+    /// - Returns: The processes that have an established connection to this machine's port.
     static func holders(of port: Int, among processes: [Int32]) throws -> Set<Int32> {
         let sockets = try sockets(to: port)
         return Set(processes.filter { !files(of: $0).isDisjoint(with: sockets) })
@@ -44,7 +44,7 @@ enum ServerConnections {
 final class ConnectionCounter: Sendable {
     private struct State {
         var processes: [Int32]
-        /// Those that were found connected at the same time.
+        /// The sets of processes that were found connected at the same time.
         var crowds: Set<Set<Int32>> = []
     }
 

@@ -14,7 +14,7 @@ struct StormVerdict {
     /// either way around: each device takes the server's time as exactly as its answers are quick.
     static let simultaneous: UInt64 = 2_000_000_000
 
-    /// What is wrong, a sentence each.
+    /// Returns a sentence for each thing that is wrong.
     func complaints(about values: [String: String]) -> [String] {
         let acknowledged = records.values.flatMap(\.acknowledged.keys)
         let keys = Set(values.keys).union(acknowledged).sorted()
@@ -22,8 +22,8 @@ struct StormVerdict {
             + complaints(aboutPairIn: values)
     }
 
-    /// What is wrong with the keys that only one writer writes, and the pair, even while others go
-    /// on.
+    /// Returns complaints about the pair and the keys that only this writer writes, which hold even
+    /// while others go on.
     func complaints(aboutOwnKeysOf writer: String, in values: [String: String]) -> [String] {
         let own = records[writer]?.acknowledged.keys.filter { $0.hasPrefix("own-") } ?? []
         return own.sorted().compactMap { complaint(about: $0, values[$0]) }
@@ -55,14 +55,14 @@ struct StormVerdict {
     }
 }
 
-/// What one writer of a storm attempted, and what of it was acknowledged. It knows only what the
-/// writer said, and nothing of stores.
+/// The writes that one writer of a storm attempted, and those that were acknowledged. It only
+/// knows what the writer said, and nothing about stores.
 struct StormRecord: Sendable {
     let writer: String
     /// When each write was attempted: the first is that of number 1.
     private(set) var attempts: [UInt64] = []
     private(set) var acknowledgedCount = 0
-    /// How often `synchronize()` was false.
+    /// The number of times that `synchronize()` returned false.
     private(set) var refusals = 0
     /// The last acknowledged number of each key.
     private(set) var acknowledged: [String: Int] = [:]

@@ -9,7 +9,7 @@ internal import UbiquityTestWorker
 struct StormWriter {
     private(set) var record: StormRecord
     private(set) var kills = 0
-    /// What was wrong when the worker was started again, a sentence each.
+    /// A sentence for each fault found when the worker was started again.
     private(set) var complaints: [String] = []
     private let stage: Stage
     private let home: String

@@ -28,7 +28,7 @@ final class AppDevice {
             atPath: folder, withIntermediateDirectories: true)
     }
 
-    /// What the stage gives to an app.
+    /// The device as the stage gives it to an app.
     func stage(_ options: [String: String] = [:]) -> StageDevice {
         StageDevice(
             name: device.name, number: number, store: store, preferences: preferences,

@@ -17,7 +17,7 @@ struct AccountDriver {
     private var random: RandomSource
     private var codes: [String: String] = [:]
     private var watcher: ChildProcess?
-    /// What was acknowledged, by the folder that it is in.
+    /// The acknowledged values, by the folder that they are in.
     private var acknowledged: [String: [Key: PropertyListValue]] = [:]
     private var round = 0
 

@@ -4,7 +4,7 @@ import Foundation
 import ProcessHarness
 import UbiquityCore
 
-/// What can happen to nodes and their database.
+/// Faults of nodes and their database.
 extension FaultDriver {
     mutating func breakNodes() async throws {
         while await waits(run.plan.serverKillInterval) {

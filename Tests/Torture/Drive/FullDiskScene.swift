@@ -4,9 +4,9 @@ import ClientTestSupport
 import ProcessHarness
 import TortureLanguage
 
-/// What a full disk must do, step by step, while nothing else goes wrong: clear errors, nothing
-/// acknowledged is lost, and all goes on when there is room. In the storm that follows disks are full
-/// too, but by then SQLite's logs have room of their own.
+/// Fills a disk, step by step, while nothing else goes wrong: errors must be clear, acknowledged
+/// writes must survive, and everything must go on when there is room. In the storm that follows,
+/// disks are full too, but by then SQLite's logs have room of their own.
 struct FullDiskScene {
     let run: TortureRun
 

@@ -24,7 +24,7 @@ struct Peace {
         try await agree(within: TorturePlan.spreadingSeconds)
     }
 
-    /// What came of it is for the checkers to judge.
+    /// Waits for agreement, at most for this long. The checkers judge the outcome.
     private func agree(within seconds: Double) async throws {
         let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
         var settlement = try await look()

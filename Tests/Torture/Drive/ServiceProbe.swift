@@ -13,9 +13,9 @@ import UbiquityCore
 final class ServiceProbe: Sendable {
     private struct Known {
         var last = ContinuousClock.now
-        /// What was broken last since then.
+        /// The last fault since then.
         var cause: Tally.Event?
-        /// By what was broken meanwhile.
+        /// The longest time between two acknowledgements, by the fault meanwhile.
         var longest: [Tally.Event?: Duration] = [:]
         var acknowledged: Int64 = 0
     }

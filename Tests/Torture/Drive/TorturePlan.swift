@@ -3,7 +3,7 @@
 import Foundation
 import UbiquityCore
 
-/// What a torture consists of.
+/// The parameters of a torture.
 struct TorturePlan: Sendable {
     var seconds: Double
     var seed: UInt64
@@ -30,9 +30,9 @@ struct TorturePlan: Sendable {
     static let fullDiskInterval = 12_000.0
     /// Between two times that a device is copied, or becomes a copy.
     var copyInterval: Double { isQuick ? 1_000 : 8_000 }
-    /// How long bytes are on their way in a slow network, at most.
+    /// The longest delay of bytes in a slow network, in milliseconds.
     static let delayMax: Int64 = 300
-    /// For how many milliseconds a process is stopped, at most.
+    /// The longest time for which a process is stopped, in milliseconds.
     static let stopMax: Int64 = 2_000
     /// The same for a node and for the database, which end what another one has left open for three
     /// seconds.
@@ -53,14 +53,14 @@ struct TorturePlan: Sendable {
 
     // MARK: - Keys
 
-    /// That all processes of an account write.
+    /// The keys that all processes of an account write.
     let sharedKeys = (0..<10).map { "k\($0)" }
-    /// That are only ever written together.
+    /// The keys that are only ever written together.
     let groups = [["a1", "a2", "a3"], ["b1", "b2"]]
 
     var groupedKeys: [[Key]] { groups.map { $0.compactMap { try? Key($0) } } }
 
-    /// That one app alone writes; the processes of an app are never two at once.
+    /// The key that only this app writes. An app never has two processes at once.
     static func ownKey(of app: String) -> String { ownPrefix + app }
 
     static let ownPrefix = "own."

@@ -26,7 +26,7 @@ final class TortureRun: Sendable {
     let listeners: [ServerListener]
     /// One for each account and node, which only watch.
     let witnesses: [ServerListener]
-    /// Those that can be filled, and what that is called.
+    /// The disks that can be filled, by the event that this counts as.
     let smallDisks: [Tally.Event: SmallDisk]
     private let numbers = Mutex(0)
     private let peace = Mutex(false)

@@ -5,7 +5,7 @@ import UbiquityCore
 import UbiquitySimulation
 
 extension Chronicle.State {
-    /// What it means for the checkers.
+    /// The observations that the message means for the checkers.
     mutating func observations(_ message: TortureMessage, _ process: Int) -> [Observation] {
         switch message {
         case .opened(let values):

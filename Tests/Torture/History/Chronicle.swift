@@ -47,7 +47,7 @@ final class Chronicle: Sendable {
 
     var tally: Tally { state.withLock(\.tally) }
 
-    /// What is wrong, a sentence; nil: nothing so far.
+    /// A sentence that says what is wrong; nil if nothing is so far.
     var complaint: String? {
         state.withLock { $0.complaint ?? $0.journal.violation?.complaint }
     }
@@ -77,7 +77,7 @@ final class Chronicle: Sendable {
         }
     }
 
-    /// What an app said.
+    /// Records an app's message.
     func take(_ message: TortureMessage, of process: Int) {
         with { state in
             write(Line(process: process, said: message.abridged), &state)
@@ -118,7 +118,7 @@ final class Chronicle: Sendable {
         }
     }
 
-    /// What cannot be written is no reason to stop.
+    /// Writes a line to the file. Errors are ignored, because they are no reason to stop.
     private func write(_ line: Line, _ state: inout State) {
         var line = line
         line.at = state.clock.now - start

@@ -6,7 +6,8 @@ import ProcessHarness
 import UbiquityCore
 import UbiquitySimulation
 
-/// What the server has folded of counts, which it tells nobody: read beside it.
+/// The counts that the server has folded. No response contains them, so they are read from its
+/// database.
 enum FoldedCounts {
     static func read(_ run: TortureRun) throws -> [StoreReference: [FoldedIncrement]] {
         guard let database = run.database else {

@@ -9,7 +9,7 @@ import UbiquitySimulation
 ///
 /// It is what can be checked without knowing why each value changed, which only a simulator knows.
 final class FollowingChecker: Checker {
-    /// What each app believes: what it opened, its own writes, and what it read when it was told.
+    /// The values that each app knows: from opening, its own writes, and reads after notifications.
     private var known: [Int: [Key: PropertyListValue]] = [:]
     /// The key of each process that it has written, and only it writes.
     private var ownKeys: [Int: Key] = [:]

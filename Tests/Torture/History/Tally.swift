@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What was done and seen, in numbers.
+/// Counts of what was done and seen.
 struct Tally: Sendable {
     enum Event: String, CaseIterable, Sendable {
         case writes

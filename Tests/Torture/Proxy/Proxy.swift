@@ -30,7 +30,7 @@ final class Proxy: @unchecked Sendable {
 
     // MARK: - Faults
 
-    /// How long bytes may be on their way at most, in milliseconds.
+    /// Delays bytes by at most this many milliseconds.
     func slow(to milliseconds: Int64) async { await onLoop { $0.delayMax = milliseconds } }
 
     /// Cuts all connections, or one of them.

@@ -12,7 +12,7 @@ final class ProxyLine: @unchecked Sendable {
 
     private let loop: any EventLoop
     private let channels: [Side: any Channel]
-    /// How long the next bytes are on their way.
+    /// The delay of the next bytes.
     private let delay: () -> TimeAmount
     private let ended: (ProxyLine) -> Void
     /// When the last bytes come out on each side: nothing overtakes.

@@ -16,10 +16,10 @@ final class AppProcess: Sendable {
         var hasEnded = false
         /// Commands that were not answered yet.
         var unanswered = 0
-        /// What the app answered last when it was asked how everything stands.
+        /// The app's last answer to ``TortureCommand/show``.
         var view: TortureView?
         var viewsSeen = 0
-        /// What each save gave, nil for a success.
+        /// The result of each save; nil for a success.
         var saves: [String?] = []
         /// The same for the round trips that have ended, by their numbers.
         var roundTrips: [Int: String?] = [:]
@@ -59,7 +59,7 @@ final class AppProcess: Sendable {
 
     // MARK: - What it is told
 
-    /// How many commands it may not have answered yet.
+    /// The greatest number of unanswered commands.
     private static let unansweredMax = 64
 
     /// Sends a command, and does not wait. An app that does not come after is left in peace, and so is

@@ -26,7 +26,7 @@ final class DeviceDoor: Sendable {
 
     func open() { state.withLock { ($0.isOpen, $0.wasOpen) = (true, true) } }
 
-    /// Those who are inside should leave soon.
+    /// Closes the door. Apps that are inside should leave soon.
     func close() { state.withLock { $0.isOpen = false } }
 
     var isOpen: Bool { state.withLock(\.isOpen) }

@@ -14,7 +14,7 @@ struct TortureDevice: Sendable {
     let account: Int
     let home: String
     let proxy: Proxy
-    /// What its processes have in their environment: a wrong clock, perhaps.
+    /// The environment of its processes, perhaps with a wrong clock.
     let environment: [String: String]
     let door: DeviceDoor
     /// Of a clone; nil: it is none.
@@ -42,7 +42,7 @@ struct TortureDevice: Sendable {
     /// A device is signed in to one account for good.
     var disk: DiskReference { DiskReference(device: number, folder: "1", store: 0) }
 
-    /// What the file has, read without the app's process.
+    /// Reads the file without the app's process.
     func readDisk() throws -> [Key: PropertyListValue] {
         let path = try DeviceHome(path: home).storePath(for: Self.store, folder: disk.folder)
         let storage = try SQLiteStorage(path: path)

@@ -28,8 +28,8 @@ struct WrongClocks {
         MountNamespace.isOwn && mount("torture", "/dev/shm", "tmpfs", 0, "size=64m") == 0
     }
 
-    /// What the device's processes have in their environment. Time that only counts up stays right:
-    /// no machine gets that wrong, and the history is told by it.
+    /// The environment of the device's processes. The monotonic clock stays right: no machine gets
+    /// that wrong, and the history is timed by it.
     func environment(of device: Int) -> [String: String] {
         environment(Self.errors[device % Self.errors.count])
     }

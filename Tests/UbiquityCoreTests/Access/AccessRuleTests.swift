@@ -69,7 +69,7 @@ struct AccessRuleTests {
         anybodys + operators + itself + accounts + siblings + stores + codes + codesForMore
         + shared + approvals + approvalsOfMore
 
-    /// What a caller gets for each group: nil, they may.
+    /// The refusal that a caller gets for an operation; nil if it is allowed.
     private static func expectation(_ who: Who, _ operation: ServerOperation) -> AccessRefusal? {
         if anybodys.contains(operation) { return nil }
         let isOperators = operators.contains(operation)

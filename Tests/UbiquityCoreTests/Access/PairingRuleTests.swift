@@ -3,7 +3,7 @@
 internal import Testing
 internal import UbiquityCore
 
-/// What a device may pass on to another one.
+/// Tests which rights a device may pass on to another one.
 struct PairingRuleTests {
     private static let notes = try! StoreIdentifier("notes")
     private static let other = try! StoreIdentifier("other")

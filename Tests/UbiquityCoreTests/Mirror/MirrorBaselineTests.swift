@@ -3,7 +3,7 @@
 import Testing
 import UbiquityCore
 
-/// What a mirror finds when it looks at its store, and how it then looks at the keys.
+/// Tests the mode in which a mirror compares the keys, after it has looked at its store.
 @Suite struct `The course of a mirror` {
     private func mode(
         before: MirrorBaseline?, account: String? = nil, isSynced: Bool = false,

@@ -3,7 +3,7 @@
 import Testing
 import UbiquityCore
 
-/// What a mirror knows of values and names besides the rule.
+/// Tests what a mirror knows about values and names besides the rule.
 @Suite struct `What a mirror compares` {
     private static let values: [PropertyListValue] = [
         .string(""), .string("1"), .string("12345678"), .string("123456781"), .boolean(true),

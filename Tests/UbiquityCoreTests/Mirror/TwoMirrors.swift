@@ -23,7 +23,7 @@ struct TwoMirrors: Hashable {
     private var server: String?
     private var serverTime = 0
     private var clock = 0
-    /// How many values came to the store or the preferences by the mirrors.
+    /// The number of values that the mirrors copied to the store or the preferences.
     private(set) var copies = 0
 
     init() {}

@@ -37,7 +37,7 @@ final class Device: Sendable {
         return defaults
     }
 
-    /// What was set in them, without the mirror's bookkeeping.
+    /// The values that were set in them, without the mirror's bookkeeping.
     var own: [String: Any] {
         (defaults.persistentDomain(forName: suite) ?? [:]).filter {
             !$0.key.hasPrefix("UbiquityMirror:")
@@ -45,7 +45,7 @@ final class Device: Sendable {
     }
 
     #if os(Linux)
-    /// What the preferences have on disk, and so after a kill of the app.
+    /// The preferences on disk, which survive if the app is killed.
     var saved: [String: Any] {
         get throws {
             let file = URL(fileURLWithPath: PreferencesFile.folder + "/\(suite).plist")
@@ -93,6 +93,6 @@ final class Device: Sendable {
         try await body(mirror)
     }
 
-    /// What a restart does: what was set comes from the disk.
+    /// Reads the preferences from the disk, as after a restart.
     func restart() { defaults.synchronize() }
 }

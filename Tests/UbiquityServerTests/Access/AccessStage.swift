@@ -9,7 +9,7 @@ internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
-/// Who asks, in the tests of who may ask what.
+/// The callers in the tests of access.
 enum AccessCaller: String, CaseIterable {
     /// Without a credential, or with one that is none, or of the right form and nobody's.
     case none, garbage, forged

@@ -2,6 +2,6 @@
 
 internal import Testing
 
-/// What nobody gets who may not have it. One test at a time: each takes a machine's whole attention,
-/// and others measure how soon something happens.
+/// Tests that nobody gets what they have no right to. They run one at a time: each takes all of a
+/// machine, and others measure how soon something happens.
 @Suite(.serialized) enum AccountSuites {}

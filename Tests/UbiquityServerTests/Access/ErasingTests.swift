@@ -10,7 +10,7 @@ internal import UbiquityServer
 internal import UbiquityWire
 
 extension AccountSuites {
-    /// What is erased is nowhere in the data folder any more.
+    /// Tests that erased content leaves no trace in the data folder.
     @Suite struct ErasingTests {
         /// In all that is ada's: names of account, device and store, keys, values, parts.
         private static let secret = "AdasOwnWords"

@@ -8,7 +8,7 @@ internal import UbiquityWire
 @testable internal import UbiquityServer
 
 extension AccountSuites {
-    /// What was begun before a device lost its right, and goes on after it.
+    /// Requests that began before a device lost its rights, and continue afterwards.
     @Suite struct RevocationTests {
         /// Sends the half of a push.
         private func begin(

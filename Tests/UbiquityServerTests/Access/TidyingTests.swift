@@ -7,7 +7,7 @@ internal import UbiquityServer
 internal import UbiquityWire
 
 extension AccountSuites {
-    /// What a server removes by itself.
+    /// Tests what a server removes by itself.
     @Suite struct TidyingTests {
         private func audit(_ server: TestServer) async throws -> [WireAuditTrail.Entry] {
             try await server.send(

@@ -6,7 +6,7 @@ internal import UbiquityCore
 internal import UbiquityServer
 internal import UbiquityWire
 
-/// What HTTP asks of every server, whatever it serves.
+/// Tests what HTTP requires of every server.
 @Suite(.serialized) struct HTTPTests {
     /// - Returns: All that came until the server closed the connection.
     private func answer(_ request: String, by server: TestServer) async throws -> String {

@@ -130,8 +130,8 @@ struct MetricsTests {
         }
     }
 
-    /// What Prometheus asks of the form: each name is declared once, before its values, which
-    /// stand together; no value comes twice; the steps of a histogram grow and end in `+Inf`.
+    /// Checks the format as Prometheus requires it: each name is declared once, before its values,
+    /// which stand together; no value comes twice; the steps of a histogram grow and end in `+Inf`.
     private func check(_ text: String) throws {
         #expect(text.hasSuffix("\n"))
         var declared: [String: String] = [:]

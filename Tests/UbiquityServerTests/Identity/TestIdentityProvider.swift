@@ -51,7 +51,7 @@ struct TestIdentityProvider {
 
     // MARK: - Tokens
 
-    /// What a good token says; a test changes it.
+    /// The claims of a valid token, which a test may change.
     func claims(_ subject: String) -> [String: Any] {
         [
             "iss": issuer, "aud": "app", "sub": subject,

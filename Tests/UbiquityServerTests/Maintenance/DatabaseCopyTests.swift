@@ -111,7 +111,7 @@ internal import UbiquityCore
         }
     }
 
-    /// What devices and operators see of a storage.
+    /// The content of a storage as devices and operators see it.
     private struct View: Equatable {
         var accounts: [Account]
         var devices: [[Device]]

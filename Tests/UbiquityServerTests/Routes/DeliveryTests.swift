@@ -9,7 +9,7 @@ internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
-/// Which devices have what, as they have told the server.
+/// Tests of what the server knows about the changes that each device has saved.
 struct DeliveryTests {
     private func deliveries(
         _ device: TestDevice, key: String? = nil

@@ -7,7 +7,7 @@ internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
-/// What the operator's page asks for: searches, filters, sizes and metrics.
+/// Tests the requests of the operator's page: searches, filters, sizes and metrics.
 @Suite struct OperatorTests {
     private let folder: TemporaryFolder
 

@@ -53,7 +53,7 @@ enum Backend: Hashable, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { "\(self)" }
 }
 
-/// What the contract's tests push.
+/// The content that the contract's tests push.
 enum Sample {
     static let account = Account(
         id: AccountID("00000000000000aa"), name: AccountName("ada")!, createdMilliseconds: 1)

@@ -8,13 +8,13 @@ internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
-/// What a server has folded of counters is kept as the rest of a store is.
+/// Tests that folded counts are stored like the rest of a store.
 struct FoldedCountStorageTests {
     private let folder: TemporaryFolder
 
     init() throws { folder = try TemporaryFolder() }
 
-    /// What a run has counted.
+    /// The count of one run.
     private func count(_ run: Int, _ times: Int64, _ total: PropertyListValue, at time: Int64)
         -> UbiquityCore.Record
     {

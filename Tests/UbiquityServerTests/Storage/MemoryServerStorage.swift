@@ -13,7 +13,7 @@ internal import struct UbiquitySimulation.VirtualHistory
 final class MemoryServerStorage: ServerStorage {
     typealias Observer = @Sendable (StorageNews) -> Void
 
-    /// What all nodes have in common.
+    /// The database that all nodes share.
     private final class Database: Sendable {
         let state = Mutex(State())
         /// The last change, for faults: the node that made it, and the state before.
@@ -171,9 +171,9 @@ final class MemoryServerStorage: ServerStorage {
     private let database: Database
     let isShared: Bool
     private let fault: StorageFault?
-    /// What commits fail with.
+    /// The error that commits throw.
     let failure = Mutex<StorageError?>(nil)
-    /// What was committed at once, by the stores.
+    /// The stores of each group of pushes that was committed at once.
     let groups = Mutex<[[StoreReference]]>([])
 
     init(isShared: Bool = false, fault: StorageFault? = nil) {

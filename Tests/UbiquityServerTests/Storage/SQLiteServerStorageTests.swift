@@ -8,7 +8,7 @@ internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
-/// What only the file on a disk can do.
+/// Tests what only a file on a disk can do.
 struct SQLiteServerStorageTests {
     @Test func `a commit is flushed to the disk`() throws {
         let folder = try TemporaryFolder()

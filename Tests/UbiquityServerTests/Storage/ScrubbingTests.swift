@@ -9,7 +9,7 @@ internal import UbiquityCore
 @testable internal import UbiquityServer
 
 extension AccountSuites {
-    /// What SQLite leaves of rows that it moved about, before they were removed.
+    /// Looks for traces of rows that SQLite moved about before they were removed.
     @Suite struct ScrubbingTests {
         private static let accountsCount = 8
         private static let writesCount = 6_000

@@ -438,7 +438,7 @@ internal import UbiquityCore
     }
 }
 
-/// What was pushed, from any thread.
+/// The pushes of all threads.
 private final class PushLog: Sendable {
     private let pushes = Mutex<[StoreReference: [(revision: Int64, key: Key)]]>([:])
 

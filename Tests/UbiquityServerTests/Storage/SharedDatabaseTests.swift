@@ -9,7 +9,7 @@ internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
-/// What becomes of a database under its nodes: its histories, its schema, and its locks.
+/// Tests of a database that several nodes share: its histories, its schema and its locks.
 @Suite(.enabled(if: PostgresDatabase.isAvailable, "PostgreSQL 15 is not installed"))
 @OwnThread struct SharedDatabaseTests {
     private let folder: TemporaryFolder

@@ -29,6 +29,6 @@ enum StorageFault: CaseIterable {
     case keepsNothingThatLost
     /// Also what must not be kept.
     case keepsAll
-    /// What was pruned counts as never having been.
+    /// Versions that were pruned count as if they had never existed.
     case keepsFloor
 }

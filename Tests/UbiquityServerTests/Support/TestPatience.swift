@@ -2,8 +2,8 @@
 
 internal import NIOCore
 
-/// How long tests wait for results that are due at once. The limit guards against hanging, and does
-/// not test speed.
+/// Limits on how long tests wait for results that are due at once. They guard against hanging and
+/// do not test speed.
 enum TestPatience {
     #if UBIQUITY_TSAN
     static let isSanitized = true

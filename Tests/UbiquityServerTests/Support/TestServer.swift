@@ -68,7 +68,7 @@ struct TestServer: Sendable {
         }
     }
 
-    /// What Prometheus would get.
+    /// The metrics as Prometheus would get them.
     func metrics() async throws -> String {
         let port = try await metricsPort.wait()
         let response = try await HTTPClient.shared.execute(
@@ -77,7 +77,7 @@ struct TestServer: Sendable {
         return String(buffer: try await response.body.collect(upTo: 1 << 20))
     }
 
-    /// How often a limit was reached.
+    /// The number of times that a limit was reached.
     func count(of limit: String) async throws -> Int {
         let prefix = "ubiquity_limits_total{limit=\"\(limit)\"} "
         let line = try await metrics().split(separator: "\n").first { $0.hasPrefix(prefix) }

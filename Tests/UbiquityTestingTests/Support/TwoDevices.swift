@@ -28,7 +28,7 @@ struct TwoDevices {
 }
 
 extension TestNotification {
-    /// What most tests ask for.
+    /// The reason and the keys, which are all that most tests need.
     var news: News { News(reason: reason, keys: changedKeys) }
 }
 

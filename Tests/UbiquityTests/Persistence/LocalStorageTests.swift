@@ -5,7 +5,7 @@ import Testing
 import Ubiquity
 import UbiquityCore
 
-/// What every ``LocalStorage`` promises, over each of them.
+/// Tests the promises of ``LocalStorage`` with each implementation.
 struct LocalStorageTests {
     /// Two processes' views of one disk, and a way to open a third.
     struct Disk {

@@ -7,7 +7,7 @@ import Testing
 import Ubiquity
 import UbiquityCore
 
-/// What is so only on a real disk.
+/// Tests what is only true on a real disk.
 struct SQLiteStorageTests {
     private let folder: TemporaryFolder
     private let path: String

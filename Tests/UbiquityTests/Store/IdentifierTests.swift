@@ -8,7 +8,7 @@ import UbiquityCore
 
 @testable import Ubiquity
 
-/// Which store an app's values belong to, and who says so.
+/// Tests which store an app's values belong to, and what decides that.
 @Suite struct `A store's identifier` {
     private static let variable = UbiquityConfiguration.identifierVariable
     private let folder: TemporaryFolder

@@ -10,8 +10,8 @@ import UbiquityCore
 
 @testable import Ubiquity
 
-/// What apps written for Apple's systems ask before they use a store. Each test has a process of its
-/// own, as an app has: what is asked about is the default store's device.
+/// The token that apps written for Apple's systems check before they use a store. Each test has a
+/// process of its own, as an app has, because the token belongs to the default store's device.
 @Suite struct `The identity token` {
     @Test func `is nil without an account, equal as long as it is the same one, and then another`()
         async
@@ -61,7 +61,7 @@ import UbiquityCore
     }
 }
 
-/// Who is signed in each time that a change of identity is posted, for as long as the process lives.
+/// Records who is signed in whenever a change of identity is posted, until the process ends.
 private final class IdentityObserver: Sendable {
     struct Posted: Sendable {
         var account: String?

@@ -7,7 +7,6 @@ import Testing
 
 @testable import Ubiquity
 
-/// What becomes of a write that cannot be.
 @Suite struct `A write that is refused` {
     @Test func `is one line of the log, which names the key and the leaf`() throws {
         let log = LogRecorder()

@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Ubiquity
 
-/// What an observer of a store is told, with the values as it reads them then.
+/// A store's notifications, with the values that an observer reads when it gets them.
 ///
 /// `@unchecked Sendable`: the token is only ever handed back to the centre.
 final class Notifications: @unchecked Sendable {

@@ -15,7 +15,7 @@ struct EventStreamParserTests {
         return try pieces.flatMap { try parser.consume($0) }
     }
 
-    /// What the whole gives, each split in two and byte for byte must give too.
+    /// Checks the events of the whole text, of each split into two parts, and of single bytes.
     private func check(_ text: String, gives expected: [Event]) throws {
         let bytes = Array(text.utf8)
         #expect(try parse(bytes) == expected)

@@ -7,7 +7,7 @@ import Ubiquity
 import UbiquityCore
 import UbiquityWire
 
-/// What a device asks a server about the past, and what it takes from the answers.
+/// Tests a device's requests about the past, and what it takes from the responses.
 struct HistoryRequestTests {
     private let version = RecordVersion(
         record: Record(

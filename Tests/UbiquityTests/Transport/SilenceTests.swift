@@ -8,7 +8,7 @@ import UbiquityWire
 
 @testable import Ubiquity
 
-/// How long a client tolerates a server's silence.
+/// Tests how long a client tolerates a server's silence.
 struct SilenceTests {
     private static let waits: [(Int64, Int64)] = [(0, 50_000), (20, 50_000), (60, 150_000)]
 

@@ -5,8 +5,8 @@ import Testing
 import Ubiquity
 import UbiquityCore
 
-/// What values of an app's types are in the store, where other languages read them, and that they
-/// come back as they were.
+/// Tests the stored form of an app's types, which other languages read, and that they come back
+/// as they were.
 struct TypedFormTests {
     private func expect<Value: Codable & Equatable>(
         _ value: Value, is stored: PropertyListValue, _ location: SourceLocation = #_sourceLocation

@@ -5,7 +5,7 @@ import Testing
 import Ubiquity
 import UbiquityCore
 
-/// How a value reads that another app, or another language, wrote as another type.
+/// Tests reading values that another app, or another language, wrote as another type.
 struct TypedReadingTests {
     private func reads<Value: Decodable & Equatable>(
         _ stored: PropertyListValue, as value: Value, _ location: SourceLocation = #_sourceLocation

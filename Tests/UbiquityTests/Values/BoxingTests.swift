@@ -5,7 +5,7 @@ import Testing
 import Ubiquity
 import UbiquityCore
 
-/// What goes in as Swift's or Foundation's types, and what comes out.
+/// Tests conversions from Swift's and Foundation's types, and back.
 struct BoxingTests {
     @Test func `numbers of Swift keep their type`() throws {
         #expect(try PropertyListValue(true) == .boolean(true))

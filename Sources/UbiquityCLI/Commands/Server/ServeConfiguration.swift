@@ -39,7 +39,7 @@ struct ServeConfiguration {
     /// are missing.
     private(set) var settings: [SettingValue] = []
 
-    /// The options in place of what the environment and the file say.
+    /// The options that stand for the settings of the environment and the file.
     private var words: [String] {
         settings.compactMap { given in
             switch given.origin {
@@ -95,8 +95,8 @@ struct ServeConfiguration {
         }
     }
 
-    /// Settings of which one can count: given in one place, it also replaces the other of a place that
-    /// counts less.
+    /// Settings that exclude each other: one that is given in one place also replaces the other
+    /// from a place of lower precedence.
     private static let alternatives: [Set<String>] = [
         ["data", "database"], ["key-bytes-max", "key-utf16-max"],
     ]

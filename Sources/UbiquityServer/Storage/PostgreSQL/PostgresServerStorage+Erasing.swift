@@ -7,10 +7,10 @@ internal import UbiquityCore
 /// stores. The second removes the content of these stores in slices, because it may be gigabytes; any
 /// node may do it, each other stores.
 ///
-/// From then on no query gives the data. Copies of it remain, of which SQLite's backend leaves none:
-/// PostgreSQL only marks a removed row as dead, and `VACUUM` frees its space, which keeps the bytes
-/// until something else is written there. The write-ahead log has them until it is recycled, and so
-/// have its archive, the standbys and the backups for as long as the operator keeps them. So
+/// From then on no query returns the data. Unlike with SQLite, copies of it remain: PostgreSQL only
+/// marks a removed row as dead, and `VACUUM` frees its space, which keeps the bytes until something
+/// else is written there. The write-ahead log has them until it is recycled, and so have its
+/// archive, the standbys and the backups for as long as the operator keeps them. So
 /// ``scrub(pacedAt:)`` and ``emptyLog(pacedAt:)`` do nothing here: `docs/OPERATING.md` says what an
 /// operator can do.
 extension PostgresServerStorage {

@@ -6,10 +6,10 @@ internal import UbiquityCore
 /// The positions of stores that were read or written lately, so that a device that is up to date
 /// need not be told so by the disk.
 ///
-/// A position is noted after its commit, before anyone is told of it. What a reader found is only
-/// noted if nothing later is known, and nothing was forgotten since it began. Forgotten are a store
-/// that was compacted, and all when an account is erased, or when another process is seen to have
-/// written.
+/// A position is noted after its commit, before anyone is notified of it. A position that a reader
+/// found is only noted if no later one is known, and nothing was removed since the reader began. A
+/// store is removed when it is compacted, and everything is when an account is erased, or when
+/// another process is seen to have written.
 ///
 /// State: `table`, guarded by its lock, because readers and the writer use it.
 final class KnownPositions: Sendable {
@@ -29,7 +29,7 @@ final class KnownPositions: Sendable {
     /// Nil if the store is not known.
     func head(of store: StoreReference) -> Head? { table.withLock { $0.value(store) } }
 
-    /// Changes when something is forgotten.
+    /// Changes when something is removed.
     var generation: Int { table.withLock { $0.generation } }
 
     /// Notes what a commit left.

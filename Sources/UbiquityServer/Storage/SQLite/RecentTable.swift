@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A table in memory of what was used recently. Beyond its size, it forgets what was not used for
+/// A cache in memory of what was used recently. Beyond its size, it evicts what was not used for
 /// some time: of two generations, the older one is dropped when the younger one is full.
 struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Slot: Sendable {
@@ -11,7 +11,7 @@ struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var young: [Key: Slot] = [:]
     private var old: [Key: Slot] = [:]
     private var youngBytes = 0
-    /// Changes when anything is forgotten.
+    /// Changes when anything is removed.
     private(set) var generation = 0
     /// The maximum size of both generations together.
     private let bytesMax: Int

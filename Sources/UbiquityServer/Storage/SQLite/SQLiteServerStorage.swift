@@ -8,7 +8,7 @@ internal import UbiquityCore
 /// The storage in one SQLite file.
 ///
 /// State: the connections are thread-safe. `memory` is only used in transactions of the writing
-/// connection, of which there is one at a time, and its lock is for the compiler. Only
+/// connection, one at a time, and its lock is for the compiler. Only
 /// ``commit(_:rules:)`` and housekeeping, on one thread, use `scrubs`, `logEmptying`, the uptime of
 /// the next emptying, and `runningTime`, the time stored in the file.
 final class SQLiteServerStorage: Sendable {
