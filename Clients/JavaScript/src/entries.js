@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * All entries of a store: keys and their parts, with what waits for the server and what is not on
- * disk yet.
- *
+ * All entries of a store: keys and their parts, with what waits for the server and what is not on disk yet.
  * @typedef {import('./values.js').Wire} Wire
  * @typedef {import('./records.js').Row} Row
- * @typedef {{record: Row, transaction: string,
- *     provisional: import('./clock.js').Provisional | null, had: string | null}} Pending
- *     A write that waits for the server. Never changed in place. Writes of one transaction apply
- *     all or not at all; `had` is the stamp of what it replaced, if the server may have had that.
+ * @typedef {{record: Row, transaction: string, provisional: import('./clock.js').Provisional | null,
+ *     had: string | null}} Pending
+ *     A write that waits for the server. Never changed in place. Writes of one transaction apply all or not at
+ *     all; `had` is the stamp of what it replaced, if the server may have had that.
  * @typedef {{key: string, part: string, confirmed: Row | null, pending: Pending | null,
  *     isAcknowledged: boolean}} Entry
- *     What device and server last agreed on, and the write that hides it. An acknowledged write
- *     is at the server, and the stream has not brought it yet.
+ *     What device and server last agreed on, and the write that hides it. An acknowledged write is at the
+ *     server, and the stream has not brought it yet.
  */
 
 import {
-  isBehind, isCount, isOlder, isSameRow, keyAndPart, next, stampOf, timeOf,
-  withoutDigest, zero,
+  isBehind, isCount, isOlder, isSameRow, keyAndPart, next, stampOf, timeOf, withoutDigest, zero,
 } from './records.js';
-import { isSame } from './values.js';
 import { MergeState } from './merging.js';
 import { Usage, entryBytes } from './rules.js';
+import { isSame } from './values.js';
 
-/** The record that the app sees. */
+/** The record that the app sees. @returns {Row | null} */
 const visible = (entry) => entry?.pending?.record ?? entry?.confirmed ?? null;
 
 /** Merges a record of the server. `isNews`: the stream brought it, as the server's present. */
@@ -44,34 +41,24 @@ export function dropIfBeaten(entry) {
   // The server has folded the run, and knows alone whether this count is in the sum.
   const following = stampOf(next(timeOf(mine.stamp)), zero);
   if (isCount(mine) && !confirmed.value && mine.value && confirmed.stamp !== following) return;
-  const withoutMine = { ...mine, stamp: withoutDigest(mine.stamp) };
   if (isOlder(mine, confirmed) || isSameRow(mine, confirmed)
-    || isSameRow(withoutMine, confirmed)) drop(entry);
+    || isSameRow({ ...mine, stamp: withoutDigest(mine.stamp) }, confirmed)) drop(entry);
 }
 
-export function drop(entry) {
-  entry.pending = null;
-  entry.isAcknowledged = false;
-}
-
-/** What a write that replaces this one `had`: only one with a final stamp can have been sent. */
-function passedOn(pending) {
-  if (!pending || pending.had) return pending?.had ?? null;
-  return pending.provisional || !pending.record.value ? null : withoutDigest(pending.record.stamp);
-}
+export function drop(entry) { Object.assign(entry, { pending: null, isAcknowledged: false }); }
 
 export class Entries {
   constructor() {
+    /** @type {Map<string, Entry>} */
     this.all = new Map();
-    /** The keys with a write that has to be sent. @type {Set<string>} */
+    /** Those with a write that has to be sent. @type {Set<string>} */
     this.waiting = new Set();
     this.usage = new Usage();
     /** That of the confirmed records. */
     this.agreed = new Usage();
     this.tombstones = 0;
-    /** What is not on disk, with the waiting write that is there. @type {Map<string, Pending>} */
+    /** What is not on disk, and what is being saved, with the waiting write that is on disk. */
     this.unsaved = new Map();
-    /** What is being saved. @type {Map<string, Pending | null>} */
     this.saving = new Map();
     /** The parts of each key that has some. @type {Map<string, Set<string>>} */
     this.parts = new Map();
@@ -85,6 +72,9 @@ export class Entries {
 
   get(id) { return this.all.get(id); }
 
+  /** The waiting write of an entry; null if there is none. @returns {Pending | null} */
+  pending(id) { return this.all.get(id)?.pending ?? null; }
+
   /** The value of one entry alone. */
   content(id) { return visible(this.all.get(id))?.value ?? null; }
 
@@ -93,50 +83,36 @@ export class Entries {
   /** The value that the app sees. @returns {Wire | null} */
   value(key) {
     if (this.stale.delete(key)) {
-      const value = this.hasParts(key) ? this.state(key).value(this.resolvers.get(key))
-        : this.content(key);
+      const value = this.hasParts(key) ? this.state(key).value(this.resolvers.get(key)) : this.content(key);
       if (value) this.views.set(key, value);
       else this.views.delete(key);
     }
     return this.views.get(key) ?? null;
   }
 
-  /** The entries of a key: its own, and its parts'. @returns {Entry[]} */
-  of(key) {
-    return [key, ...this.parts.get(key) ?? []].map((id) => this.all.get(id)).filter(Boolean);
-  }
-
-  /** What a key counts towards the bytes of the store. */
-  bytes(key) {
-    return this.of(key).reduce((sum, entry) =>
-      sum + entryBytes(visible(entry)?.value ?? null, entry.part), 0);
-  }
-
-  /** The stamp of a key's last write; null if it was never written. @returns {string | null} */
-  lastStamp(key) {
-    return this.of(key).map((entry) => visible(entry)?.stamp).filter(Boolean).sort().at(-1) ?? null;
-  }
-
   /** All values that the app sees. */
   values() {
-    for (const key of [...this.stale]) this.value(key);
+    for (const key of this.stale) this.value(key);
     return this.views;
   }
 
-  /** @returns {MergeState} */
-  state(key) {
-    const own = visible(this.all.get(key));
-    const parts = [...this.parts.get(key) ?? []].map((id) => visible(this.all.get(id)));
-    return new MergeState(
-      own?.value ? { value: own.value, stamp: own.stamp } : null,
-      (parts.filter((record) => record?.value)));
+  /** The records of a key that the app sees: its own, and its parts'. @returns {Row[]} */
+  of(key) {
+    return [key, ...this.parts.get(key) ?? []].map((id) => visible(this.all.get(id))).filter(Boolean);
   }
+
+  /** What a key counts towards the bytes of the store. */
+  bytes(key) { return this.of(key).reduce((sum, { value, part }) => sum + entryBytes(value, part), 0); }
+
+  /** The stamp of a key's last write; null if it was never written. @returns {string | null} */
+  lastStamp(key) { return this.of(key).map(({ stamp }) => stamp).sort().at(-1) ?? null; }
+
+  state(key) { return stateOf(this.of(key)); }
 
   /** Changes an entry, and all that is derived from it. */
   update(id, change, saves = true) {
     const [key, part] = keyAndPart(id);
-    const old = this.all.get(id)
-      ?? { key, part, confirmed: null, pending: null, isAcknowledged: false };
+    const old = this.all.get(id) ?? { key, part, confirmed: null, pending: null, isAcknowledged: false };
     const entry = { ...old };
     change(entry);
     if (entry.confirmed && old.confirmed && isSameRow(entry.confirmed, old.confirmed)) {
@@ -151,16 +127,19 @@ export class Entries {
     if (saves && isChanged && !this.unsaved.has(id)) this.unsaved.set(id, old.pending);
     if (part !== '') this.notePart(key, id, isEmpty);
     if (entry.confirmed !== old.confirmed) {
-      const [before, after] = [old.confirmed, entry.confirmed];
-      this.agreed.replace(before?.value ?? null, after?.value ?? null, part);
-      this.tombstones += (after && !after.value ? 1 : 0) - (before && !before.value ? 1 : 0);
+      this.agreed.replace(old.confirmed?.value ?? null, entry.confirmed?.value ?? null, part);
+      const isTombstone = ({ confirmed }) => (confirmed && !confirmed.value ? 1 : 0);
+      this.tombstones += isTombstone(entry) - isTombstone(old);
     }
-    const [before, after] = [visible(old)?.value ?? null, visible(entry)?.value ?? null];
-    if (before !== after) this.usage.replace(before, after, part);
-    if (visible(old) !== visible(entry)) this.touch(key);
+    const [before, after] = [visible(old), visible(entry)];
+    if (before === after) return;
+    this.usage.replace(before?.value ?? null, after?.value ?? null, part);
+    // What it was is still known, unless it is stale: then it is in `touched` already.
+    if (!this.touched.has(key)) this.touched.set(key, this.views.get(key) ?? null);
+    this.stale.add(key);
   }
 
-  notePart(key, id, isEmpty = false) {
+  notePart(key, id, isEmpty) {
     const ids = this.parts.get(key) ?? new Set();
     if (isEmpty) ids.delete(id);
     else ids.add(id);
@@ -168,25 +147,19 @@ export class Entries {
     else this.parts.delete(key);
   }
 
-  touch(key) {
-    // What it was is still known, unless it is stale: then it is in `touched` already.
-    if (!this.touched.has(key)) this.touched.set(key, this.views.get(key) ?? null);
-    this.stale.add(key);
-  }
-
   /** The keys of which the app sees another value than at the last call. */
   takeChanged() {
-    const changed = [...this.touched].filter(([key, before]) =>
-      !isSame(this.value(key), before)).map(([key]) => key);
+    const changed = [...this.touched].filter(([key, before]) => !isSame(this.value(key), before));
     this.touched.clear();
-    return changed;
+    return changed.map(([key]) => key);
   }
 
-  /** The `had` of a write that replaces an entry. */
+  /** The `had` of a write that replaces an entry: only one with a final stamp can have been sent. */
   had(id) {
-    const entry = this.all.get(id);
-    if (entry?.confirmed?.value) return withoutDigest(entry.confirmed.stamp);
-    return this.unsaved.has(id) ? entry?.pending?.had ?? null : passedOn(entry?.pending ?? null);
+    const { confirmed = null, pending = null } = this.all.get(id) ?? {};
+    if (confirmed?.value) return withoutDigest(confirmed.stamp);
+    if (!pending || pending.had || this.unsaved.has(id)) return pending?.had ?? null;
+    return pending.provisional || !pending.record.value ? null : withoutDigest(pending.record.stamp);
   }
 
   /** Whether nobody else can know of it. Others may have written the same entry of a dictionary. */
@@ -201,26 +174,20 @@ export class Entries {
 
   isSaved(id) { return !this.unsaved.has(id) && !this.saving.has(id); }
 
-  /** Takes over what is on disk: both are agreed to be saved. */
+  /** Takes over what is on disk. @param {string} text */
   load(id, text) {
-    const stored = text === null ? null : JSON.parse(text);
-    this.update(id, (entry) => {
-      entry.confirmed = stored?.confirmed ?? null;
-      entry.pending = stored?.pending ?? null;
-      entry.isAcknowledged = false;
-    }, false);
+    const { confirmed = null, pending = null } = JSON.parse(text);
+    this.update(id, (entry) => Object.assign(entry, { confirmed, pending }), false);
   }
 
-  /** What is on disk after a save; null if nothing is. @returns {string | null} */
-  text(id) {
-    const entry = this.all.get(id);
-    return entry ? JSON.stringify({ confirmed: entry.confirmed, pending: entry.pending }) : null;
-  }
-
-  /** Begins to save all that is unsaved. @returns {[string, string | null][]} */
+  /** Begins to save all that is unsaved; null removes. @returns {[string, string | null][]} */
   beginSave() {
     [this.saving, this.unsaved] = [this.unsaved, new Map()];
-    return [...this.saving.keys()].map((id) => [id, this.text(id)]);
+    return [...this.saving.keys()].map((id) => {
+      const entry = this.all.get(id);
+      const { confirmed, pending } = entry ?? {};
+      return [id, entry ? JSON.stringify({ confirmed, pending }) : null];
+    });
   }
 
   finishSave() { this.saving = new Map(); }
@@ -228,6 +195,12 @@ export class Entries {
   undoSave() {
     // If it changed meanwhile, the older base stays: it is what the disk has.
     for (const [id, base] of this.saving) this.unsaved.set(id, base);
-    this.saving = new Map();
+    this.finishSave();
   }
+}
+
+/** What the records of one key make together. @param {Row[]} rows */
+export function stateOf(rows) {
+  const present = /** @type {any[]} */ (rows.filter(({ value }) => value));
+  return new MergeState(present.find(({ part }) => !part) ?? null, present.filter(({ part }) => part));
 }

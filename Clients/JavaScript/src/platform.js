@@ -2,7 +2,6 @@
 
 /**
  * What a device needs of its platform: rows on a disk, and other tabs of the same app.
- *
  * @typedef {object} Folder
  * @property {(document: string) => Promise<Map<string, string>>} read
  * @property {(document: string, rows: Map<string, string | null>) => Promise<void>} write
@@ -18,35 +17,35 @@
 
 import { Device } from './device.js';
 
-/** A store with a device of its own, which is closed with it. @param {Folder} folder */
+export { version } from './http.js';
+export { ExactDate, Real, UbiquityError, real } from './values.js';
+
+/** @param {Folder} folder */
+export async function openDeviceIn(folder) {
+  try { return await Device.open(folder); } catch (error) {
+    await folder.close();
+    throw error;
+  }
+}
+
+/**
+ * A store with a device of its own, which is closed with it.
+ * @param {Folder} folder @param {{identifier?: string}} options
+ */
 export async function openStoreIn(folder, { identifier, ...options }) {
   const device = await openDeviceIn(folder);
   try {
-    const store = await device.openStore(identifier, options);
-    store.ownsDevice = true;
-    return store;
+    return Object.assign(await device.openStore(identifier, options), { ownsDevice: true });
   } catch (error) {
     await device.close();
     throw error;
   }
 }
 
-/** @param {Folder} folder */
-export async function openDeviceIn(folder) {
-  try {
-    return await Device.open(folder);
-  } catch (error) {
-    await folder.close();
-    throw error;
-  }
-}
-
 /** Random hexadecimal digits. */
-export const randomSeed = () => [...crypto.getRandomValues(new Uint8Array(8))]
-  .map((byte) => byte.toString(16).padStart(2, '0')).join('');
+export const randomSeed = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16).padStart(16, '0');
 
-let boot = '';
-let lastGap = 0;
+let [boot, lastGap] = ['', 0];
 /** Reads the clocks. If the wall clock jumps, the machine slept or it was set: another boot. */
 export function reading() {
   const [wall, uptime] = [Date.now(), performance.now()];
@@ -54,5 +53,3 @@ export function reading() {
   lastGap = wall - uptime;
   return { wall, uptime, boot };
 }
-export { UbiquityError, Real, real, ExactDate } from './values.js';
-export { version } from './http.js';
