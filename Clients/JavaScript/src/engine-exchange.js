@@ -3,22 +3,10 @@
 /**
  * The second layer of the engine: what is sent and received, whatever carries it.
  * @typedef {import('./records.js').Row} Row
- * @typedef {import('./messages.js').Changes} Changes
- * @typedef {import('./messages.js').PushAnswer} PushAnswer
  * @typedef {import('./messages.js').Failure} Failure
- * @typedef {import('./messages.js').Refusal} Refusal
  * @typedef {{at: number, notBefore: number}} Retry The next attempt, and the earliest in a hurry.
  * @typedef {{kind: 'idle' | 'waiting' | 'connecting' | 'live', stream?: number, at?: number, [more: string]: any}}
- *     Link Its stream has the number of a fetch; while it waits, it is a `Retry`.
- * @typedef {{writes: Row[], had: Map<string, string>, bytes: number, oldest: string, newest: string,
- *     isHeld: boolean}} Outgoing A transaction to be sent, unless it is held up.
- * @typedef {{write: Row, transaction: string, held: Row, cursor: string, fetch: number}} Acknowledged
- *     A write that the server has acknowledged, while the stream has not brought what it holds. `cursor`: the
- *     server's at the answer; `fetch`: the last one begun before it.
- * @typedef {{id: number, writes: Map<string, number>, fetch: number, refused: Set<string>,
- *     refusal: Refusal | null}} SyncRequest
- *     A request for a round trip: of each write before it the first push whose answer counts, the first fetch
- *     that counts, and what was refused.
+ *     Link The stream, whose number is that of a fetch; while it waits, a `Retry`.
  */
 
 import { DeviceClock, isAhead, isBetter, measured } from './clock.js';
@@ -31,66 +19,75 @@ import {
   withoutDigest, zero,
 } from './records.js';
 import { Backoff, Usage, isTooMuch, tombstonesMax } from './rules.js';
-import { compare, isSame } from './values.js';
+import { compare } from './values.js';
 
 const pushBytesMin = 1_024;
 const tooLargeRetryMilliseconds = 3_600_000;
-export const refusedRetryMilliseconds = 60_000;
+const refusedRetryMilliseconds = 60_000;
+const unauthorizedRetryMilliseconds = 300_000;
 const older = 'older-than-forgotten';
 
+export const isBusy = ({ kind }) => kind === 'busy' || kind === 'tooManyStreams';
+
+/** How long to wait after a failure; null if pauses that grow are right. @param {Failure} why */
+export const pauseAfter = (why) => (why.kind === 'unauthorized' ? unauthorizedRetryMilliseconds
+  : isBusy(why) ? why.wait ?? 5_000
+    : why.kind === 'refused' || why.kind === 'tooLarge' ? refusedRetryMilliseconds : null);
+
 export class ExchangeEngine extends WritingEngine {
-  /** @param {ConstructorParameters<typeof WritingEngine>[1]} options */
-  constructor(rows, options) {
-    super(rows, options);
-    /** The stream, or what is in its place until there is one. @type {Link} */
-    this.link = { kind: 'idle' };
-    /** Polls in place of a stream. @type {Retry & {pauses: Backoff, isWorking: boolean} | null} */
-    this.polling = null;
-    /** Streams and pulls, and the last of them that brought all the server had. */
-    this.fetchesStarted = 0;
-    this.fetchesFinished = 0;
-    /** Why the whole store is needed. @type {'firstSync' | 'compacted' | 'otherHistory' | null} */
-    this.snapshotReason = null;
-    /** When the server last said its limits. @type {number | null} */
-    this.configuredAt = null;
-    this.horizon = zero;
-    this.push = null;
-    this.pushesSent = 0;
-    /** A pull that is not answered. */
-    this.pull = null;
-    /** The last fetch before a push without an answer, which the server may have taken. */
-    this.unknownPush = null;
-    /** @type {Map<string, Acknowledged>} */
-    this.acknowledged = new Map();
-    /** The cursors that the stream has reached since a request was sent. @type {Set<string>} */
-    this.passed = new Set();
-    this.pushBackoff = new Backoff();
-    /** @type {Retry | null} */
-    this.pushRetry = null;
-    /** What the connection bears. */
-    this.pushBytesMax = Infinity;
-    /** A transaction that was too large alone. @type {{bytes: number, retry: Retry | null} | null} */
-    this.tooLarge = null;
-    /** The server is at a cursor that the stream has not reached. */
-    this.lag = null;
-    /** @type {SyncRequest[]} */
-    this.requests = [];
-    this.requestsMade = 0;
-    /** The last push that answered each entry. @type {Map<string, number>} */
-    this.answers = new Map();
-    this.finished = [];
-    this.lastError = null;
-    /** When the stream last gave a sign of life. */
-    this.heardAt = 0;
-  }
+  isSignedIn = false;
+  /** @type {Link} */
+  link = { kind: 'idle' };
+  /** Polls in place of a stream. @type {Retry & {pauses: Backoff, isWorking: boolean} | null} */
+  polling = null;
+  /** Streams and pulls, and the last of them that brought all the server had. */
+  fetchesStarted = 0;
+  fetchesFinished = 0;
+  /** Why the whole store is needed. @type {'firstSync' | 'compacted' | 'otherHistory' | null} */
+  snapshotReason = null;
+  /** When the server last said its limits. */
+  configuredAt = -Infinity;
+  horizon = zero;
+  /** A push, and a pull, that is not answered. */
+  push = null;
+  pull = null;
+  pushesSent = 0;
+  /** The last fetch before a push without an answer, which the server may have taken. */
+  unknownPush = null;
+  /**
+   * Writes that the server has acknowledged, while the stream has not brought what it holds, with the server's
+   * cursor at the answer, and the last fetch begun before it.
+   * @type {Map<string, {write: Row, transaction: string, held: Row, cursor: string, fetch: number}>}
+   */
+  acknowledged = new Map();
+  /** The cursors that the stream has reached since a request was sent. */
+  passed = new Set();
+  pushBackoff = new Backoff();
+  /** @type {Retry | null} */
+  pushRetry = null;
+  /** What the connection bears. */
+  pushBytesMax = Infinity;
+  /** A transaction that was too large alone. @type {{bytes: number, retry: Retry | null} | null} */
+  tooLarge = null;
+  /** The server is at a cursor that the stream has not reached. */
+  lag = null;
+  /**
+   * Requests for round trips: of each write before it the first push whose answer counts, the first fetch that
+   * counts, and what was refused. And the last push that answered each entry.
+   */
+  requests = [];
+  requestsMade = 0;
+  answers = new Map();
+  finished = [];
+  lastError = null;
+  /** When the stream last gave a sign of life. */
+  heardAt = 0;
 
   get isLive() { return this.link.kind === 'live'; }
-
   /** Whether the server answers, so that pushes may be sent. */
   get isReached() { return this.isLive || (this.polling?.isWorking ?? false); }
 
   // The third layer has these.
-
   closeLink() {}
   waitAfter(_why, _now) {}
   pollSoon(_now) {}
@@ -105,11 +102,9 @@ export class ExchangeEngine extends WritingEngine {
       this.meta.correction = correction;
       this.isMetaUnsaved = true;
     }
-    const provisional = new Map();
-    for (const id of this.entries.waiting) {
-      const pending = this.entries.pending(id);
-      if (pending.provisional) provisional.set(pending.record.stamp, pending.provisional);
-    }
+    const waiting = [...this.entries.waiting].map((id) => this.entries.pending(id));
+    const provisional = new Map(waiting.filter((pending) => pending.provisional)
+      .map((pending) => [pending.record.stamp, pending.provisional]));
     if (provisional.size) this.restamp(this.clock.finalize(provisional, now));
   }
 
@@ -139,43 +134,30 @@ export class ExchangeEngine extends WritingEngine {
       to.replace(before?.value ?? null, record.value, record.part);
       latest.set(id, record);
     }
-    const isKnown = this.meta.cursor !== null || this.configuredAt !== null;
+    const isKnown = this.meta.cursor !== null || this.configuredAt !== -Infinity;
     return isTooMuch(from, to, isKnown ? this.meta.limits : null)
       ? failure('unreachable', 'the server sent more than a store may have') : null;
   }
 
-  /** Applies what the server sent, as one. @param {Changes} changes */
+  /** Applies what the server sent, as one. @param {import('./messages.js').Changes} changes */
   receive({ records, cursor, isWhole, horizon }, now) {
     const isFirst = isWhole && !this.meta.hasCompletedFirstSync;
     if (isWhole) this.takeStore(records);
     else this.change(records, (entry, record) => merge(entry, record, true));
     this.dropTombstones(horizon);
-    this.meta.cursor = cursor;
-    this.receipts.received(isWhole, records.some(({ stamp }) => deviceOf(stamp) !== this.device));
-    this.meta.lastSync = this.clock.now(now);
+    Object.assign(this.meta, { cursor, lastSync: this.clock.now(now) });
     this.isMetaUnsaved = true;
+    this.receipts.received(isWhole, records.some(({ stamp }) => deviceOf(stamp) !== this.device));
     this.pass(cursor);
     this.tell(isFirst ? 'initialSyncChange' : 'serverChange');
   }
 
-  /** @param {Iterable<Row>} records @param {(entry: import('./entries.js').Entry, record: Row) => void} body */
+  /** @param {(entry: import('./entries.js').Entry, record: Row) => void} body */
   change(records, body) {
     for (const record of records) {
-      const id = idOf(record);
       this.clock.observe(timeOf(record.stamp));
-      const write = this.entries.waiting.has(id) ? this.entries.pending(id).record : null;
-      this.entries.update(id, (entry) => body(entry, record));
-      if (write) this.noteSuperseded(write);
+      this.entries.update(idOf(record), (entry) => body(entry, record));
     }
-  }
-
-  /** Keeps a write that nobody will send any more, because a later one was there already. */
-  noteSuperseded(write) {
-    const confirmed = this.entries.get(idOf(write))?.confirmed;
-    if (this.entries.waiting.has(idOf(write)) || write.part || this.entries.hasParts(write.key)
-      || this.settings.unkept?.includes(write.key) || !confirmed
-      || isSame(confirmed.value, write.value)) return;
-    this.refuse(write, 'superseded', 'a value that was written later was there already');
   }
 
   /** @param {Row[]} records */
@@ -192,10 +174,7 @@ export class ExchangeEngine extends WritingEngine {
       this.offer(listed);
       return this.change(records, (entry, record) => merge(entry, record));
     }
-    this.change(records, (entry, record) => {
-      entry.confirmed = record;
-      dropIfBeaten(entry);
-    });
+    this.change(records, (entry, record) => dropIfBeaten(Object.assign(entry, { confirmed: record })));
     this.forgetAgreed([...this.entries.all].filter(([id, { confirmed }]) => confirmed && !listed.has(id)));
   }
 
@@ -208,8 +187,7 @@ export class ExchangeEngine extends WritingEngine {
     this.change(records, (entry, record) => {
       const mine = entry.pending?.record;
       // The own value of a key with parts: its writer may not have known those of others.
-      const isDropped = merged.has(record.key) ? mine && (!mine.value || isEmpty(mine.value)) : discards;
-      if (isDropped) drop(entry);
+      if (merged.has(record.key) ? mine && (!mine.value || isEmpty(mine.value)) : discards) drop(entry);
       merge(entry, record);
     });
     // A plain write of a key of which the server has only parts.
@@ -291,7 +269,6 @@ export class ExchangeEngine extends WritingEngine {
       if (fetch >= before) continue;
       this.acknowledged.delete(id);
       this.answers.delete(id);
-      if (!this.entries.get(id)?.isAcknowledged) continue;
       this.entries.update(id, (entry) => { entry.isAcknowledged = false; }, false);
     }
   }
@@ -304,7 +281,6 @@ export class ExchangeEngine extends WritingEngine {
    * four times what the connection bears.
    */
   sendable() {
-    /** @type {Map<string, Outgoing>} */
     const all = new Map();
     for (const id of this.entries.waiting) {
       const { confirmed, pending: { record, transaction, provisional, had } } = this.entries.get(id);
@@ -325,10 +301,9 @@ export class ExchangeEngine extends WritingEngine {
       one.isHeld ||= provisional !== null || !this.entries.isSaved(id);
     }
     // Nor anything later than what must wait for that.
-    const transactions = [...all.values()];
-    const bound = transactions.filter(({ isHeld }) => isHeld).map(({ oldest }) => oldest).sort()[0] ?? 'g';
-    const ready = transactions.filter(({ isHeld, newest }) => !isHeld && newest < bound)
-      .sort((a, b) => compare(a.oldest, b.oldest));
+    const transactions = [...all.values()].sort((a, b) => compare(a.oldest, b.oldest));
+    const bound = transactions.find(({ isHeld }) => isHeld)?.oldest ?? 'g';
+    const ready = transactions.filter(({ isHeld, newest }) => !isHeld && newest < bound);
     const max = this.meta.limits.pushBytesMax;
     const soft = Math.min(max, this.pushBytesMax);
     const hard = Math.min(max, soft * (this.pushBytesMax > pushBytesMin ? 4 : 1));
@@ -346,17 +321,13 @@ export class ExchangeEngine extends WritingEngine {
 
   /** The next push; null if there is none. */
   nextPush(now) {
-    if (!this.isReached || this.push || !this.entries.waiting.size
-      || (this.pushRetry && now.uptime < this.pushRetry.at)) return null;
+    if (!this.isReached || this.push || !this.entries.waiting.size || now.uptime < this.pushRetry?.at) return null;
     this.pushRetry = null;
-    if (this.tooLarge?.retry && this.tooLarge.retry.at <= now.uptime) this.tooLarge.retry = null;
+    if (this.tooLarge?.retry?.at <= now.uptime) this.tooLarge.retry = null;
     const transactions = this.sendable();
-    if (!transactions.length) return null;
-    const wait = this.bucket.take(now.uptime);
-    if (wait) {
-      this.pushRetry = { at: now.uptime + wait, notBefore: now.uptime + wait };
-      return null;
-    }
+    const wait = transactions.length ? this.bucket.take(now.uptime) : 0;
+    if (wait) this.pushRetry = { at: now.uptime + wait, notBefore: now.uptime + wait };
+    if (wait || !transactions.length) return null;
     this.bucket.charge(bytesOf(transactions));
     this.pushesSent += 1;
     const { pushesSent: number, receipts: { saved }, settings: { unkept = [] } } = this;
@@ -374,15 +345,14 @@ export class ExchangeEngine extends WritingEngine {
     return this.pushRetry?.at ?? this.tooLarge?.retry?.at ?? Infinity;
   }
 
-  /** @param {PushAnswer} answer */
-  pushAnswered(number, answer, now) {
+  pushAnswered({ number, answer }, now) {
     const { push } = this;
     if (push?.number !== number) return;
     const superseding = supersedingIn(answer, push.transactions);
+    const held = [...this.acknowledged.values()].map((one) => one.held);
     const why = !superseding ? failure('refused', "the server's answer does not match")
-      : superseding.length
-        ? this.refusal([...[...this.acknowledged.values()].map(({ held }) => held), ...superseding]) : null;
-    if (why) return this.pushFailed(number, why, now);
+      : superseding.length ? this.refusal([...held, ...superseding]) : null;
+    if (why) return this.pushFailed({ number, failure: why }, now);
     this.push = null;
     this.receipts.told(push.saved);
     if (this.tooLarge && bytesOf(push.transactions) >= this.tooLarge.bytes) this.tooLarge = null;
@@ -395,14 +365,10 @@ export class ExchangeEngine extends WritingEngine {
     const withdrawn = new Set();
     push.transactions.forEach(({ writes, had }, i) => writes.forEach((write, j) => {
       const result = answer.results[i];
-      const held = Array.isArray(result) ? result[j] : null;
-      const refusal = !Array.isArray(result) ? result : held === 'none' && write.value
+      const refusal = !Array.isArray(result) ? result : result[j] === 'none' && write.value
         ? { code: older, detail: 'the key may have been deleted after this write' } : null;
-      if (!refusal) this.acknowledge(write, typeof held === 'object' ? held : write, answer.cursor);
-      else {
-        if (refusal.code !== older) this.neverHad(write, had.get(idOf(write)) ?? null);
-        if (this.withdraw(write, refusal) && refusal.code !== older) withdrawn.add(write.key);
-      }
+      if (!refusal) this.acknowledge(write, typeof result[j] === 'object' ? result[j] : write, answer.cursor);
+      else if (this.withdraw(write, refusal, had.get(idOf(write)) ?? null)) withdrawn.add(write.key);
       this.noteAnswered(idOf(write), refusal, number);
     }));
     this.tell('serverChange', withdrawn);
@@ -427,79 +393,64 @@ export class ExchangeEngine extends WritingEngine {
     this.acknowledged.set(id, { write, transaction, held, cursor, fetch: this.fetchesStarted });
   }
 
-  /** The server never had a refused write: what replaced it replaced nothing. */
-  neverHad(write, had) {
-    const pending = this.entries.pending(idOf(write));
-    if (!pending || isSameRow(pending.record, write) || pending.had !== withoutDigest(write.stamp)) return;
-    this.entries.update(idOf(write), (entry) => { entry.pending = { ...pending, had }; });
-  }
-
-  /** Shows the value last agreed on, and keeps the refused write. Whether it was still there. */
-  withdraw(write, { code, detail }) {
+  /**
+   * Shows the value last agreed on in place of a refused write, and keeps that. Returns whether the app is to be
+   * told that a limit was exceeded.
+   */
+  withdraw(write, { code, detail }, had) {
     const id = idOf(write);
     const pending = this.entries.pending(id);
-    if (!pending || !isSameRow(pending.record, write)) return false;
+    if (!pending) return false;
+    if (!isSameRow(pending.record, write)) {
+      // The server never had it: what replaced it replaced nothing.
+      if (code === older || pending.had !== withoutDigest(write.stamp)) return false;
+      this.entries.update(id, (entry) => { entry.pending = { ...pending, had }; });
+      return false;
+    }
     const known = this.acknowledged.get(id);
     this.entries.update(id, (entry) => {
       drop(entry);
       // The previous write is at the server, and the stream has not brought it.
       if (!known || isSameRow(known.write, write)) return;
       const { write: record, transaction } = known;
-      Object.assign(entry, { isAcknowledged: true,
-        pending: { record, transaction, provisional: null, had: null } });
+      entry.pending = { record, transaction, provisional: null, had: null };
+      entry.isAcknowledged = true;
       dropIfBeaten(entry);
     });
     this.refuse(write, code, detail);
-    return true;
+    return code !== older;
   }
 
-  /** @param {Failure} why */
-  pushFailed(number, why, now) {
+  pushFailed({ number, failure: why }, now) {
     const { push } = this;
     if (push?.number !== number) return;
     this.push = null;
-    let { detail } = why;
+    let { kind, detail } = why;
     const bytes = bytesOf(push.transactions);
-    const shrink = () => {
+    const isAlone = push.transactions.length === 1;
+    if (kind === 'timedOut' || (kind === 'tooLarge' && !isAlone)) {
       this.pushBytesMax = Math.max(pushBytesMin, Math.floor(Math.min(this.pushBytesMax, bytes) / 2));
-    };
-    const retry = (wait = this.pushBackoff.fail(this.random), isOrdered = false) => {
-      const at = now.uptime + wait;
-      this.pushRetry = { at, notBefore: isOrdered ? at : now.uptime };
-    };
-    switch (why.kind) {
-      case 'unauthorized':
-        this.closeLink();
-        this.waitAfter(why, now);
-        break;
-      case 'clockAhead':
-        // The server may have taken what a lost answer was about: ask before restamping.
-        if (this.unknownPush !== null) this.closeLink();
-        else {
-          this.measure(why.server ?? 0, push.sentAt, now, now);
-          this.correctAhead(why.server ?? 0, now);
-          this.tell('serverChange');
-          retry();
-        }
-        break;
-      case 'busy': case 'tooManyStreams': retry(why.wait, true); break;
-      case 'refused': retry(refusedRetryMilliseconds); break;
-      case 'tooLarge':
-        if (push.transactions.length > 1) {
-          shrink();
-          retry();
-          break;
-        }
-        this.tooLarge = { bytes: Math.min(bytes, this.tooLarge?.bytes ?? Infinity), retry: {
-          at: now.uptime + tooLargeRetryMilliseconds, notBefore: now.uptime + refusedRetryMilliseconds } };
-        detail = `the transaction with "${push.transactions[0].writes[0].key}", ${bytes} bytes, is larger than `
-          + 'the server, or a proxy in front of it, accepts';
-        break;
-      case 'timedOut': shrink();
-      // falls through
-      default:
-        this.unknownPush = this.fetchesStarted;
-        retry();
+    }
+    if (kind === 'unauthorized') {
+      this.closeLink();
+      this.waitAfter(why, now);
+    } else if (kind === 'clockAhead' && this.unknownPush !== null) {
+      // The server may have taken what a lost answer was about: ask before restamping.
+      this.closeLink();
+    } else if (kind === 'tooLarge' && isAlone) {
+      this.tooLarge = { bytes: Math.min(bytes, this.tooLarge?.bytes ?? Infinity), retry: {
+        at: now.uptime + tooLargeRetryMilliseconds, notBefore: now.uptime + refusedRetryMilliseconds } };
+      detail = `the transaction with "${push.transactions[0].writes[0].key}", ${bytes} bytes, is larger than `
+        + 'the server, or a proxy in front of it, accepts';
+    } else {
+      const pause = kind === 'tooLarge' ? null : pauseAfter(why);
+      if (kind === 'clockAhead') {
+        this.measure(why.server ?? 0, push.sentAt, now, now);
+        this.correctAhead(why.server ?? 0, now);
+        this.tell('serverChange');
+      } else if (pause === null && kind !== 'tooLarge') this.unknownPush = this.fetchesStarted;
+      const wait = pause ?? this.pushBackoff.fail(this.random);
+      this.pushRetry = { at: now.uptime + wait, notBefore: now.uptime + (isBusy(why) ? wait : 0) };
     }
     this.lastError = detail;
     this.failRequests({ ...why, detail });
@@ -508,25 +459,21 @@ export class ExchangeEngine extends WritingEngine {
   // Requests for a round trip
 
   /** @returns {number} The ID of the effect `finishSync`. */
-  requestSync(isSignedIn = true) {
+  requestSync() {
     this.requestsMade += 1;
     const id = this.requestsMade;
-    if (!isSignedIn) {
-      this.finished.push({ id, failure: failure('unauthorized', 'this device is not signed in') });
-      return id;
-    }
     const underWay = new Map(this.push?.transactions.flatMap(({ writes }) =>
       writes.map((write) => [idOf(write), write])));
     const writes = new Map();
-    for (const one of new Set([...this.entries.waiting, ...this.acknowledged.keys()])) {
+    for (const one of [...this.entries.waiting, ...this.acknowledged.keys()]) {
       const [sent, pending] = [underWay.get(one), this.entries.pending(one)];
       writes.set(one, this.pushesSent + (sent && pending && isSameRow(sent, pending.record) ? 0 : 1));
     }
     this.requests.push({ id, writes, fetch: this.fetchesStarted + 1, refused: new Set(), refusal: null });
+    if (!this.isSignedIn) this.failRequests(failure('unauthorized', 'this device is not signed in'));
     return id;
   }
 
-  /** @param {Refusal | null} refusal */
   noteAnswered(id, refusal, push) {
     // What replaced a refused write still waits.
     if (refusal && this.entries.waiting.has(id)) return;
@@ -544,13 +491,14 @@ export class ExchangeEngine extends WritingEngine {
     // The server holds a later write than the acknowledged one.
     const isBehind = [...this.acknowledged].some(([id, { held, write }]) =>
       this.entries.get(id)?.isAcknowledged && !isSameRow(held, write));
+    const waits = ([id, push]) => this.entries.waiting.has(id) && !(this.answers.get(id) >= push);
     this.finishRequests(({ writes, fetch }) => !isBehind && fetch <= this.fetchesFinished
-      && ![...writes].some(([id, push]) => this.entries.waiting.has(id) && !(this.answers.get(id) >= push)), null);
+      && ![...writes].some(waits), null);
   }
 
   failRequests(why) { this.finishRequests(() => true, why); }
 
-  /** @param {(request: SyncRequest) => boolean} isDone @param {Failure | null} why */
+  /** @param {(request: any) => boolean} isDone @param {Failure | null} why */
   finishRequests(isDone, why) {
     this.requests = this.requests.filter((request) => {
       if (!isDone(request)) return true;
@@ -567,16 +515,8 @@ const bytesOf = (transactions) => transactions.reduce((sum, { bytes }) => sum + 
 
 /** The later records in an answer; null if it does not answer each write. */
 function supersedingIn({ results }, sent) {
-  if (results.length !== sent.length) return null;
-  const superseding = [];
-  for (const [i, { writes }] of sent.entries()) {
-    if (!Array.isArray(results[i])) continue;
-    if (results[i].length !== writes.length) return null;
-    for (const [j, held] of results[i].entries()) {
-      if (typeof held !== 'object') continue;
-      if (idOf(held) !== idOf(writes[j])) return null;
-      superseding.push(held);
-    }
-  }
-  return superseding;
+  const fits = results.length === sent.length && results.every((result, i) => !Array.isArray(result)
+    || (result.length === sent[i].writes.length && result.every((held, j) =>
+      typeof held !== 'object' || idOf(held) === idOf(sent[i].writes[j]))));
+  return fits ? results.filter(Array.isArray).flat().filter((held) => typeof held === 'object') : null;
 }

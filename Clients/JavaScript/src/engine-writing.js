@@ -5,9 +5,6 @@
  * @typedef {import('./values.js').Wire} Wire
  * @typedef {{plain: [string, Wire | null][], merging: [string, import('./merging.js').Operation][]}} Intent
  *     What an app wrote: values (null: a removal), and operations on keys with a policy.
- * @typedef {{record: import('./records.js').Row, code: string, detail: string}} RefusedWrite
- * @typedef {'serverChange' | 'initialSyncChange' | 'quotaViolation' | 'accountChange' | 'localChange'} Reason
- * @typedef {{firstSync?: 'serverWins' | 'timestamps', unkept?: string[]}} Settings
  */
 
 import { DeviceClock } from './clock.js';
@@ -27,33 +24,35 @@ const newMeta = () => ({
 });
 
 export class WritingEngine {
+  entries = new Entries();
+  device = noDevice;
+  /** The letter of the policy of each key that has one. */
+  policies = new Map();
+  /** Writes that the server refused, each with a code and a detail, by the names of their rows. */
+  refused = new Map();
+  refusedUnsaved = new Set();
+  isMetaUnsaved = false;
+  /** The names of the refused writes in the save under way. */
+  save = null;
+  /** Why the disk refused the last save. */
+  diskFailure = null;
+  saveRetryAt = Infinity;
+  /** The keys of which the app is to be told, by the reason. */
+  notices = new Map();
+
   /**
    * @param {Map<string, string>} rows What is on disk: `meta`, `e` and an entry, `r` and a number.
-   * @param {{seed: string, settings?: Settings, now: import('./clock.js').Reading}} options
+   * @param {{seed: string, settings?: {firstSync?: 'serverWins' | 'timestamps', unkept?: string[]},
+   *     now: import('./clock.js').Reading}} options
    */
   constructor(rows, { seed, settings = {}, now }) {
     this.settings = settings;
     this.meta = { ...newMeta(), ...JSON.parse(rows.get('meta') ?? '{}') };
-    this.entries = new Entries();
     this.clock = new DeviceClock(this.meta.correction);
     this.random = new Random(seed);
     this.names = new PartNames(this.random.next());
     this.bucket = new TokenBucket(this.meta.allowance, now.uptime);
     this.receipts = new Receipts(this.meta.cursor);
-    this.device = noDevice;
-    /** The letter of the policy of each key that has one. @type {Map<string, string>} */
-    this.policies = new Map();
-    /** Writes that the server refused, or that lost unsent. @type {Map<string, RefusedWrite>} */
-    this.refused = new Map();
-    this.refusedUnsaved = new Set();
-    this.isMetaUnsaved = false;
-    /** The save under way: the names of refused writes in it. @type {Set<string> | null} */
-    this.save = null;
-    /** Why the disk refused the last save. @type {string | null} */
-    this.diskFailure = null;
-    this.saveRetryAt = Infinity;
-    /** What the app is to be told, by the reason. @type {Map<Reason, Set<string>>} */
-    this.notices = new Map();
     for (const [name, text] of rows) {
       if (name.startsWith('e')) this.entries.load(name.slice(1), text);
       else if (name.startsWith('r')) this.refused.set(name, JSON.parse(text));
@@ -78,7 +77,6 @@ export class WritingEngine {
   tell(reason, besides = new Set()) {
     this.post(reason, this.entries.takeChanged().filter((key) => !besides.has(key)));
   }
-
   post(reason, keys) {
     const all = new Set([...this.notices.get(reason) ?? [], ...keys]);
     if (all.size) this.notices.set(reason, all);
@@ -117,29 +115,22 @@ export class WritingEngine {
   /**
    * Writes as one transaction: all or nothing, here and everywhere. An equal value is no change; but if
    * anything changes, all of it is written, or another transaction could win the rest.
-   * @param {Intent} intent
-   * @throws {import('./values.js').UbiquityError} Nothing has changed then.
+   * @param {Intent} intent @throws {import('./values.js').UbiquityError} Nothing has changed then.
    */
   write({ plain, merging }, now) {
     const changes = plain.some(([key, value]) => !isSame(value, this.value(key)))
       ? plain.flatMap(([key, value]) => this.replacing(key, value)) : [];
     for (const [key, operation] of merging) {
       const { policy, value } = operation;
+      const [state, resolver] = [this.entries.state(key), this.entries.resolvers.get(key)];
       if (value && !fits(policy, value)) changes.push(...this.replacing(key, value));
-      else {
-        const resolver = this.entries.resolvers.get(key);
-        const parts = partChanges(operation, key, this.entries.state(key), resolver, this.names);
-        for (const [part, content] of parts) changes.push({ key, part, value: content });
-      }
+      else changes.push(...changesOf(key, partChanges(operation, key, state, resolver, this.names)));
     }
     this.transact(changes, now);
   }
 
-  /** A write without a policy replaces all that its author saw. @param {Wire | null} value */
-  replacing(key, value) {
-    return [['', value], ...this.entries.state(key).removal()]
-      .map(([part, content]) => ({ key, part, value: content }));
-  }
+  /** A write without a policy replaces all that its author saw. */
+  replacing(key, value) { return changesOf(key, [['', value], ...this.entries.state(key).removal()]); }
 
   /** @param {{key: string, part: string, value: Wire | null}[]} changes */
   transact(changes, now) {
@@ -155,40 +146,37 @@ export class WritingEngine {
     const transaction = this.transaction(all.map(({ id }) => id));
     const stamp = stampOf(time, this.device, digest(changes));
     for (const { id, change } of all) {
-      if (change.part && !change.value && this.entries.isNew(id)) this.entries.update(id, drop);
-      else {
-        const had = this.entries.had(id);
-        const pending = { record: { ...change, stamp }, transaction, provisional, had };
-        this.entries.update(id, (entry) => Object.assign(entry, { pending, isAcknowledged: false }));
-      }
+      const isForgotten = change.part && !change.value && this.entries.isNew(id);
+      const pending = isForgotten ? null
+        : { record: { ...change, stamp }, transaction, provisional, had: this.entries.had(id) };
+      this.entries.update(id, (entry) => Object.assign(entry, { pending, isAcknowledged: false }));
     }
   }
 
   /** The transaction of new writes: that of the waiting ones that they replace, joined to one. */
   transaction(ids) {
     const replaced = new Set(ids.map((id) => this.entries.pending(id)?.transaction).filter(Boolean));
-    if (!replaced.size) return this.random.next();
-    const name = [...replaced].sort()[0];
-    replaced.delete(name);
-    for (const id of [...this.entries.waiting]) {
-      const pending = this.entries.pending(id);
-      if (!replaced.has(pending.transaction)) continue;
-      this.entries.update(id, (entry) => { entry.pending = { ...pending, transaction: name }; });
-    }
-    return name;
+    const transaction = [...replaced].sort()[0] ?? this.random.next();
+    replaced.delete(transaction);
+    this.changeWaiting((pending) => (replaced.has(pending.transaction) ? { ...pending, transaction } : pending));
+    return transaction;
   }
 
   /** Replaces the stamps of waiting writes. @param {Map<string, string>} times */
   restamp(times) {
-    for (const id of [...this.entries.waiting]) {
-      const pending = this.entries.pending(id);
+    this.changeWaiting((pending) => {
       const time = times.get(pending.record.stamp);
-      if (time === undefined) continue;
+      if (time === undefined) return pending;
       const stamp = stampOf(time, this.device, digestOf(pending.record.stamp));
-      this.entries.update(id, (entry) => {
-        entry.pending = { ...pending, provisional: null, record: { ...pending.record, stamp } };
-        dropIfBeaten(entry);
-      });
+      return { ...pending, provisional: null, record: { ...pending.record, stamp } };
+    });
+  }
+
+  changeWaiting(change) {
+    for (const id of [...this.entries.waiting]) {
+      const old = this.entries.pending(id);
+      const pending = change(old);
+      if (pending !== old) this.entries.update(id, (entry) => dropIfBeaten(Object.assign(entry, { pending })));
     }
   }
 
@@ -198,7 +186,7 @@ export class WritingEngine {
     return !this.save && !this.entries.unsaved.size && !this.isMetaUnsaved && !this.refusedUnsaved.size;
   }
 
-  /** What is to be saved now, all or nothing. @returns {Map<string, string | null> | null} */
+  /** What is to be saved now, all or nothing; null removes. @returns {Map<string, string | null> | null} */
   nextSave(now) {
     const waits = this.saveRetryAt !== Infinity && now.uptime < this.saveRetryAt;
     if (this.save || this.isSaved || waits) return null;
@@ -211,41 +199,35 @@ export class WritingEngine {
       this.receipts.beginSave(this.meta.cursor);
       rows.set('meta', JSON.stringify(this.meta));
     }
-    this.save = this.refusedUnsaved;
-    this.refusedUnsaved = new Set();
-    this.isMetaUnsaved = false;
+    [this.save, this.refusedUnsaved, this.isMetaUnsaved] = [this.refusedUnsaved, new Set(), false];
     return rows;
   }
 
-  saved(now) {
+  saved(_event, now) {
     if (!this.save) return;
     this.entries.finishSave();
     this.receipts.finishSave(now.uptime);
-    this.save = null;
-    this.diskFailure = null;
+    [this.save, this.diskFailure] = [null, null];
   }
 
-  saveFailed(reason, now) {
+  saveFailed({ reason }, now) {
     if (!this.save) return;
     this.entries.undoSave();
     this.isMetaUnsaved ||= this.receipts.saving !== null;
     this.receipts.undoSave();
-    for (const name of this.save) this.refusedUnsaved.add(name);
-    this.save = null;
-    this.diskFailure = reason;
+    this.refusedUnsaved = new Set([...this.save, ...this.refusedUnsaved]);
+    [this.save, this.diskFailure] = [null, reason];
     this.saveRetryAt = now.uptime + saveRetryMilliseconds;
   }
 
   /** Keeps a refused write where the app can get at it: the newest of them. */
-  refuse(record, code = '', detail = '') {
+  refuse(record, code, detail) {
     this.meta.refusedCount += 1;
     this.isMetaUnsaved = true;
     const name = `r${String(this.meta.refusedCount).padStart(12, '0')}`;
     this.refused.set(name, { record, code, detail });
     this.refusedUnsaved.add(name);
-    const isLost = (one) => one.code === 'superseded';
-    const alike = [...this.refused].filter(([, one]) => isLost(one) === isLost({ code })).map(([one]) => one);
-    for (const old of alike.sort().slice(0, -refusedMax)) this.forget(old);
+    for (const old of [...this.refused.keys()].sort().slice(0, -refusedMax)) this.forget(old);
   }
 
   forget(name) {
@@ -253,3 +235,5 @@ export class WritingEngine {
     this.refusedUnsaved.add(name);
   }
 }
+
+const changesOf = (key, parts) => [...parts].map(([part, value]) => ({ key, part, value }));

@@ -4,12 +4,10 @@
  * The sync rules of a device: takes writes of the app and news of disk and server, and decides what to do. It
  * has no clock, disk or network: report what happened with `handle` and `write`, then ask `nextEffect` for
  * actions until it returns null, and again at `nextWake`.
- * @typedef {import('./clock.js').Reading} Reading
  * @typedef {import('./messages.js').Changes} Changes
- * @typedef {import('./messages.js').Config} Config
  * @typedef {import('./messages.js').Failure} Failure
  * @typedef {{kind: 'progress' | 'resync'} | {kind: 'changes', changes: Changes}
- *     | {kind: 'ready', cursor: string, config: Config}} StreamMessage
+ *     | {kind: 'ready', cursor: string, config: import('./messages.js').Config}} StreamMessage
  * @typedef {{type: 'notify', reason: import('./engine-writing.js').Reason, keys: string[]}
  *     | {type: 'finishSync', id: number, failure: Failure | null}
  *     | {type: 'save', rows: Map<string, string | null>}
@@ -18,11 +16,10 @@
  *     | {type: 'pull', number: number, since: string | null, isSaved: boolean, withConfig: boolean}} Effect
  */
 
-import { ExchangeEngine, refusedRetryMilliseconds } from './engine-exchange.js';
+import { ExchangeEngine, isBusy, pauseAfter } from './engine-exchange.js';
 import { failure } from './messages.js';
 import { Backoff } from './rules.js';
 
-const unauthorizedRetryMilliseconds = 300_000;
 const hurryMilliseconds = 1_000;
 /** How long a stream may be silent before polls begin. */
 const streamPatienceMilliseconds = 10_000;
@@ -32,42 +29,20 @@ const lagMilliseconds = 2_000;
 const attemptsMax = 3;
 const configMilliseconds = 3_600_000;
 
-const isBusy = ({ kind }) => kind === 'busy' || kind === 'tooManyStreams';
-
-/** How long to wait after a failure; null if pauses that grow are right. @param {Failure} why */
-const pauseAfter = (why) => (why.kind === 'unauthorized' ? unauthorizedRetryMilliseconds
-  : isBusy(why) ? why.wait ?? 5_000
-    : why.kind === 'refused' || why.kind === 'tooLarge' ? refusedRetryMilliseconds : null);
-
 export class Engine extends ExchangeEngine {
-  /** @param {ConstructorParameters<typeof ExchangeEngine>[1]} options */
-  constructor(rows, options) {
-    super(rows, options);
-    this.isSignedIn = false;
-    /** When the next stream is tried, by the wall clock. */
-    this.nextRetry = null;
-    /** A stream to close. @type {number | null} */
-    this.hangUp = null;
-    this.backoff = new Backoff();
-    this.streamsFailed = 0;
-  }
+  /** When the next stream is tried, by the wall clock. */
+  nextRetry = null;
+  /** The number of a stream to close. */
+  hangUp = null;
+  backoff = new Backoff();
+  streamsFailed = 0;
 
-  /** @param {{type: string, [more: string]: any}} event @param {Reading} now */
-  handle(event, now) {
-    switch (event.type) {
-      case 'saved': return this.saved(now);
-      case 'saveFailed': return this.saveFailed(event.reason, now);
-      case 'signedIn': return this.signIn(event.account, event.device);
-      case 'signedOut': return this.signOut();
-      case 'streamReceived': return this.received(event.message, event.stream, now);
-      case 'streamEnded': return this.streamEnded(event.stream, event.failure, now);
-      case 'pushAnswered': return this.pushAnswered(event.number, event.answer, now);
-      case 'pushFailed': return this.pushFailed(event.number, event.failure, now);
-      case 'pulled': return this.pulled(event.number, event.changes, now);
-      case 'pullFailed': return this.pullFailed(event.number, event.failure, now);
-      case 'hurry': return this.hurry(now);
-    }
-  }
+  /**
+   * Takes news, whose type is the name of the method for it: `saved`, `saveFailed`, `signedIn`, `signedOut`,
+   * `streamReceived`, `streamEnded`, `pushAnswered`, `pushFailed`, `pulled`, `pullFailed`, `hurry`.
+   * @param {{type: string, [more: string]: any}} event @param {import('./clock.js').Reading} now
+   */
+  handle(event, now) { this[event.type](event, now); }
 
   /** The next action; null until the next event or `nextWake`. @returns {Effect | null} */
   nextEffect(now) {
@@ -115,7 +90,7 @@ export class Engine extends ExchangeEngine {
   // The account
 
   /** What is here belongs to one account, and must never reach another. */
-  signIn(account, device) {
+  signedIn({ account, device }) {
     if (this.meta.account !== null && this.meta.account !== account) {
       throw new Error('this store belongs to another account');
     }
@@ -127,7 +102,7 @@ export class Engine extends ExchangeEngine {
   }
 
   /** The values stay, and new writes wait for the same account. */
-  signOut() {
+  signedOut() {
     if (!this.isSignedIn) return;
     this.isSignedIn = false;
     this.closeLink();
@@ -183,8 +158,8 @@ export class Engine extends ExchangeEngine {
     this.streamsFailed = 0;
   }
 
-  /** @param {StreamMessage} message */
-  received(message, stream, now) {
+  /** @param {{message: StreamMessage, stream: number}} event */
+  streamReceived({ message, stream }, now) {
     const { link } = this;
     if (stream !== link.stream) return;
     this.heardAt = now.uptime;
@@ -242,15 +217,13 @@ export class Engine extends ExchangeEngine {
     if (this.unknownPush !== null && this.unknownPush < fetch) this.unknownPush = null;
   }
 
-  /** @param {Config} config */
   adopt({ limits, allowance }, now) {
     Object.assign(this.meta, { limits, allowance });
     this.bucket.adopt(allowance, now.uptime);
     this.configuredAt = now.uptime;
   }
 
-  /** @param {Failure | null} why */
-  streamEnded(stream, why, now) {
+  streamEnded({ stream, failure: why }, now) {
     if (stream !== this.link.stream) return;
     const wasLive = this.isLive;
     this.link = { kind: 'idle' };
@@ -279,7 +252,7 @@ export class Engine extends ExchangeEngine {
   breakStream(why, now) {
     const { stream } = this.link;
     if (stream === undefined) return;
-    this.streamEnded(stream, why, now);
+    this.streamEnded({ stream, failure: why }, now);
     this.hangUp = stream;
   }
 
@@ -298,7 +271,7 @@ export class Engine extends ExchangeEngine {
   }
 
   /** Retries at once whatever waits. */
-  hurry(now) {
+  hurry(_event, now) {
     if (this.saveRetryAt !== Infinity) this.saveRetryAt = now.uptime;
     for (const retry of [this.link, this.pushRetry, this.tooLarge?.retry, this.polling]) {
       if (retry?.at !== undefined) retry.at = Math.max(now.uptime, Math.min(retry.at, retry.notBefore));
@@ -350,12 +323,12 @@ export class Engine extends ExchangeEngine {
     const isSaved = since !== null && since === this.receipts.saved;
     const number = this.fetchesStarted;
     this.pull = { number, since, isSaved, sentAt: now, isPoll: !isLive };
-    const isConfigured = now.uptime - (this.configuredAt ?? -Infinity) < configMilliseconds;
+    const isConfigured = now.uptime - this.configuredAt < configMilliseconds;
     return { type: 'pull', number, since, isSaved, withConfig: !isLive && !isConfigured };
   }
 
-  /** @param {Changes} changes */
-  pulled(number, changes, now) {
+  /** @param {{number: number, changes: Changes}} event */
+  pulled({ number, changes }, now) {
     const { pull } = this;
     if (pull?.number !== number) return;
     this.pull = null;
@@ -397,8 +370,7 @@ export class Engine extends ExchangeEngine {
     this.polling.notBefore = now.uptime + hurryMilliseconds;
   }
 
-  /** @param {Failure} why */
-  pullFailed(number, why, now) {
+  pullFailed({ number, failure: why }, now) {
     const { pull } = this;
     if (pull?.number !== number) return;
     this.pull = null;

@@ -21,7 +21,7 @@ const timerMax = 2 ** 30;
 const tabsMax = 64;
 
 export class Shell extends EventTarget {
-  /** @param {import('./device.js').Device} device @param {import('./engine-writing.js').Settings} settings */
+  /** @param {import('./device.js').Device} device @param {{firstSync: 'serverWins' | 'timestamps', unkept: string[]}} settings */
   constructor(device, identifier, settings) {
     super();
     this.device = device;
@@ -407,7 +407,7 @@ export class Shell extends EventTarget {
       if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
       const settle = { resolve: () => resolve(undefined), reject };
       if (this.isLeader) {
-        this.syncs.set(this.engine.requestSync(this.engine.isSignedIn), settle);
+        this.syncs.set(this.engine.requestSync(), settle);
         this.engine.handle({ type: 'hurry' }, reading());
         this.wake();
       } else {

@@ -27,7 +27,8 @@ const resolverOf = (resolve) => (earlier, later) => {
 
 export class Store extends Shell {
   /** @param {{firstSync?: 'serverWins' | 'timestamps', historyExcluded?: Iterable<string>}} options */
-  constructor(device, identifier, { firstSync = 'serverWins', historyExcluded = [] } = {}) {
+  constructor(device, identifier, options) {
+    const { firstSync = 'serverWins', historyExcluded = [] } = options;
     super(device, identifier, { firstSync, unkept: [...historyExcluded] });
   }
 
