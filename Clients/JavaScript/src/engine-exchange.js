@@ -5,8 +5,8 @@
  * @typedef {import('./records.js').Row} Row
  * @typedef {import('./messages.js').Failure} Failure
  * @typedef {{at: number, notBefore: number}} Retry The next attempt, and the earliest in a hurry.
- * @typedef {{kind: 'idle' | 'waiting' | 'connecting' | 'live', stream?: number, at?: number, [more: string]: any}}
- *     Link The stream, whose number is that of a fetch; while it waits, a `Retry`.
+ * @typedef {{kind: string, stream?: number, at?: number, [more: string]: any}} Link
+ *     `idle`, or a stream, which is `connecting` or `live` and has the number of a fetch, or a `Retry`: `waiting`.
  */
 
 import { DeviceClock, isAhead, isBetter, measured } from './clock.js';
@@ -319,7 +319,7 @@ export class ExchangeEngine extends WritingEngine {
     return result.length || this.tooLarge?.retry ? result : ready.slice(0, 1);
   }
 
-  /** The next push; null if there is none. */
+  /** The next push; null if there is none. @returns {import('./engine.js').Effect | null} */
   nextPush(now) {
     if (!this.isReached || this.push || !this.entries.waiting.size || now.uptime < this.pushRetry?.at) return null;
     this.pushRetry = null;
@@ -332,7 +332,7 @@ export class ExchangeEngine extends WritingEngine {
     this.pushesSent += 1;
     const { pushesSent: number, receipts: { saved }, settings: { unkept = [] } } = this;
     this.push = { number, transactions, saved, sentAt: now, fetch: this.fetchesStarted };
-    return { number, body: {
+    return { type: 'push', number, body: {
       transactions: transactions.map(({ writes, had }) => ({ writes: writes.map((row) =>
         wireRow(row, this.device, had.get(idOf(row)), unkept.includes(row.key))) })),
       tellsHad: true, ...(saved ? { saved } : {}),

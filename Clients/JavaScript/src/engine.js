@@ -5,14 +5,11 @@
  * has no clock, disk or network: report what happened with `handle` and `write`, then ask `nextEffect` for
  * actions until it returns null, and again at `nextWake`.
  * @typedef {import('./messages.js').Changes} Changes
- * @typedef {import('./messages.js').Failure} Failure
- * @typedef {{kind: 'progress' | 'resync'} | {kind: 'changes', changes: Changes}
- *     | {kind: 'ready', cursor: string, config: import('./messages.js').Config}} StreamMessage
- * @typedef {{type: 'notify', reason: import('./engine-writing.js').Reason, keys: string[]}
- *     | {type: 'finishSync', id: number, failure: Failure | null}
- *     | {type: 'save', rows: Map<string, string | null>}
+ * @typedef {{type: 'notify', reason: string, keys: string[]}
+ *     | {type: 'finishSync', id: number, failure: import('./messages.js').Failure | null}
+ *     | {type: 'save', rows: Map<string, string | null>} | {type: 'hangUp', stream: number}
  *     | {type: 'listen', stream: number, since: string | null, isSaved: boolean}
- *     | {type: 'hangUp', stream: number} | {type: 'push', number: number, body: any}
+ *     | {type: 'push', number: number, body: any}
  *     | {type: 'pull', number: number, since: string | null, isSaved: boolean, withConfig: boolean}} Effect
  */
 
@@ -21,9 +18,8 @@ import { failure } from './messages.js';
 import { Backoff } from './rules.js';
 
 const hurryMilliseconds = 1_000;
-/** How long a stream may be silent before polls begin. */
+/** How long a stream may be silent before polls begin, and a live one may lag behind in silence. */
 const streamPatienceMilliseconds = 10_000;
-/** How long a live stream may lag behind in silence. */
 const lagMilliseconds = 2_000;
 /** The attempts to open a stream before polls begin, if polls may fail for the same reason. */
 const attemptsMax = 3;
@@ -55,10 +51,7 @@ export class Engine extends ExchangeEngine {
     if (finished) return { type: 'finishSync', ...finished };
     const rows = this.nextSave(now);
     if (rows) return { type: 'save', rows };
-    const effect = this.nextLinkEffect(now);
-    if (effect) return effect;
-    const push = this.nextPush(now);
-    return push ? { type: 'push', ...push } : this.nextPull(now);
+    return this.nextLinkEffect(now) ?? this.nextPush(now) ?? this.nextPull(now);
   }
 
   /** The uptime at which time alone makes something possible; `Infinity` means never. */
@@ -70,20 +63,16 @@ export class Engine extends ExchangeEngine {
   }
 
   get status() {
-    const { link, meta, isSignedIn } = this;
+    const { entries, link, meta, isSignedIn } = this;
     const connection = !isSignedIn ? 'signedOut' : this.isLive ? 'connected'
       : link.isUnauthorized ? 'unauthorized' : this.isReached ? 'polling'
         : link.kind === 'waiting' ? 'waiting' : 'connecting';
     return {
-      connection,
-      lastError: isSignedIn ? this.lastError : null,
-      nextRetry: connection === 'waiting' ? this.nextRetry : null,
-      lastSync: meta.lastSync,
-      pendingKeys: [...new Set([...this.entries.waiting].map((id) => this.entries.get(id).key))].sort(),
-      isInitialSyncComplete: meta.hasCompletedFirstSync,
-      diskError: this.diskFailure,
-      usage: { bytes: this.entries.usage.bytes, keys: this.entries.values().size },
-      limits: meta.limits,
+      connection, lastError: isSignedIn ? this.lastError : null,
+      nextRetry: connection === 'waiting' ? this.nextRetry : null, lastSync: meta.lastSync,
+      pendingKeys: [...new Set([...entries.waiting].map((id) => entries.get(id).key))].sort(),
+      isInitialSyncComplete: meta.hasCompletedFirstSync, diskError: this.diskFailure,
+      usage: { bytes: entries.usage.bytes, keys: entries.values().size }, limits: meta.limits,
     };
   }
 
@@ -152,13 +141,9 @@ export class Engine extends ExchangeEngine {
   closeLink() {
     this.hangUp = this.link.stream ?? this.hangUp;
     this.link = { kind: 'idle' };
-    this.polling = null;
-    this.pull = null;
-    this.lag = null;
-    this.streamsFailed = 0;
+    [this.polling, this.pull, this.lag, this.streamsFailed] = [null, null, null, 0];
   }
 
-  /** @param {{message: StreamMessage, stream: number}} event */
   streamReceived({ message, stream }, now) {
     const { link } = this;
     if (stream !== link.stream) return;
@@ -173,30 +158,27 @@ export class Engine extends ExchangeEngine {
       if (tooMuch) return this.breakStream(tooMuch, now);
       if (!this.isLive) this.measure(changes.server, link.sentAt, link.firstHeardAt, now);
       this.receive(changes, now);
+    } else if (message.kind === 'ready' && this.snapshotReason && !this.isLive) {
+      this.restart(now);
+      this.lastError = 'the server did not send the store';
     } else if (message.kind === 'ready') this.becomeLive(message, now);
-    else if (message.kind === 'resync') {
-      this.closeLink();
-      this.wait(this.backoff.fail(this.random), now);
-    }
+    else if (message.kind === 'resync') this.restart(now);
+  }
+
+  restart(now) {
+    this.closeLink();
+    this.wait(this.backoff.fail(this.random), now);
   }
 
   becomeLive({ cursor, config }, now) {
     const { link } = this;
-    if (link.kind !== 'connecting') return;
-    if (this.snapshotReason) {
-      this.closeLink();
-      this.wait(this.backoff.fail(this.random), now);
-      this.lastError = 'the server did not send the store';
-      return;
-    }
+    if (this.isLive) return;
     this.measure(config.server, link.sentAt, link.firstHeardAt, now);
     link.kind = 'live';
     this.receipts.told(link.saved);
     this.backoff.succeed();
-    this.streamsFailed = 0;
     this.finishFetch(link.stream);
-    this.polling = null;
-    this.pull = null;
+    [this.polling, this.pull, this.streamsFailed, this.lastError] = [null, null, 0, null];
     // Requests that await a poll's answer now await a new one.
     for (const request of this.requests) {
       if (request.fetch > this.fetchesFinished) request.fetch = this.fetchesStarted + 1;
@@ -207,7 +189,6 @@ export class Engine extends ExchangeEngine {
     this.unacknowledge();
     this.adopt(config, now);
     this.meta.lastSync = this.clock.now(now);
-    this.lastError = null;
     this.tell('serverChange');
   }
 
@@ -242,7 +223,7 @@ export class Engine extends ExchangeEngine {
     if (!this.polling) this.failRequests(cause);
   }
 
-  /** Whether the cursor is gone, so that the whole store is needed. @param {Failure} why */
+  /** Whether the cursor is gone, so that the whole store is needed. */
   takeGone({ kind }) {
     if ((kind !== 'cursorGone' && kind !== 'otherHistory') || this.snapshotReason) return false;
     this.snapshotReason = kind === 'otherHistory' ? kind : 'compacted';
@@ -256,7 +237,7 @@ export class Engine extends ExchangeEngine {
     this.hangUp = stream;
   }
 
-  /** Waits as long as the failure requires. @param {Failure} why */
+  /** Waits as long as the failure requires. */
   waitAfter(why, now) {
     const pause = pauseAfter(why) ?? this.backoff.fail(this.random);
     this.wait(pause + (isBusy(why) ? this.random.below(250) : 0), now, isBusy(why));
@@ -279,7 +260,7 @@ export class Engine extends ExchangeEngine {
     this.polling?.pauses.succeed();
   }
 
-  // Polls
+  // Pulls: polls in place of a stream, and how far the server of a live one has got.
 
   beginPolling(at) { this.polling ??= { at, notBefore: at, pauses: new Backoff(), isWorking: false }; }
 
@@ -312,22 +293,21 @@ export class Engine extends ExchangeEngine {
 
   /** @returns {Effect | null} */
   nextPull(now) {
-    if (!this.isSignedIn || this.pull) return null;
     const { isLive } = this;
     const isReceipt = this.receiptAt <= now.uptime;
     const lacksTime = this.entries.waiting.size && !this.clock.isExact(now);
-    if (isLive ? this.lag || !(this.wantsFetch || lacksTime || isReceipt) : this.pollAt > now.uptime) return null;
+    const isWanted = isLive ? !this.lag && (this.wantsFetch || lacksTime || isReceipt) : this.pollAt <= now.uptime;
+    if (!this.isSignedIn || this.pull || !isWanted) return null;
     this.fetchesStarted += 1;
     if (isReceipt) this.receipts.sending(now.uptime);
     const since = isReceipt ? this.receipts.saved : this.cursorToResumeFrom();
     const isSaved = since !== null && since === this.receipts.saved;
     const number = this.fetchesStarted;
     this.pull = { number, since, isSaved, sentAt: now, isPoll: !isLive };
-    const isConfigured = now.uptime - this.configuredAt < configMilliseconds;
-    return { type: 'pull', number, since, isSaved, withConfig: !isLive && !isConfigured };
+    const withConfig = !isLive && now.uptime - this.configuredAt >= configMilliseconds;
+    return { type: 'pull', number, since, isSaved, withConfig };
   }
 
-  /** @param {{number: number, changes: Changes}} event */
   pulled({ number, changes }, now) {
     const { pull } = this;
     if (pull?.number !== number) return;
@@ -337,7 +317,7 @@ export class Engine extends ExchangeEngine {
     this.meta.lastSync = this.clock.now(now);
     this.measure(changes.server, pull.sentAt, now, now);
     this.tell('serverChange');
-    // While a stream is live, a pull only tells how far the server has got.
+    // Its records are the stream's to bring.
     if (this.passed.has(changes.cursor)) this.fetchesFinished = Math.max(this.fetchesFinished, number);
     else this.lag = { fetch: number, cursor: changes.cursor, noticedAt: now.uptime };
   }
@@ -379,7 +359,6 @@ export class Engine extends ExchangeEngine {
     else this.breakStream(why, now);
   }
 
-  /** @param {Failure} why */
   pollFailed(why, now) {
     const { link, polling } = this;
     if (!polling) return;
@@ -388,15 +367,13 @@ export class Engine extends ExchangeEngine {
     polling.isWorking = false;
     this.pausePolling(now);
     const pause = pauseAfter(why);
+    // A device that is offline need not wake twice.
+    if (pause !== null) polling.at = now.uptime + pause;
+    else if (link.kind === 'waiting') polling.at = Math.max(link.at, now.uptime);
+    if (isBusy(why)) polling.notBefore = polling.at;
     if (why.kind === 'unauthorized') {
       this.closeLink();
       this.waitAfter(why, now);
-    } else if (pause !== null) {
-      polling.at = now.uptime + pause;
-      if (isBusy(why)) polling.notBefore = polling.at;
-    } else if (link.kind === 'waiting') {
-      // A device that is offline need not wake twice.
-      polling.at = Math.max(link.at, now.uptime);
     }
     this.lastError = why.detail;
     this.failRequests(why);
