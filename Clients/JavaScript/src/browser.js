@@ -2,10 +2,11 @@
 
 /** Browsers: a database, of which one tab is the leader at a time. */
 
-import { openDeviceIn, openStoreIn } from './platform.js';
+import { openDeviceIn, openStoreIn } from './device.js';
 import { UbiquityError } from './values.js';
 
-export * from './platform.js';
+export { version } from './http.js';
+export { ExactDate, Real, UbiquityError, real } from './values.js';
 
 /** Opens the device of this origin. `home` tells several of them apart. */
 export const openDevice = async ({ home = 'ubiquity' } = {}) => openDeviceIn(await DatabaseFolder.open(home));

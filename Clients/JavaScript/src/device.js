@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * A device: the sign-in that all stores of a home share.
+ * A device: the sign-in that all stores of a home share, on a platform with a disk.
  * @typedef {{server: string, allowsPlainHTTP?: boolean, account: string, accountName: string,
  *     device: string, deviceName: string, credential: string}} SignedIn
+ * @typedef {object} Folder
+ * @property {(document: string) => Promise<Map<string, string>>} read
+ * @property {(document: string, rows: Map<string, string | null>) => Promise<void>} write
+ *     Writes all or nothing, so that it survives the end of the process; null removes a row.
+ * @property {(prefix: string) => Promise<void>} removeAll Removes documents.
+ * @property {(message: any) => void} post To the other tabs.
+ * @property {(receive: (message: any) => void) => () => void} onMessage From the other tabs.
+ * @property {(name: string, lead: () => void) => () => void} lead
+ *     Calls back when this tab is the one that leads; returns what ends that.
+ * @property {() => Promise<void>} close
+ * @property {() => Promise<void>} erase Removes all documents, and closes.
  */
 
 import { RequestError, request, serverAddress } from './http.js';
@@ -29,8 +40,30 @@ const sleep = (milliseconds, signal) => new Promise((resolve, reject) => {
   signal.addEventListener('abort', stop);
 });
 
+/** @param {Folder} folder */
+export async function openDeviceIn(folder) {
+  try { return await Device.open(folder); } catch (error) {
+    await folder.close();
+    throw error;
+  }
+}
+
+/**
+ * A store with a device of its own, which is closed with it.
+ * @param {Folder} folder @param {{identifier?: string}} options
+ */
+export async function openStoreIn(folder, { identifier, ...options }) {
+  const device = await openDeviceIn(folder);
+  try {
+    return Object.assign(await device.openStore(identifier, options), { ownsDevice: true });
+  } catch (error) {
+    await device.close();
+    throw error;
+  }
+}
+
 export class Device {
-  /** Use `openDevice`. @param {import('./platform.js').Folder} folder */
+  /** Use `openDevice`. @param {Folder} folder */
   constructor(folder) {
     this.folder = folder;
     this.openStores = new Set();

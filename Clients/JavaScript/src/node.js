@@ -4,11 +4,12 @@
 
 import { link, mkdir, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { openDeviceIn, openStoreIn, randomSeed } from './platform.js';
+import { openDeviceIn, openStoreIn } from './device.js';
 import { digest } from './records.js';
 import { UbiquityError } from './values.js';
 
-export * from './platform.js';
+export { version } from './http.js';
+export { ExactDate, Real, UbiquityError, real } from './values.js';
 
 /** Opens the device in a folder. @param {{home: string}} options */
 export const openDevice = async ({ home }) => openDeviceIn(await FileFolder.open(home));
@@ -103,8 +104,8 @@ class FileFolder {
 
   /** Keeps other processes out. The lock of a process that has ended does not count. */
   async lock() {
-    const mine = `${process.pid} ${await startOf(process.pid)} ${randomSeed()}`;
-    const own = join(this.home, `lock.${randomSeed()}`);
+    const mine = `${process.pid} ${await startOf(process.pid)} ${crypto.randomUUID()}`;
+    const own = join(this.home, `lock.${crypto.randomUUID()}`);
     const handle = await open(own, 'wx', 0o600);
     try {
       await handle.writeFile(mine);

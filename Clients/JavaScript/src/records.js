@@ -14,7 +14,7 @@ import {
   WireError, checkedInteger, checkedText, checkedValue, compareText, compareValues, isObject, isSame,
   quotaBytes, textBytes,
 } from './values.js';
-import { comparable, comparableRemoved, countOf, isLess } from './numbers.js';
+import { comparable, comparableRemoved, countOf, isLess } from './merging.js';
 
 export const zero = '0'.repeat(16);
 /** The device of writes that were made before the first sign-in. */

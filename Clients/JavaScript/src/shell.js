@@ -11,7 +11,6 @@
 import { Engine } from './engine.js';
 import { RequestError, listen } from './http.js';
 import { checkedAnswer, checkedChanges, checkedReady, failure } from './messages.js';
-import { randomSeed, reading } from './platform.js';
 import { checkedConfig } from './rules.js';
 import { UbiquityError, isSame } from './values.js';
 
@@ -19,6 +18,18 @@ const keepAliveMilliseconds = (seconds) => Math.min(Math.max(50_000, seconds * 2
 const timerMax = 2 ** 30;
 /** Other tabs whose last intent is remembered. */
 const tabsMax = 64;
+
+/** Random hexadecimal digits. */
+const randomSeed = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16).padStart(16, '0');
+
+let [boot, lastGap] = ['', 0];
+/** Reads the clocks. If the wall clock jumps, the machine slept or it was set: another boot. */
+function reading() {
+  const [wall, uptime] = [Date.now(), performance.now()];
+  if (boot === '' || Math.abs(wall - uptime - lastGap) > 1_500) boot = randomSeed();
+  lastGap = wall - uptime;
+  return { wall, uptime, boot };
+}
 
 export class Shell extends EventTarget {
   /** @param {import('./device.js').Device} device @param {{firstSync: 'serverWins' | 'timestamps', unkept: string[]}} settings */

@@ -4,8 +4,7 @@
 
 import { Entries } from './entries.js';
 import { readHistory, valuesOf } from './history.js';
-import { policies } from './merging.js';
-import { add, sumOf, wireSum } from './numbers.js';
+import { add, policies, sumOf, wireSum } from './merging.js';
 import { checkedNumber, checkedRow, deviceOf, idOf, milliseconds, noDevice } from './records.js';
 import { Shell } from './shell.js';
 import { UbiquityError, checkedList, compareText, fromWire, isText, toWire } from './values.js';

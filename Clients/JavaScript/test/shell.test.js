@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openDevice, openStore } from '../src/node.js';
-import { openDeviceIn } from '../src/platform.js';
+import { openDeviceIn } from '../src/device.js';
 import { until } from './support/server.js';
 
 const identifier = 'T.example';
