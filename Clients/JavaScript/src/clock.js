@@ -18,7 +18,6 @@ const doubtMax = 30_000;
 const driftDivisor = 2_000;
 /** How far ahead of the server's clock a write may be, in milliseconds. */
 const aheadMax = 60_000;
-
 export const isAhead = (stamp, server) => milliseconds(stamp) > server + aheadMax;
 
 /** The server read its clock between the request and the answer: the middle is taken. @returns {Correction} */
@@ -66,7 +65,6 @@ export class DeviceClock {
 
   /** The shared time, as far as it is known. */
   now(at) { return corrected(this.correction, at); }
-
   isExact(at) { return isExact(this.correction, at); }
 
   /** The timestamp of a write made now. @returns {{time: string, provisional: Provisional | null}} */

@@ -136,8 +136,8 @@ export class Device {
   // Signing in and out
 
   /**
-   * Signs in with a code from the operator, or from another device, or with an identity provider's token. With
-   * the code of an empty server's log, `accountName` is the name of its first account.
+   * Signs in with a code from the operator, or from another device, or with an identity provider's token.
+   * With the code of an empty server's log, `accountName` is the name of its first account.
    */
   async signIn({ server, code = undefined, accountName = undefined, identityToken = undefined,
     deviceName = 'browser', allowsPlainHTTP = false }) {
@@ -291,7 +291,6 @@ export class Device {
 
 /** @returns {AbortSignal} */
 const anyOf = (signals) => /** @type {any} */ (AbortSignal).any(signals);
-
 /** What cannot be revoked, because the server is away, can be signed out from another device. */
 const revoke = (account) => request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
 
@@ -301,8 +300,8 @@ const rights = (stores, validForSeconds) => ({
 });
 
 /**
- * Who is signed in, and the folder of each account that ever was. The first account takes over what was written
- * before it; another one never sees it.
+ * Who is signed in, and the folder of each account that ever was. The first account takes over what was
+ * written before it; another one never sees it.
  * @returns {{signedIn: SignedIn | null, folder: string, lastFolder: number, folders: [string, string][]}}
  */
 const newState = () => ({ signedIn: null, folder: '1', lastFolder: 1, folders: [] });

@@ -26,7 +26,6 @@ const tooLargeRetryMilliseconds = 3_600_000;
 const refusedRetryMilliseconds = 60_000;
 const unauthorizedRetryMilliseconds = 300_000;
 const older = 'older-than-forgotten';
-
 export const isBusy = ({ kind }) => kind === 'busy' || kind === 'tooManyStreams';
 
 /** How long to wait after a failure; null if pauses that grow are right. @param {Failure} why */
@@ -55,8 +54,8 @@ export class ExchangeEngine extends WritingEngine {
   /** The last fetch before a push without an answer, which the server may have taken. */
   unknownPush = null;
   /**
-   * Writes that the server has acknowledged, while the stream has not brought what it holds, with the server's
-   * cursor at the answer, and the last fetch begun before it.
+   * Writes that the server has acknowledged, while the stream has not brought what it holds, with the
+   * server's cursor at the answer, and the last fetch begun before it.
    * @type {Map<string, {write: Row, transaction: string, held: Row, cursor: string, fetch: number}>}
    */
   acknowledged = new Map();
@@ -72,8 +71,8 @@ export class ExchangeEngine extends WritingEngine {
   /** The server is at a cursor that the stream has not reached. */
   lag = null;
   /**
-   * Requests for round trips: of each write before it the first push whose answer counts, the first fetch that
-   * counts, and what was refused. And the last push that answered each entry.
+   * Requests for round trips: of each write before it the first push whose answer counts, the first fetch
+   * that counts, and what was refused. And the last push that answered each entry.
    */
   requests = [];
   requestsMade = 0;
@@ -82,7 +81,6 @@ export class ExchangeEngine extends WritingEngine {
   lastError = null;
   /** When the stream last gave a sign of life. */
   heardAt = 0;
-
   get isLive() { return this.link.kind === 'live'; }
   /** Whether the server answers, so that pushes may be sent. */
   get isReached() { return this.isLive || (this.polling?.isWorking ?? false); }
@@ -394,8 +392,8 @@ export class ExchangeEngine extends WritingEngine {
   }
 
   /**
-   * Shows the value last agreed on in place of a refused write, and keeps that. Returns whether the app is to be
-   * told that a limit was exceeded.
+   * Shows the value last agreed on in place of a refused write, and keeps that. Returns whether the app is to
+   * be told that a limit was exceeded.
    */
   withdraw(write, { code, detail }, had) {
     const id = idOf(write);

@@ -71,13 +71,10 @@ export class Entries {
   }
 
   get(id) { return this.all.get(id); }
-
   /** The waiting write of an entry; null if there is none. @returns {Pending | null} */
   pending(id) { return this.all.get(id)?.pending ?? null; }
-
   /** The value of one entry alone. */
   content(id) { return visible(this.all.get(id))?.value ?? null; }
-
   hasParts(key) { return this.parts.has(key); }
 
   /** The value that the app sees. @returns {Wire | null} */
@@ -103,10 +100,8 @@ export class Entries {
 
   /** What a key counts towards the bytes of the store. */
   bytes(key) { return this.of(key).reduce((sum, { value, part }) => sum + entryBytes(value, part), 0); }
-
   /** The stamp of a key's last write; null if it was never written. @returns {string | null} */
   lastStamp(key) { return this.of(key).map(({ stamp }) => stamp).sort().at(-1) ?? null; }
-
   state(key) { return stateOf(this.of(key)); }
 
   /** Changes an entry, and all that is derived from it. */

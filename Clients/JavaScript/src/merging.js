@@ -75,7 +75,6 @@ export const policies = {
 const letters = new Set(Object.values(policies));
 /** The most parts of a maximum or minimum that a raise leaves. */
 const reachedPartsMax = 16;
-
 const kindOf = (part) => (letters.has(part[0]) ? part[0] : null);
 const removalID = (part) => `c-${part.slice(1)}`;
 const isRemoval = (part) => part.startsWith('c-');
@@ -133,10 +132,8 @@ export class MergeState {
   }
 
   of(kind) { return this.parts.filter(({ part }) => part[0] === kind); }
-
   /** The value of a part, removed or not. */
   content(id) { return this.all.find(({ part }) => part === id)?.value ?? null; }
-
   /** The writes that remove all parts that are seen here, and nothing added to them later. */
   removal() { return new Map(this.parts.map(removalOf)); }
 

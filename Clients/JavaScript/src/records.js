@@ -20,7 +20,6 @@ export const zero = '0'.repeat(16);
 /** The device of writes that were made before the first sign-in. */
 export const noDevice = zero;
 const millisecondsMax = 2 ** 48 - 1;
-
 const hex = (number, digits) => number.toString(16).padStart(digits, '0');
 
 /** A timestamp of a hybrid logical clock. */
@@ -42,7 +41,6 @@ export const digestOf = (stamp) => stamp.slice(32);
 export const withoutDigest = (stamp) => stamp.slice(0, 32) + zero;
 /** The greater of two texts. */
 export const later = (a, b) => (a < b ? b : a);
-
 /** What stands between a key and a part: it does not occur in Unicode text. */
 const separator = '\uDBFF';
 /** The name of an entry. */
@@ -84,7 +82,6 @@ export function isBehind(a, b) {
 
 /** Whether a write loses to another one of the same entry. Of two equal stamps, neither does. */
 export const isOlder = (a, b) => isBehind(a, b) ?? a.stamp < b.stamp;
-
 /** Whether a write replaces another one of the same entry. */
 export const wins = (a, b) => isOlder(b, a) || (!isOlder(a, b) && compareValues(b.value, a.value) < 0);
 
@@ -106,8 +103,7 @@ export function digest(writes) {
     one = Math.imul(one ^ unit, 2_654_435_761);
     other = Math.imul(other ^ unit, 1_597_334_677);
   }
-  const mix = (a, b) =>
-    Math.imul(a ^ (a >>> 16), 2_246_822_507) ^ Math.imul(b ^ (b >>> 13), 3_266_489_909);
+  const mix = (a, b) => Math.imul(a ^ (a >>> 16), 2_246_822_507) ^ Math.imul(b ^ (b >>> 13), 3_266_489_909);
   one = mix(one, other);
   other = mix(other, one);
   const result = hex(one >>> 0, 8) + hex(other >>> 0, 8);

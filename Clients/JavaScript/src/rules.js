@@ -80,7 +80,6 @@ export class Receipts {
   /** When changes by others were saved that it was not told. @type {number | null} */
   owedSince = null;
   notBefore = -Infinity;
-
   /** @param {string | null} saved The cursor on disk. */
   constructor(saved) { this.saved = saved; }
 

@@ -18,10 +18,8 @@ const keepAliveMilliseconds = (seconds) => Math.min(Math.max(50_000, seconds * 2
 const timerMax = 2 ** 30;
 /** Other tabs whose last intent is remembered. */
 const tabsMax = 64;
-
 /** Random hexadecimal digits. */
 const randomSeed = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16).padStart(16, '0');
-
 let [boot, lastGap] = ['', 0];
 /** Reads the clocks. If the wall clock jumps, the machine slept or it was set: another boot. */
 function reading() {

@@ -35,15 +35,11 @@ export class Store extends Shell {
 
   /** The value of a key; undefined if there is none. */
   get(key) { return valueOf(this.exact(key)); }
-
   has(key) { return this.exact(key) !== null; }
-
   /** The value of a key in the protocol's form, which tells all types apart; null for none. */
   exact(key) { return this.engine.value(checkedKey(key)); }
-
   /** In the order of their Unicode scalars. */
   keys() { return [...this.engine.entries.values().keys()].sort(compareText); }
-
   /** What a key counts towards the bytes of the store. */
   bytes(key) { return this.engine.entries.bytes(checkedKey(key)); }
 
@@ -57,10 +53,8 @@ export class Store extends Shell {
 
   /** All values. @returns {Map<string, any>} */
   values() { return new Map(this.keys().map((key) => [key, this.get(key)])); }
-
   /** Null or undefined removes. @throws {UbiquityError} Nothing has changed then. */
   set(key, value) { this.write(this.engine.intent([[checkedKey(key), wireOf(key, value)]])); }
-
   remove(key) { this.set(key, null); }
 
   /** Writes several keys as one transaction: all or nothing, on all devices. */

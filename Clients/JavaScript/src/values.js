@@ -203,7 +203,6 @@ export function compareValues(a, b) {
 
 /** Whether two values, or deletions (null), are equal. */
 export const isSame = (a, b) => a === b || (a && b ? JSON.stringify(a) === JSON.stringify(b) : false);
-
 /** @returns {json is Record<string, any>} */
 export const isObject = (json) => typeof json === 'object' && json !== null && !Array.isArray(json);
 
