@@ -56,6 +56,8 @@ export class WritingEngine {
     for (const [name, text] of rows) {
       if (name.startsWith('e')) this.entries.load(name.slice(1), text);
       else if (name.startsWith('r')) this.refused.set(name, JSON.parse(text));
+      // What was kept before, and nothing shows.
+      if (this.refused.get(name)?.code === 'superseded') this.forget(name);
     }
     for (const { confirmed, pending } of this.entries.all.values()) this.observe(confirmed, pending, now);
     this.entries.takeChanged();

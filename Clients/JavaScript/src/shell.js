@@ -12,7 +12,7 @@ import { Engine } from './engine.js';
 import { RequestError, listen } from './http.js';
 import { checkedAnswer, checkedChanges, checkedReady, failure } from './messages.js';
 import { checkedConfig } from './rules.js';
-import { UbiquityError, isSame } from './values.js';
+import { UbiquityError, compare, isSame } from './values.js';
 
 const keepAliveMilliseconds = (seconds) => Math.min(Math.max(50_000, seconds * 2_500), 600_000);
 const timerMax = 2 ** 30;
@@ -20,6 +20,7 @@ const timerMax = 2 ** 30;
 const tabsMax = 64;
 /** Random hexadecimal digits. */
 const randomSeed = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16).padStart(16, '0');
+
 let [boot, lastGap] = ['', 0];
 /** Reads the clocks. If the wall clock jumps, the machine slept or it was set: another boot. */
 function reading() {
@@ -30,32 +31,33 @@ function reading() {
 }
 
 export class Shell extends EventTarget {
-  /** @param {import('./device.js').Device} device @param {{firstSync: 'serverWins' | 'timestamps', unkept: string[]}} settings */
+  ownsDevice = false;
+  isLeader = false;
+  isClosed = false;
+  /** The policies that the app has declared, for each new engine. */
+  declared = new Map();
+  queues = new Set();
+  waiters = [];
+  /** The callers of round trips. */
+  syncs = new Map();
+  requests = new AbortController();
+  stream = null;
+  streamNumber = 0;
+  tab = randomSeed();
+  /** The intents of this tab that the leader has not saved. @type {Map<number, Intent>} */
+  intents = new Map();
+  intentsMade = 0;
+  /** Whether somebody was signed in when the app was last told. A follower's engine does not know. */
+  hasAccount = false;
+  leaderStatus = null;
+  lastStatus = '';
+
+  /** @param {import('./device.js').Device} device */
   constructor(device, identifier, settings) {
     super();
     this.device = device;
     this.identifier = identifier;
     this.settings = settings;
-    this.ownsDevice = false;
-    this.isLeader = false;
-    this.isClosed = false;
-    /** The policies that the app has declared, for each new engine. */
-    this.declared = new Map();
-    this.queues = new Set();
-    this.waiters = [];
-    /** The callers of round trips. */
-    this.syncs = new Map();
-    this.requests = new AbortController();
-    this.stream = null;
-    this.streamNumber = 0;
-    this.tab = randomSeed();
-    /** The intents of this tab that the leader has not saved. @type {Map<number, Intent>} */
-    this.intents = new Map();
-    this.intentsMade = 0;
-    /** Whether somebody was signed in when the app was last told. A follower's engine does not know. */
-    this.hasAccount = false;
-    this.leaderStatus = null;
-    this.lastStatus = '';
   }
 
   async start() {
@@ -108,29 +110,27 @@ export class Shell extends EventTarget {
    */
   queue(kind, merge) {
     const waiting = new Map();
-    let [wake, isOver] = [() => {}, this.isClosed];
+    let [wake, isOver] = [(_value) => {}, this.isClosed];
     const queue = {
       kind,
       push(element) {
-        const { reason } = element;
-        waiting.set(reason, waiting.has(reason) ? merge(waiting.get(reason), element) : element);
+        const old = waiting.get(element.reason);
+        waiting.set(element.reason, old ? merge(old, element) : element);
         wake();
       },
       end: () => {
         isOver = true;
         this.queues.delete(queue);
         wake();
+        return { done: true, value: undefined };
       },
       async next() {
-        while (!waiting.size && !isOver) await new Promise((resolve) => { wake = () => resolve(undefined); });
+        while (!waiting.size && !isOver) await new Promise((resolve) => { wake = resolve; });
         const [[reason, value] = []] = waiting;
         return { done: !waiting.delete(reason), value };
       },
-      async return() {
-        queue.end();
-        return { done: true, value: undefined };
-      },
-      [Symbol.asyncIterator]() { return queue; },
+      return: async () => queue.end(),
+      [Symbol.asyncIterator]: () => queue,
     };
     if (!isOver) this.queues.add(queue);
     return queue;
@@ -169,23 +169,22 @@ export class Shell extends EventTarget {
   /** Follows a sign-in or sign-out of the device, with what is not saved yet saved. */
   async followAccount() {
     const document = this.device.documentOf(this.identifier);
-    if (this.document === document) {
-      const wasSignedIn = this.hasAccount;
-      this.followAccountNow();
-      if (wasSignedIn && !this.hasAccount) this.queueChange('accountChange', []);
-      return;
+    const isOther = document !== this.document;
+    let changed = [];
+    if (isOther) {
+      const rows = await this.device.folder.read(document);
+      // What the app writes meanwhile belongs to the old account too.
+      const isDone = () => this.isClosed || this.engine.isSaved || !this.isLeader;
+      while (!isDone()) await this.until(isDone);
+      if (this.isClosed) return;
+      this.stream?.abort();
+      this.failSyncs(failure('unauthorized', 'this device is now signed in to another account'));
+      this.intents.clear();
+      changed = this.install(document, rows);
     }
-    const rows = await this.device.folder.read(document);
-    // What the app writes meanwhile belongs to the old account too.
-    const isDone = () => this.isClosed || this.engine.isSaved || !this.isLeader;
-    while (!isDone()) await this.until(isDone);
-    if (this.isClosed) return;
-    this.stream?.abort();
-    this.failSyncs(failure('unauthorized', 'this device is now signed in to another account'));
-    this.intents.clear();
-    const changed = this.install(document, rows);
+    const wasSignedIn = this.hasAccount;
     this.followAccountNow();
-    this.queueChange('accountChange', changed);
+    if (isOther || (wasSignedIn && !this.hasAccount)) this.queueChange('accountChange', changed);
   }
 
   followAccountNow() {
@@ -320,15 +319,16 @@ export class Shell extends EventTarget {
     this.timer = setTimeout(() => this.wake(), Math.min(Math.max(1, Math.ceil(milliseconds)), timerMax));
   }
 
-  /** @param {import('./engine.js').Effect} effect @param {Engine} engine */
   perform(effect, engine) {
     const report = (event) => {
       if (this.isClosed || engine !== this.engine) return;
       engine.handle(event, reading());
       this.wake();
     };
-    const answer = async (asked, success, failed) => {
-      try { report(success(await asked)); } catch (error) { report({ ...failed, failure: failureOf(error) }); }
+    const answer = async (asked, type, failedType, content) => {
+      try { report({ type, number: effect.number, ...content(await asked) }); } catch (error) {
+        report({ type: failedType, number: effect.number, failure: failureOf(error) });
+      }
     };
     switch (effect.type) {
       case 'notify': this.queueChange(effect.reason, effect.keys); break;
@@ -341,21 +341,15 @@ export class Shell extends EventTarget {
         }, (error) => report({ type: 'saveFailed', reason: String(error?.message ?? error) }));
         break;
       }
-      case 'push': {
-        const { number, body } = effect;
-        answer(this.ask(['changes'], { method: 'POST', body }),
-          (json) => ({ type: 'pushAnswered', number, answer: checkedAnswer(json) }),
-          { type: 'pushFailed', number });
+      case 'push':
+        answer(this.ask(['changes'], { method: 'POST', body: effect.body }), 'pushAnswered', 'pushFailed',
+          (json) => ({ answer: checkedAnswer(json) }));
         break;
-      }
       case 'pull': {
-        const { number, withConfig } = effect;
         const { signal } = this.requests;
-        const config = withConfig ? this.device.ask(['config'], { signal }).then(checkedConfig) : null;
-        answer(Promise.all([this.ask(['changes'], { query: queryOf(effect) }), config]),
-          ([json, told]) => ({ type: 'pulled', number,
-            changes: { ...checkedChanges(json), ...(told ? { config: told } : {}) } }),
-          { type: 'pullFailed', number });
+        const config = effect.withConfig ? this.device.ask(['config'], { signal }).then(checkedConfig) : undefined;
+        answer(Promise.all([this.ask(['changes'], { query: queryOf(effect) }), config]), 'pulled', 'pullFailed',
+          ([json, told]) => ({ changes: { ...checkedChanges(json), config: told } }));
         break;
       }
       case 'hangUp': if (this.streamNumber === effect.stream) this.stream?.abort(); break;
@@ -414,7 +408,7 @@ export class Shell extends EventTarget {
   synchronizeNow() {
     return new Promise((resolve, reject) => {
       if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
-      const settle = { resolve: () => resolve(undefined), reject };
+      const settle = { resolve, reject };
       if (this.isLeader) {
         this.syncs.set(this.engine.requestSync(), settle);
         this.engine.handle({ type: 'hurry' }, reading());
@@ -434,13 +428,11 @@ export class Shell extends EventTarget {
     if (why) sync?.reject(new RequestError(why));
     else sync?.resolve();
   }
-
   failSyncs(why) { for (const number of [...this.syncs.keys()]) this.settle(number, why); }
 
   /** The names and texts of refused writes, the newest last. */
   refused() {
-    return [...this.engine.refused].filter(([, { code, record }]) => code !== 'superseded' && record.part === '')
-      .sort(([a], [b]) => (a < b ? -1 : 1));
+    return [...this.engine.refused].filter(([, { record }]) => record.part === '').sort(([a], [b]) => compare(a, b));
   }
 
   forgetRefusedWrites() {
@@ -478,15 +470,12 @@ const failureOf = (error) => (error instanceof RequestError ? error.failure
 /** A sentence for people. */
 function explanation({ connection, lastError, nextRetry, diskError }, account) {
   if (diskError) return `The disk refuses to save: ${diskError}.`;
-  switch (connection) {
-    case 'signedOut': return account ? 'Starting.'
-      : 'Nobody is signed in: values stay on this device until somebody is.';
-    case 'connected': return 'Connected.';
-    case 'connecting': return 'Connecting.';
-    case 'polling':
-      return `Connected without a stream, and asks now and then${lastError ? `: ${lastError}` : ''}.`;
-    case 'unauthorized': return `The server refuses this device: ${lastError}. Sign in again.`;
-    default: return `Not connected: ${lastError ?? 'not tried yet'}.`
-      + (nextRetry ? ` Tries again at ${new Date(nextRetry).toISOString()}.` : '');
-  }
+  const again = nextRetry ? ` Tries again at ${new Date(nextRetry).toISOString()}.` : '';
+  return {
+    signedOut: account ? 'Starting.' : 'Nobody is signed in: values stay on this device until somebody is.',
+    connected: 'Connected.',
+    connecting: 'Connecting.',
+    polling: `Connected without a stream, and asks now and then${lastError ? `: ${lastError}` : ''}.`,
+    unauthorized: `The server refuses this device: ${lastError}. Sign in again.`,
+  }[connection] ?? `Not connected: ${lastError ?? 'not tried yet'}.${again}`;
 }
