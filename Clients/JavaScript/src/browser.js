@@ -8,7 +8,6 @@ import { UbiquityError } from './values.js';
 export { version } from './http.js';
 export { ExactDate, Real, UbiquityError, real } from './values.js';
 
-/** Opens the device of this origin. `home` tells several of them apart. */
 export const openDevice = async ({ home = 'ubiquity' } = {}) => openDeviceIn(await DatabaseFolder.open(home));
 /** Opens a store, with a device of its own. @param {{identifier: string, home?: string}} options */
 export const openStore = async ({ home = 'ubiquity', ...options }) =>
@@ -21,7 +20,6 @@ const result = (request) => new Promise((resolve, reject) => {
 });
 
 class DatabaseFolder {
-  /** @param {IDBDatabase} database */
   constructor(database, home) {
     this.database = database;
     this.home = home;

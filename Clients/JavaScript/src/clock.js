@@ -47,7 +47,6 @@ export function isBetter(one, other) {
   return one.doubt <= doubts || difference > one.doubt + doubts + 2;
 }
 
-/** Issues the timestamps of a device's writes. */
 export class DeviceClock {
   /** @param {Correction | null} correction */
   constructor(correction) {
@@ -63,7 +62,6 @@ export class DeviceClock {
     this.latest = later(this.latest, time);
   }
 
-  /** The shared time, as far as it is known. */
   now(at) { return corrected(this.correction, at); }
   isExact(at) { return isExact(this.correction, at); }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * A device: the sign-in that all stores of a home share, on a platform with a disk.
+ * A device: the sign-in that all stores of a home share, on a platform with a disk. index.d.ts says what its
+ * members are for.
  * @typedef {{server: string, allowsPlainHTTP?: boolean, account: string, accountName: string,
  *     device: string, deviceName: string, credential: string}} SignedIn
  * @typedef {object} Folder
@@ -27,20 +28,17 @@ const document = 'account';
 const requestMilliseconds = 660_000;
 const date = (milliseconds) => (Number(milliseconds) ? new Date(Number(milliseconds)) : null);
 
-const sleep = (milliseconds, signal) => new Promise((resolve, reject) => {
+async function sleep(milliseconds, signal) {
+  await new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve(undefined);
+    });
+  });
   signal.throwIfAborted();
-  const stop = () => {
-    clearTimeout(timer);
-    reject(signal.reason);
-  };
-  const timer = setTimeout(() => {
-    signal.removeEventListener('abort', stop);
-    resolve(undefined);
-  }, milliseconds);
-  signal.addEventListener('abort', stop);
-});
+}
 
-/** @param {Folder} folder */
 export async function openDeviceIn(folder) {
   try { return await Device.open(folder); } catch (error) {
     await folder.close();
@@ -84,7 +82,6 @@ export class Device {
     this.state = { ...newState(), ...JSON.parse(rows.get('device') ?? '{}') };
   }
 
-  /** Another tab has signed in or out. */
   async changedElsewhere() {
     try {
       await this.read();
@@ -92,7 +89,6 @@ export class Device {
     } catch { /* The next message, or a reload, finds the same. */ }
   }
 
-  /** The account that this device is signed in to; null if it is not. */
   get account() {
     if (!this.state.signedIn) return null;
     const { account, accountName, server, device, deviceName } = this.state.signedIn;
@@ -160,7 +156,6 @@ export class Device {
     return this.account;
   }
 
-  /** Asks to be signed in: another device approves the `userCode`, then `account()` resolves. */
   async requestSignIn({ server, deviceName = 'browser', stores = [], validForSeconds = 0, allowsPlainHTTP = false }) {
     const address = serverAddress(server, allowsPlainHTTP);
     const answer = await request({ server: address }, ['sign-in-requests'],
@@ -170,7 +165,8 @@ export class Device {
     const end = Date.now() + requestMilliseconds;
     /** @param {{signal?: AbortSignal}} options */
     const account = async ({ signal = undefined } = {}) => {
-      const stop = anyOf(signal ? [this.requests.signal, signal] : [this.requests.signal]);
+      const signals = [this.requests.signal, ...(signal ? [signal] : [])];
+      const stop = /** @type {any} */ (AbortSignal).any(signals);
       for (;;) {
         try {
           return await this.complete({ request: secret }, { server: address, deviceName, allowsPlainHTTP }, stop);
@@ -199,7 +195,6 @@ export class Device {
     await revoke(account);
   }
 
-  /** Signs out, closes, and removes everything of this home, also of accounts from before. */
   async erase() {
     for (const store of [...this.openStores]) await store.close();
     await this.signOut({ wipes: true });
@@ -216,7 +211,6 @@ export class Device {
     return request(server, segments, { signal: this.requests.signal, ...options });
   }
 
-  /** Makes a code that signs in another device, with at most the rights of this one. */
   async pair({ stores = [], validForSeconds = 0 } = {}) {
     const { code, expiresMilliseconds } =
       await this.ask(['codes'], { method: 'POST', body: rights(stores, validForSeconds) });
@@ -232,7 +226,6 @@ export class Device {
       expires: date(answer.expiresMilliseconds) };
   }
 
-  /** Lets a waiting device sign in, with the rights that it has here. */
   async approve({ userCode, stores = [], validForSeconds = 0 }) {
     await this.ask(['sign-in-requests', userCode, 'approval'],
       { method: 'POST', body: rights(stores, validForSeconds) });
@@ -244,7 +237,6 @@ export class Device {
     return checkedList(await this.ask(['devices']), 'devices').map((one) => this.described(one));
   }
 
-  /** What an app is told of a device. */
   described(device) {
     if (!device) throw new WireError('there is no device');
     return { id: device.id, name: device.name ?? '', signedIn: date(device.createdMilliseconds),
@@ -254,7 +246,6 @@ export class Device {
       isThisDevice: device.id === this.state.signedIn?.device };
   }
 
-  /** The account's stores: what each has. */
   async stores() {
     return checkedList(await this.ask(['stores']), 'stores').map(({ identifier, keys, bytes }) =>
       ({ identifier: String(identifier), keys: Number(keys ?? 0), bytes: Number(bytes ?? 0) }));
@@ -279,7 +270,6 @@ export class Device {
 
   async signOutDevice(id) { await this.ask(['devices', id], { method: 'DELETE' }); }
 
-  /** Ends everything under way, and lets another process open the home. */
   async close() {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -289,8 +279,6 @@ export class Device {
   }
 }
 
-/** @returns {AbortSignal} */
-const anyOf = (signals) => /** @type {any} */ (AbortSignal).any(signals);
 /** What cannot be revoked, because the server is away, can be signed out from another device. */
 const revoke = (account) => request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
 

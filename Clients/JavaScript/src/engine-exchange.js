@@ -158,7 +158,6 @@ export class ExchangeEngine extends WritingEngine {
     }
   }
 
-  /** @param {Row[]} records */
   takeStore(records) {
     const reason = this.snapshotReason ?? 'compacted';
     this.snapshotReason = null;
@@ -317,7 +316,6 @@ export class ExchangeEngine extends WritingEngine {
     return result.length || this.tooLarge?.retry ? result : ready.slice(0, 1);
   }
 
-  /** The next push; null if there is none. @returns {import('./engine.js').Effect | null} */
   nextPush(now) {
     if (!this.isReached || this.push || !this.entries.waiting.size || now.uptime < this.pushRetry?.at) return null;
     this.pushRetry = null;
@@ -484,7 +482,6 @@ export class ExchangeEngine extends WritingEngine {
     this.answers.set(id, push);
   }
 
-  /** Finishes the requests that are done. */
   checkRequests() {
     // The server holds a later write than the acknowledged one.
     const isBehind = [...this.acknowledged].some(([id, { held, write }]) =>
@@ -496,7 +493,6 @@ export class ExchangeEngine extends WritingEngine {
 
   failRequests(why) { this.finishRequests(() => true, why); }
 
-  /** @param {(request: any) => boolean} isDone @param {Failure | null} why */
   finishRequests(isDone, why) {
     this.requests = this.requests.filter((request) => {
       if (!isDone(request)) return true;

@@ -8,7 +8,7 @@
  */
 
 import { DeviceClock } from './clock.js';
-import { Entries, drop, dropIfBeaten } from './entries.js';
+import { Entries, dropIfBeaten } from './entries.js';
 import { PartNames, fits, isReached, partChanges, policies } from './merging.js';
 import { digest, digestOf, entryID, noDevice, stampOf, timeOf } from './records.js';
 import { Random, Receipts, TokenBucket, checkLimits, defaultLimits } from './rules.js';
@@ -72,7 +72,6 @@ export class WritingEngine {
     this.clock.observe(this.clock.time(pending, now), pending.provisional === null);
   }
 
-  /** The value that the app sees. */
   value(key) { return this.entries.value(key); }
 
   /** Tells the app of what it sees differently since the last time. */
@@ -148,9 +147,7 @@ export class WritingEngine {
     const transaction = this.transaction(all.map(({ id }) => id));
     const stamp = stampOf(time, this.device, digest(changes));
     for (const { id, change } of all) {
-      const isForgotten = change.part && !change.value && this.entries.isNew(id);
-      const pending = isForgotten ? null
-        : { record: { ...change, stamp }, transaction, provisional, had: this.entries.had(id) };
+      const pending = { record: { ...change, stamp }, transaction, provisional, had: this.entries.had(id) };
       this.entries.update(id, (entry) => Object.assign(entry, { pending, isAcknowledged: false }));
     }
   }

@@ -101,7 +101,6 @@ export class Engine extends ExchangeEngine {
 
   // The stream
 
-  /** @returns {Effect | null} */
   nextLinkEffect(now) {
     if (this.hangUp !== null) {
       const stream = this.hangUp;
@@ -119,7 +118,6 @@ export class Engine extends ExchangeEngine {
     return this.nextLinkEffect(now);
   }
 
-  /** @returns {Effect} */
   open(now) {
     this.fetchesStarted += 1;
     this.heardAt = now.uptime;
@@ -237,7 +235,6 @@ export class Engine extends ExchangeEngine {
     this.hangUp = stream;
   }
 
-  /** Waits as long as the failure requires. */
   waitAfter(why, now) {
     const pause = pauseAfter(why) ?? this.backoff.fail(this.random);
     this.wait(pause + (isBusy(why) ? this.random.below(250) : 0), now, isBusy(why));
@@ -291,7 +288,6 @@ export class Engine extends ExchangeEngine {
     return this.isLive && this.lag ? Math.max(this.lag.noticedAt, this.heardAt) + lagMilliseconds : Infinity;
   }
 
-  /** @returns {Effect | null} */
   nextPull(now) {
     const { isLive } = this;
     const isReceipt = this.receiptAt <= now.uptime;
@@ -322,7 +318,6 @@ export class Engine extends ExchangeEngine {
     else this.lag = { fetch: number, cursor: changes.cursor, noticedAt: now.uptime };
   }
 
-  /** @param {Changes} changes */
   polled(pull, changes, now) {
     const { link, polling } = this;
     if (!polling) return;

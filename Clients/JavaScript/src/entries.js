@@ -21,7 +21,6 @@ import { MergeState } from './merging.js';
 import { Usage, entryBytes } from './rules.js';
 import { isSame } from './values.js';
 
-/** The record that the app sees. @returns {Row | null} */
 const visible = (entry) => entry?.pending?.record ?? entry?.confirmed ?? null;
 
 /** Merges a record of the server. `isNews`: the stream brought it, as the server's present. */
@@ -57,9 +56,9 @@ export class Entries {
     /** That of the confirmed records. */
     this.agreed = new Usage();
     this.tombstones = 0;
-    /** What is not on disk, and what is being saved, with the waiting write that is on disk. */
-    this.unsaved = new Map();
-    this.saving = new Map();
+    /** What is not on disk, and what is being saved. */
+    this.unsaved = new Set();
+    this.saving = new Set();
     /** The parts of each key that has some. @type {Map<string, Set<string>>} */
     this.parts = new Map();
     /** What the app sees. @type {Map<string, Wire>} */
@@ -73,7 +72,6 @@ export class Entries {
   get(id) { return this.all.get(id); }
   /** The waiting write of an entry; null if there is none. @returns {Pending | null} */
   pending(id) { return this.all.get(id)?.pending ?? null; }
-  /** The value of one entry alone. */
   content(id) { return visible(this.all.get(id))?.value ?? null; }
   hasParts(key) { return this.parts.has(key); }
 
@@ -87,7 +85,6 @@ export class Entries {
     return this.views.get(key) ?? null;
   }
 
-  /** All values that the app sees. */
   values() {
     for (const key of this.stale) this.value(key);
     return this.views;
@@ -98,9 +95,7 @@ export class Entries {
     return [key, ...this.parts.get(key) ?? []].map((id) => visible(this.all.get(id))).filter(Boolean);
   }
 
-  /** What a key counts towards the bytes of the store. */
   bytes(key) { return this.of(key).reduce((sum, { value, part }) => sum + entryBytes(value, part), 0); }
-  /** The stamp of a key's last write; null if it was never written. @returns {string | null} */
   lastStamp(key) { return this.of(key).map(({ stamp }) => stamp).sort().at(-1) ?? null; }
   state(key) { return stateOf(this.of(key)); }
 
@@ -119,7 +114,7 @@ export class Entries {
     if (entry.pending && !entry.isAcknowledged) this.waiting.add(id);
     else this.waiting.delete(id);
     const isChanged = entry.confirmed !== old.confirmed || entry.pending !== old.pending;
-    if (saves && isChanged && !this.unsaved.has(id)) this.unsaved.set(id, old.pending);
+    if (saves && isChanged) this.unsaved.add(id);
     if (part !== '') this.notePart(key, id, isEmpty);
     if (entry.confirmed !== old.confirmed) {
       this.agreed.replace(old.confirmed?.value ?? null, entry.confirmed?.value ?? null, part);
@@ -157,14 +152,6 @@ export class Entries {
     return pending.provisional || !pending.record.value ? null : withoutDigest(pending.record.stamp);
   }
 
-  /** Whether nobody else can know of it. Others may have written the same entry of a dictionary. */
-  isNew(id) {
-    const entry = this.all.get(id);
-    const isShared = keyAndPart(id)[1].startsWith('d');
-    if (isShared || entry?.confirmed || this.saving.has(id)) return false;
-    return this.unsaved.has(id) ? !this.unsaved.get(id) : !entry?.pending;
-  }
-
   // The disk
 
   isSaved(id) { return !this.unsaved.has(id) && !this.saving.has(id); }
@@ -177,21 +164,14 @@ export class Entries {
 
   /** Begins to save all that is unsaved; null removes. @returns {[string, string | null][]} */
   beginSave() {
-    [this.saving, this.unsaved] = [this.unsaved, new Map()];
-    return [...this.saving.keys()].map((id) => {
-      const entry = this.all.get(id);
-      const { confirmed, pending } = entry ?? {};
-      return [id, entry ? JSON.stringify({ confirmed, pending }) : null];
+    [this.saving, this.unsaved] = [this.unsaved, new Set()];
+    return [...this.saving].map((id) => {
+      const { confirmed, pending } = this.all.get(id) ?? {};
+      return [id, this.all.has(id) ? JSON.stringify({ confirmed, pending }) : null];
     });
   }
-
-  finishSave() { this.saving = new Map(); }
-
-  undoSave() {
-    // If it changed meanwhile, the older base stays: it is what the disk has.
-    for (const [id, base] of this.saving) this.unsaved.set(id, base);
-    this.finishSave();
-  }
+  finishSave() { this.saving = new Set(); }
+  undoSave() { [this.unsaved, this.saving] = [new Set([...this.saving, ...this.unsaved]), new Set()]; }
 }
 
 /** What the records of one key make together. @param {Row[]} rows */

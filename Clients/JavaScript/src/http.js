@@ -15,9 +15,7 @@ const bytesMax = 2 ** 26;
 const elementsMax = 2 ** 21;
 const isNode = typeof process !== 'undefined' && process.versions?.node !== undefined;
 
-/** A failed request. */
 export class RequestError extends UbiquityError {
-  /** @param {Failure} why */
   constructor(why) {
     super(why.code ?? why.kind, why.detail);
     this.failure = why;
@@ -119,7 +117,6 @@ async function perform({ server, credential }, segments, options, read) {
   }
 }
 
-/** @returns {Failure} */
 function unanswered(error, isSilent, server) {
   if (isSilent) return failure('timedOut', `the server at ${server} does not answer`);
   if (error instanceof WireError || error instanceof SyntaxError) {

@@ -40,7 +40,6 @@ export const checkedChanges = (json) => ({
   horizon: timestamp(checkedNumber(json.horizonMilliseconds)),
 });
 
-/** @throws {WireError} */
 export const checkedReady = (json) =>
   ({ cursor: checkedCursor(json?.cursor), config: checkedConfig(json?.config) });
 

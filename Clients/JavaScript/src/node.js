@@ -11,7 +11,6 @@ import { UbiquityError } from './values.js';
 export { version } from './http.js';
 export { ExactDate, Real, UbiquityError, real } from './values.js';
 
-/** Opens the device in a folder. @param {{home: string}} options */
 export const openDevice = async ({ home }) => openDeviceIn(await FileFolder.open(home));
 /** Opens a store, with a device of its own. @param {{home: string, identifier: string}} options */
 export const openStore = async ({ home, ...options }) => openStoreIn(await FileFolder.open(home), options);

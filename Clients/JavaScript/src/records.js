@@ -22,7 +22,6 @@ export const noDevice = zero;
 const millisecondsMax = 2 ** 48 - 1;
 const hex = (number, digits) => number.toString(16).padStart(digits, '0');
 
-/** A timestamp of a hybrid logical clock. */
 export const timestamp = (milliseconds, counter = 0) =>
   hex(Math.min(Math.max(Math.trunc(milliseconds), 0), millisecondsMax), 12) + hex(counter, 4);
 export const milliseconds = (stamp) => parseInt(stamp.slice(0, 12), 16);
@@ -43,7 +42,6 @@ export const withoutDigest = (stamp) => stamp.slice(0, 32) + zero;
 export const later = (a, b) => (a < b ? b : a);
 /** What stands between a key and a part: it does not occur in Unicode text. */
 const separator = '\uDBFF';
-/** The name of an entry. */
 export const entryID = (key, part = '') => (part === '' ? key : key + separator + part);
 export const idOf = ({ key, part }) => entryID(key, part);
 /** @returns {[key: string, part: string]} */

@@ -15,7 +15,6 @@ export class Random {
   /** @param {string} seed Hexadecimal digits. */
   constructor(seed) { this.state = BigInt(`0x${seed}`); }
 
-  /** 64 random bits as hexadecimal digits. */
   next() {
     this.state = BigInt.asUintN(64, this.state + 0x9e3779b97f4a7c15n);
     let z = this.state;
@@ -130,7 +129,6 @@ const partsMax = 16_384;
 /** The most tombstones that are kept, if the server does not say up to when it forgot its own. */
 export const tombstonesMax = 4 * 16_384;
 
-/** Reads `Config`. @throws {import('./values.js').WireError} */
 export function checkedConfig(json) {
   const number = (one) => checkedNumber(one, 2n ** 64n - 1n);
   const limits = Object.fromEntries(Object.entries(ceiling).map(([name, max]) =>
@@ -148,13 +146,11 @@ export function checkedConfig(json) {
 export const entryBytes = (value, part = '') =>
   (value ? quotaBytes(value) + (part ? textBytes(part) + 16 : 0) : 0);
 
-/** The space that values take. */
 export class Usage {
   bytes = 0;
   keys = 0;
   parts = 0;
 
-  /** @param {Wire | null} old @param {Wire | null} value */
   replace(old, value, part = '') {
     this.bytes += entryBytes(value, part) - entryBytes(old, part);
     this[part ? 'parts' : 'keys'] += (value ? 1 : 0) - (old ? 1 : 0);
@@ -175,7 +171,6 @@ function exceeded(from, to, limits, factor = 1) {
   return null;
 }
 
-/** Whether a key fits the limit. */
 export const fitsKey = (key, { keyUtf16Max, keyBytesMax }) =>
   (keyUtf16Max ? key.length <= keyUtf16Max : textBytes(key) <= keyBytesMax);
 

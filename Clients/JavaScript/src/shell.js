@@ -18,9 +18,7 @@ const keepAliveMilliseconds = (seconds) => Math.min(Math.max(50_000, seconds * 2
 const timerMax = 2 ** 30;
 /** Other tabs whose last intent is remembered. */
 const tabsMax = 64;
-/** Random hexadecimal digits. */
 const randomSeed = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16).padStart(16, '0');
-
 let [boot, lastGap] = ['', 0];
 /** Reads the clocks. If the wall clock jumps, the machine slept or it was set: another boot. */
 function reading() {
@@ -38,7 +36,6 @@ export class Shell extends EventTarget {
   declared = new Map();
   queues = new Set();
   waiters = [];
-  /** The callers of round trips. */
   syncs = new Map();
   requests = new AbortController();
   stream = null;
@@ -89,7 +86,6 @@ export class Shell extends EventTarget {
       !isSame(old.get(key) ?? null, values.get(key) ?? null));
   }
 
-  /** @param {Intent} intent */
   write(intent) {
     if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
     this.engine.write(intent, reading());
@@ -142,7 +138,6 @@ export class Shell extends EventTarget {
     if (reason !== 'localChange') this.dispatchEvent(Object.assign(new Event('change'), { reason, keys }));
   }
 
-  /** Why the store syncs, or does not. */
   get status() {
     const status = this.isLeader ? this.engine.status : this.leaderStatus ?? this.engine.status;
     return { ...status, account: this.device.account?.name ?? null, isLeader: this.isLeader,
@@ -199,7 +194,6 @@ export class Shell extends EventTarget {
 
   // Tabs
 
-  /** This tab leads from now on. */
   async lead() {
     const document = this.device.documentOf(this.identifier);
     const rows = await this.device.folder.read(document);
@@ -388,7 +382,6 @@ export class Shell extends EventTarget {
     report({ type: 'streamEnded', stream, failure: why });
   }
 
-  /** Asks the server about this store. */
   ask(segments, options) {
     const { signal } = this.requests;
     return this.device.ask(['stores', this.identifier, ...segments], { signal, ...options });
@@ -421,7 +414,6 @@ export class Shell extends EventTarget {
     });
   }
 
-  /** @param {Failure | null} why */
   settle(number, why) {
     const sync = this.syncs.get(number);
     this.syncs.delete(number);
@@ -463,11 +455,9 @@ export class Shell extends EventTarget {
 const queryOf = ({ since, isSaved }) =>
   ({ since: since ?? undefined, saved: since && !isSaved ? 'false' : undefined });
 
-/** @returns {Failure} */
 const failureOf = (error) => (error instanceof RequestError ? error.failure
   : failure('unreachable', `the answer cannot be read: ${error?.message ?? error}`));
 
-/** A sentence for people. */
 function explanation({ connection, lastError, nextRetry, diskError }, account) {
   if (diskError) return `The disk refuses to save: ${diskError}.`;
   const again = nextRetry ? ` Tries again at ${new Date(nextRetry).toISOString()}.` : '';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A store: what an app reads, writes and watches. */
+/** A store: what an app reads, writes and watches. index.d.ts says what its members are for. */
 
 import { Entries } from './entries.js';
 import { readHistory, valuesOf } from './history.js';
@@ -33,17 +33,12 @@ export class Store extends Shell {
 
   // Reading and writing
 
-  /** The value of a key; undefined if there is none. */
   get(key) { return valueOf(this.exact(key)); }
   has(key) { return this.exact(key) !== null; }
-  /** The value of a key in the protocol's form, which tells all types apart; null for none. */
   exact(key) { return this.engine.value(checkedKey(key)); }
-  /** In the order of their Unicode scalars. */
   keys() { return [...this.engine.entries.values().keys()].sort(compareText); }
-  /** What a key counts towards the bytes of the store. */
   bytes(key) { return this.engine.entries.bytes(checkedKey(key)); }
 
-  /** The device that wrote a key last, and when; null if this device knows of no write. */
   lastWrite(key) {
     const stamp = this.engine.entries.lastStamp(checkedKey(key));
     if (!stamp) return null;
@@ -51,13 +46,10 @@ export class Store extends Shell {
     return { deviceID: deviceID === noDevice ? null : deviceID, date: new Date(milliseconds(stamp)) };
   }
 
-  /** All values. @returns {Map<string, any>} */
   values() { return new Map(this.keys().map((key) => [key, this.get(key)])); }
-  /** Null or undefined removes. @throws {UbiquityError} Nothing has changed then. */
   set(key, value) { this.write(this.engine.intent([[checkedKey(key), wireOf(key, value)]])); }
   remove(key) { this.set(key, null); }
 
-  /** Writes several keys as one transaction: all or nothing, on all devices. */
   batch(body) {
     const values = new Map();
     const get = (key) => (values.has(key) ? valueOf(values.get(key)) : this.get(key));
@@ -72,7 +64,6 @@ export class Store extends Shell {
 
   removeAll() { this.batch(({ remove }) => { for (const key of this.keys()) remove(key); }); }
 
-  /** Adds to a number, also if others do at the same time. */
   increment(key, by = 1) {
     const old = this.exact(key);
     const amount = sumOf(toWire(by));
@@ -81,7 +72,6 @@ export class Store extends Shell {
     this.write({ plain: [], merging: [[key, { policy: policies.counter, old, value }]] });
   }
 
-  /** Declares how writes of a key merge, each time the app starts. */
   setConflictPolicy(key, name, resolve = undefined) {
     checkedKey(key);
     if (name !== 'latest' && !Object.hasOwn(policies, name)) {
@@ -94,13 +84,11 @@ export class Store extends Shell {
 
   // Watching
 
-  /** All changes from now on, by this app too. */
   changes() {
     return this.queue('change', ({ reason, keys }, more) =>
       ({ reason, keys: [...new Set([...keys, ...more.keys])] }));
   }
 
-  /** The value of a key, and each new one; a slow reader gets the newest. */
   async* valuesOf(key) {
     const changes = this.changes();
     try {
@@ -109,7 +97,6 @@ export class Store extends Shell {
     } finally { changes.end(); }
   }
 
-  /** The status, and each new one; a slow reader gets the newest. */
   async* statuses() {
     const statuses = this.queue('status', (_old, newest) => newest);
     try {
@@ -118,19 +105,16 @@ export class Store extends Shell {
     } finally { statuses.end(); }
   }
 
-  /** Resolves when the first download has completed: then a key without a value has none. */
   async initialSync() {
     await this.until(() => this.isClosed || this.status.isInitialSyncComplete);
     if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
   }
 
-  /** Writes that the server refused, the newest last. */
   refusedWrites() {
     return this.refused().map(([, { record, code, detail }]) => ({ key: record.key, value: valueOf(record.value),
       date: new Date(milliseconds(record.stamp)), code, reason: detail }));
   }
 
-  /** Which devices have the store's changes, or those of one key. */
   async delivery(key = undefined) {
     // The server takes the last word, so only the leader says what is saved.
     const saved = (this.isLeader ? this.engine.receipts.saved : null) ?? undefined;
@@ -140,7 +124,6 @@ export class Store extends Shell {
 
   // History
 
-  /** What a key was, the newest first. */
   async history(key, { limit = 100 } = {}) {
     const versions = await readHistory((query) => this.ask(['history'], { query }), checkedKey(key), limit);
     const resolver = this.engine.entries.resolvers.get(key);
@@ -149,7 +132,6 @@ export class Store extends Shell {
     }));
   }
 
-  /** The store as it was, with the keys of which that is no longer known. @param {Date} date */
   async valuesAt(date) {
     const answer = await this.ask(['snapshot'], { query: { milliseconds: date.getTime() } });
     const entries = new Entries();
@@ -161,7 +143,6 @@ export class Store extends Shell {
       revision: checkedNumber(answer.revision), forgottenKeys: checkedList(answer, 'forgottenKeys').map(String) };
   }
 
-  /** Gives keys the values that they had, as a transaction that can be taken back too. */
   revert(values) {
     this.write(this.engine.revert([...values].map(([key, value]) => [checkedKey(key), wireOf(key, value)])));
   }

@@ -206,7 +206,6 @@ export const isSame = (a, b) => a === b || (a && b ? JSON.stringify(a) === JSON.
 /** @returns {json is Record<string, any>} */
 export const isObject = (json) => typeof json === 'object' && json !== null && !Array.isArray(json);
 
-/** @returns {any[]} */
 export function checkedList(json, name) {
   if (!isObject(json)) throw new WireError(`there is no "${name}"`);
   const list = json[name] ?? [];
@@ -214,13 +213,11 @@ export function checkedList(json, name) {
   return list;
 }
 
-/** @returns {string} */
 export function checkedText(json, what = 'a string') {
   if (!isText(json)) throw new WireError(`${what} is not Unicode text`);
   return json;
 }
 
-/** @returns {string} The digits. */
 export function checkedInteger(json, min, max) {
   if (!(Number.isSafeInteger(json) || (typeof json === 'string' && /^-?\d{1,20}$/.test(json)))) {
     throw new WireError('an integer is not an integer');
@@ -244,7 +241,6 @@ function readInteger(digits) {
   return Number.isSafeInteger(number) ? number : BigInt(digits);
 }
 
-/** The bytes of a string in UTF-8. */
 export function textBytes(text) { return encoder.encode(text).length; }
 const encoder = new TextEncoder();
 
