@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * The hybrid logical clock of a device, and how it is corrected by the server's.
- * @typedef {{wall: number, uptime: number, boot: string}} Reading
- *     Milliseconds by the clock that may be set, and by one that never is; and what the latter belongs to.
- *     Readings of two boots cannot be compared by their uptimes.
- * @typedef {{reading: Reading, server: number, doubt: number}} Correction
- *     The server's time at a reading, and by how much it may be wrong.
- * @typedef {{madeAt: Reading, seen: string}} Provisional
- *     When a write was made, and the greatest timestamp that its author had seen.
- */
+/** The hybrid logical clock of a device, and how it is corrected by the server's. */
 
 import { later, milliseconds, next, timeOf, timestamp, zero } from './records.js';
 import { compare } from './values.js';

@@ -3,19 +3,6 @@
 /**
  * A device: the sign-in that all stores of a home share, on a platform with a disk. index.d.ts says what its
  * members are for.
- * @typedef {{server: string, allowsPlainHTTP?: boolean, account: string, accountName: string,
- *     device: string, deviceName: string, credential: string}} SignedIn
- * @typedef {object} Folder
- * @property {(document: string) => Promise<Map<string, string>>} read
- * @property {(document: string, rows: Map<string, string | null>) => Promise<void>} write
- *     Writes all or nothing, so that it survives the end of the process; null removes a row.
- * @property {(prefix: string) => Promise<void>} removeAll Removes documents.
- * @property {(message: any) => void} post To the other tabs.
- * @property {(receive: (message: any) => void) => () => void} onMessage From the other tabs.
- * @property {(name: string, lead: () => void) => () => void} lead
- *     Calls back when this tab is the one that leads; returns what ends that.
- * @property {() => Promise<void>} close
- * @property {() => Promise<void>} erase Removes all documents, and closes.
  */
 
 import { RequestError, request, serverAddress } from './http.js';

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * The second layer of the engine: what is sent and received, whatever carries it.
- * @typedef {import('./records.js').Row} Row
- * @typedef {import('./messages.js').Failure} Failure
- * @typedef {{at: number, notBefore: number}} Retry The next attempt, and the earliest in a hurry.
- * @typedef {{kind: string, stream?: number, at?: number, [more: string]: any}} Link
- *     `idle`, or a stream, which is `connecting` or `live` and has the number of a fetch, or a `Retry`: `waiting`.
- */
+/** The second layer of the engine: what is sent and received, whatever carries it. */
 
 import { DeviceClock, isAhead, isBetter, measured } from './clock.js';
 import { WritingEngine } from './engine-writing.js';
@@ -53,11 +46,7 @@ export class ExchangeEngine extends WritingEngine {
   pushesSent = 0;
   /** The last fetch before a push without an answer, which the server may have taken. */
   unknownPush = null;
-  /**
-   * Writes that the server has acknowledged, while the stream has not brought what it holds, with the
-   * server's cursor at the answer, and the last fetch begun before it.
-   * @type {Map<string, {write: Row, transaction: string, held: Row, cursor: string, fetch: number}>}
-   */
+  /** @type {Map<string, Acknowledged>} */
   acknowledged = new Map();
   /** The cursors that the stream has reached since a request was sent. */
   passed = new Set();
@@ -70,10 +59,7 @@ export class ExchangeEngine extends WritingEngine {
   tooLarge = null;
   /** The server is at a cursor that the stream has not reached. */
   lag = null;
-  /**
-   * Requests for round trips: of each write before it the first push whose answer counts, the first fetch
-   * that counts, and what was refused. And the last push that answered each entry.
-   */
+  /** Requests for round trips, and the last push that answered each entry. @type {SyncRequest[]} */
   requests = [];
   requestsMade = 0;
   answers = new Map();
@@ -137,7 +123,7 @@ export class ExchangeEngine extends WritingEngine {
       ? failure('unreachable', 'the server sent more than a store may have') : null;
   }
 
-  /** Applies what the server sent, as one. @param {import('./messages.js').Changes} changes */
+  /** Applies what the server sent, as one. @param {Changes} changes */
   receive({ records, cursor, isWhole, horizon }, now) {
     const isFirst = isWhole && !this.meta.hasCompletedFirstSync;
     if (isWhole) this.takeStore(records);
@@ -150,7 +136,7 @@ export class ExchangeEngine extends WritingEngine {
     this.tell(isFirst ? 'initialSyncChange' : 'serverChange');
   }
 
-  /** @param {(entry: import('./entries.js').Entry, record: Row) => void} body */
+  /** @param {(entry: Entry, record: Row) => void} body */
   change(records, body) {
     for (const record of records) {
       this.clock.observe(timeOf(record.stamp));

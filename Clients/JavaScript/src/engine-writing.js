@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * The first layer of the engine: its state, the app's writes, and the disk.
- * @typedef {import('./values.js').Wire} Wire
- * @typedef {{plain: [string, Wire | null][], merging: [string, import('./merging.js').Operation][]}} Intent
- *     What an app wrote: values (null: a removal), and operations on keys with a policy.
- */
+/** The first layer of the engine: its state, the app's writes, and the disk. */
 
 import { DeviceClock } from './clock.js';
 import { Entries, dropIfBeaten } from './entries.js';
@@ -43,7 +38,7 @@ export class WritingEngine {
   /**
    * @param {Map<string, string>} rows What is on disk: `meta`, `e` and an entry, `r` and a number.
    * @param {{seed: string, settings?: {firstSync?: 'serverWins' | 'timestamps', unkept?: string[]},
-   *     now: import('./clock.js').Reading}} options
+   *     now: Reading}} options
    */
   constructor(rows, { seed, settings = {}, now }) {
     this.settings = settings;

@@ -4,13 +4,6 @@
  * The sync rules of a device: takes writes of the app and news of disk and server, and decides what to do. It
  * has no clock, disk or network: report what happened with `handle` and `write`, then ask `nextEffect` for
  * actions until it returns null, and again at `nextWake`.
- * @typedef {import('./messages.js').Changes} Changes
- * @typedef {{type: 'notify', reason: string, keys: string[]}
- *     | {type: 'finishSync', id: number, failure: import('./messages.js').Failure | null}
- *     | {type: 'save', rows: Map<string, string | null>} | {type: 'hangUp', stream: number}
- *     | {type: 'listen', stream: number, since: string | null, isSaved: boolean}
- *     | {type: 'push', number: number, body: any}
- *     | {type: 'pull', number: number, since: string | null, isSaved: boolean, withConfig: boolean}} Effect
  */
 
 import { ExchangeEngine, isBusy, pauseAfter } from './engine-exchange.js';
@@ -36,7 +29,7 @@ export class Engine extends ExchangeEngine {
   /**
    * Takes news, whose type is the name of the method for it: `saved`, `saveFailed`, `signedIn`, `signedOut`,
    * `streamReceived`, `streamEnded`, `pushAnswered`, `pushFailed`, `pulled`, `pullFailed`, `hurry`.
-   * @param {{type: string, [more: string]: any}} event @param {import('./clock.js').Reading} now
+   * @param {{type: string, [more: string]: any}} event @param {Reading} now
    */
   handle(event, now) { this[event.type](event, now); }
 

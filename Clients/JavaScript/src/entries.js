@@ -2,16 +2,6 @@
 
 /**
  * All entries of a store: keys and their parts, with what waits for the server and what is not on disk yet.
- * @typedef {import('./values.js').Wire} Wire
- * @typedef {import('./records.js').Row} Row
- * @typedef {{record: Row, transaction: string, provisional: import('./clock.js').Provisional | null,
- *     had: string | null}} Pending
- *     A write that waits for the server. Never changed in place. Writes of one transaction apply all or not at
- *     all; `had` is the stamp of what it replaced, if the server may have had that.
- * @typedef {{key: string, part: string, confirmed: Row | null, pending: Pending | null,
- *     isAcknowledged: boolean}} Entry
- *     What device and server last agreed on, and the write that hides it. An acknowledged write is at the
- *     server, and the stream has not brought it yet.
  */
 
 import {

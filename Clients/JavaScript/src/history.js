@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * What a key was: the server's versions, replayed to the values that apps saw.
- * @typedef {{record: import('./records.js').Row, revision: number, came: number,
- *     outcome: 'current' | 'replaced' | 'lost', ended: number, endedAt: number}} Version
- *     A write, with the store's revision and the time at which it came, and of its end.
- */
+/** What a key was: the server's versions, replayed to the values that apps saw. */
 
 import { stateOf } from './entries.js';
 import { checkedNumber, checkedRow, deviceOf, idOf, milliseconds, pushBytes } from './records.js';
@@ -33,7 +28,7 @@ export async function readHistory(ask, key, limit) {
   }
 }
 
-/** @returns {Version} */
+/** @returns {StoredVersion} */
 function checkedVersion(json) {
   const outcome = json?.current === true ? 'current' : json?.replaced ? 'replaced' : 'lost';
   if (outcome === 'lost' && !json?.lost) throw new WireError('a version has no outcome');
@@ -45,7 +40,7 @@ function checkedVersion(json) {
 
 /**
  * The values of a key, the last first; going back from the present, one revision at a time.
- * @param {Version[]} versions
+ * @param {StoredVersion[]} versions
  */
 export function valuesOf(key, versions, limit, resolver) {
   const mine = versions.filter(({ record }) => record.key === key);

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * Requests to a server by `fetch`. All that it sends has a bound in bytes, elements and time.
- * @typedef {import('./messages.js').Failure} Failure
- * @typedef {{server: string, credential?: string, allowsPlainHTTP?: boolean}} Server
- */
+/** Requests to a server by `fetch`. All that it sends has a bound in bytes, elements and time. */
 
 import { failure, sentence } from './messages.js';
 import { UbiquityError, WireError } from './values.js';
@@ -64,7 +60,6 @@ export function failureOf(status, headers, problem, server) {
 }
 
 /**
- * @typedef {{moved: () => void, patience: number}} Silence Ends a request in which no byte moves for too long.
  * @param {Server} server
  * @param {{method?: string, body?: any, query?: Record<string, string | number | undefined>,
  *     signal?: AbortSignal, accept?: string}} options

@@ -3,11 +3,6 @@
 /**
  * Keys with a conflict policy: the value that their parts make, and the parts that a write makes.
  * docs/PROTOCOL.md, "Parts".
- * @typedef {import('./values.js').Wire} Wire
- * @typedef {{part: string, value: Wire, stamp: string}} Part A part with a value, or the key's own value.
- * @typedef {(earlier: Part, later: Part) => Wire} Resolver An app's own rule.
- * @typedef {{policy: string, old: Wire | null, value: Wire | null}} Operation
- *     A write from the value that the app knew to the one that it wants; null for none.
  */
 
 import {

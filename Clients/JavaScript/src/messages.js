@@ -1,19 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * The messages of a server, checked: whatever it sends, the engine gets only these forms.
- * @typedef {import('./records.js').Row} Row
- * @typedef {ReturnType<typeof checkedConfig>} Config
- * @typedef {{records: Row[], cursor: string, server: number, isWhole: boolean, horizon: string,
- *     config?: Config}} Changes
- * @typedef {{code: string, detail: string}} Refusal
- * @typedef {{cursor: string, server: number, results: (('applied' | 'none' | Row)[] | Refusal)[]}} PushAnswer
- *     Of each write, the store holds it, or nothing that it would delete, or a later one.
- * @typedef {{kind: 'unreachable' | 'timedOut' | 'unauthorized' | 'refused' | 'tooLarge' | 'cursorGone'
- *     | 'otherHistory' | 'clockAhead' | 'busy' | 'tooManyStreams', detail: string, code?: string,
- *     wait?: number, server?: number, keys?: string[]}} Failure
- *     Why a request failed; `wait` in milliseconds, if the server asked for it.
- */
+/** The messages of a server, checked: whatever it sends, the engine gets only these forms. */
 
 import { checkedNumber, checkedRow, timestamp } from './records.js';
 import { checkedConfig } from './rules.js';

@@ -3,11 +3,8 @@
 /**
  * Records: who wrote what, when, and which of two writes wins.
  *
- * A stamp is text of 48 hexadecimal digits, so that comparing texts compares stamps: a timestamp
- * (12 digits of milliseconds, 4 of the counter), the device (16) and the digest (16).
- * @typedef {import('./values.js').Wire} Wire
- * @typedef {{key: string, part: string, value: Wire | null, stamp: string}} Row
- *     A record. `part` is empty for the key itself, and `value` null for a deletion.
+ * A stamp is text of 48 hexadecimal digits, so that comparing texts compares stamps: a timestamp (12 digits
+ * of milliseconds, 4 of the counter), the device (16) and the digest (16).
  */
 
 import {

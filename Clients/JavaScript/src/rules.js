@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * Small rules: pauses, the allowance, receipts, limits.
- * @typedef {import('./values.js').Wire} Wire
- * @typedef {typeof defaultLimits} Limits
- */
+/** Small rules: pauses, the allowance, receipts, limits. */
 
 import { checkedNumber } from './records.js';
 import { isTakenAway } from './merging.js';

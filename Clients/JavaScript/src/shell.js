@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The shell around an engine, which it tells the time, and for which it saves, sends and tells the app. One tab
- * of a browser leads: it has the connection and the disk. The others follow: their writes are intents that the
- * leader writes, and what it has saved is their truth.
- * @typedef {import('./engine-writing.js').Intent} Intent
- * @typedef {import('./messages.js').Failure} Failure
+ * The shell around an engine, which it tells the time, and for which it saves, sends and tells the app. One
+ * tab of a browser leads: it has the connection and the disk. The others follow: their writes are intents
+ * that the leader writes, and what it has saved is their truth.
  */
 
 import { Engine } from './engine.js';

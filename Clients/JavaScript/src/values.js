@@ -4,7 +4,6 @@
  * Values: from JavaScript to the protocol's JSON form and back, their sizes and their order. The engine has
  * each in one canonical form, the protocol's: `{string: "a"}`, `{integer: "13"}`, `{array: {values: []}}`.
  * Two values are equal if their JSON texts are.
- * @typedef {Record<string, any>} Wire
  */
 
 /** The levels of a value: 511 containers, and what they contain. */
