@@ -26,13 +26,8 @@ interface Provisional { madeAt: Reading; seen: string }
  */
 interface Pending { record: Row; transaction: string; provisional: Provisional | null; had: string | null }
 
-/**
- * What device and server last agreed on, and the write that hides it. An acknowledged write is at the server,
- * and the stream has not brought it yet.
- */
-interface Entry {
-  key: string; part: string; confirmed: Row | null; pending: Pending | null; isAcknowledged: boolean;
-}
+/** What device and server last agreed on, and the write that hides it. */
+interface Entry { key: string; part: string; confirmed: Row | null; pending: Pending | null }
 
 /** A part with a value, or the key's own value. */
 interface Part { part: string; value: Wire; stamp: string }
@@ -76,7 +71,7 @@ interface Retry { at: number; notBefore: number }
  */
 interface Link {
   kind: string; stream?: number; sentAt?: Reading; firstHeardAt?: Reading | null; isStale?: boolean;
-  saved?: string | null; at?: number; notBefore?: number; isUnauthorized?: boolean;
+  saved?: string | null; at?: number; notBefore?: number; wall?: number; isUnauthorized?: boolean;
 }
 
 /**

@@ -46,8 +46,6 @@ export class ExchangeEngine extends WritingEngine {
   pushesSent = 0;
   /** The last fetch before a push without an answer, which the server may have taken. */
   unknownPush = null;
-  /** @type {Map<string, Acknowledged>} */
-  acknowledged = new Map();
   /** The cursors that the stream has reached since a request was sent. */
   passed = new Set();
   pushBackoff = new Backoff();
@@ -63,7 +61,8 @@ export class ExchangeEngine extends WritingEngine {
   requests = [];
   requestsMade = 0;
   answers = new Map();
-  finished = [];
+  /** What is to be done next, in this order. @type {Effect[]} */
+  effects = [];
   lastError = null;
   /** When the stream last gave a sign of life. */
   heardAt = 0;
@@ -100,7 +99,7 @@ export class ExchangeEngine extends WritingEngine {
     for (const [id, { confirmed, pending }] of this.entries.all) {
       this.observe(confirmed, refused.has(id) ? null : pending, now);
     }
-    for (const { held } of this.acknowledged.values()) this.clock.observe(timeOf(held.stamp));
+    for (const { held } of this.entries.acknowledged.values()) this.clock.observe(timeOf(held.stamp));
     const stamps = [...new Set([...refused].map(stampOf))].sort();
     this.restamp(new Map(stamps.map((stamp) => [stamp, this.clock.issue(now).time])));
   }
@@ -228,31 +227,26 @@ export class ExchangeEngine extends WritingEngine {
   /** Expects the stream at the answer's cursor for a deletion, which it may never bring. */
   noteLag(now) {
     if (!this.isLive || this.lag) return;
-    const next = [...this.acknowledged.values()].find(({ held }) => !held.value);
+    const next = [...this.entries.acknowledged.values()].find(({ held }) => !held.value);
     if (next) this.lag = { fetch: 0, cursor: next.cursor, noticedAt: now };
   }
 
   /** All that was committed before an answer is here: its writes give way to what is held. */
   finishAcknowledged(cursor) {
-    for (const [id, one] of [...this.acknowledged]) {
+    for (const [id, one] of [...this.entries.acknowledged]) {
       if (one.cursor !== cursor) continue;
-      this.acknowledged.delete(id);
-      const entry = this.entries.get(id);
-      if (!entry?.isAcknowledged || !isSameRow(entry.pending.record, one.write)) continue;
-      this.entries.update(id, (changed) => {
-        drop(changed);
-        merge(changed, one.held);
-      });
+      const isShown = this.entries.isAcknowledged(id);
+      this.entries.acknowledge(id, null);
+      if (isShown) this.entries.update(id, (entry) => merge(drop(entry), one.held));
     }
   }
 
   /** Sends writes again that were acknowledged before a fetch that did not bring them. */
   unacknowledge(before = Infinity) {
-    for (const [id, { fetch }] of [...this.acknowledged]) {
+    for (const [id, { fetch }] of [...this.entries.acknowledged]) {
       if (fetch >= before) continue;
-      this.acknowledged.delete(id);
+      this.entries.acknowledge(id, null);
       this.answers.delete(id);
-      this.entries.update(id, (entry) => { entry.isAcknowledged = false; }, false);
     }
   }
 
@@ -331,7 +325,7 @@ export class ExchangeEngine extends WritingEngine {
     const { push } = this;
     if (push?.number !== number) return;
     const superseding = supersedingIn(answer, push.transactions);
-    const held = [...this.acknowledged.values()].map((one) => one.held);
+    const held = [...this.entries.acknowledged.values()].map((one) => one.held);
     const why = !superseding ? failure('refused', "the server's answer does not match")
       : superseding.length ? this.refusal([...held, ...superseding]) : null;
     if (why) return this.pushFailed({ number, failure: why }, now);
@@ -349,8 +343,12 @@ export class ExchangeEngine extends WritingEngine {
       const result = answer.results[i];
       const refusal = !Array.isArray(result) ? result : result[j] === 'none' && write.value
         ? { code: older, detail: 'the key may have been deleted after this write' } : null;
-      if (!refusal) this.acknowledge(write, typeof result[j] === 'object' ? result[j] : write, answer.cursor);
-      else if (this.withdraw(write, refusal, had.get(idOf(write)) ?? null)) withdrawn.add(write.key);
+      const transaction = this.entries.pending(idOf(write))?.transaction;
+      if (!refusal && transaction) {
+        const held = typeof result[j] === 'object' ? result[j] : write;
+        const { cursor } = answer;
+        this.entries.acknowledge(idOf(write), { write, transaction, held, cursor, fetch: this.fetchesStarted });
+      } else if (refusal && this.withdraw(write, refusal, had.get(idOf(write)) ?? null)) withdrawn.add(write.key);
       this.noteAnswered(idOf(write), refusal, number);
     }));
     this.tell('serverChange', withdrawn);
@@ -362,17 +360,6 @@ export class ExchangeEngine extends WritingEngine {
     this.noteLag(now.uptime);
     // A stream that went live since may come from a server restored after the answer.
     if (this.isLive && push.fetch < this.link.stream) this.unacknowledge();
-  }
-
-  acknowledge(write, held, cursor) {
-    const id = idOf(write);
-    const pending = this.entries.pending(id);
-    if (!pending) return;
-    if (isSameRow(pending.record, write)) {
-      this.entries.update(id, (entry) => { entry.isAcknowledged = true; }, false);
-    }
-    const { transaction } = pending;
-    this.acknowledged.set(id, { write, transaction, held, cursor, fetch: this.fetchesStarted });
   }
 
   /**
@@ -389,14 +376,13 @@ export class ExchangeEngine extends WritingEngine {
       this.entries.update(id, (entry) => { entry.pending = { ...pending, had }; });
       return false;
     }
-    const known = this.acknowledged.get(id);
+    const known = this.entries.acknowledged.get(id);
     this.entries.update(id, (entry) => {
       drop(entry);
       // The previous write is at the server, and the stream has not brought it.
       if (!known || isSameRow(known.write, write)) return;
       const { write: record, transaction } = known;
       entry.pending = { record, transaction, provisional: null, had: null };
-      entry.isAcknowledged = true;
       dropIfBeaten(entry);
     });
     this.refuse(write, code, detail);
@@ -447,7 +433,7 @@ export class ExchangeEngine extends WritingEngine {
     const underWay = new Map(this.push?.transactions.flatMap(({ writes }) =>
       writes.map((write) => [idOf(write), write])));
     const writes = new Map();
-    for (const one of [...this.entries.waiting, ...this.acknowledged.keys()]) {
+    for (const one of [...this.entries.waiting, ...this.entries.acknowledged.keys()]) {
       const [sent, pending] = [underWay.get(one), this.entries.pending(one)];
       writes.set(one, this.pushesSent + (sent && pending && isSameRow(sent, pending.record) ? 0 : 1));
     }
@@ -470,8 +456,8 @@ export class ExchangeEngine extends WritingEngine {
 
   checkRequests() {
     // The server holds a later write than the acknowledged one.
-    const isBehind = [...this.acknowledged].some(([id, { held, write }]) =>
-      this.entries.get(id)?.isAcknowledged && !isSameRow(held, write));
+    const isBehind = [...this.entries.acknowledged].some(([id, { held, write }]) =>
+      !isSameRow(held, write) && this.entries.isAcknowledged(id));
     const waits = ([id, push]) => this.entries.waiting.has(id) && !(this.answers.get(id) >= push);
     this.finishRequests(({ writes, fetch }) => !isBehind && fetch <= this.fetchesFinished
       && ![...writes].some(waits), null);
@@ -484,7 +470,7 @@ export class ExchangeEngine extends WritingEngine {
       if (!isDone(request)) return true;
       const keys = [...new Set([...request.refused].map((id) => keyAndPart(id)[0]))];
       const refusal = keys.length ? { ...failure('refused'), ...request.refusal, keys } : null;
-      this.finished.push({ id: request.id, failure: refusal ?? why });
+      this.effects.push({ type: 'finishSync', id: request.id, failure: refusal ?? why });
       return false;
     });
     if (!this.requests.length) this.answers.clear();

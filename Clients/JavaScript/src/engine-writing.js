@@ -143,7 +143,7 @@ export class WritingEngine {
     const stamp = stampOf(time, this.device, digest(changes));
     for (const { id, change } of all) {
       const pending = { record: { ...change, stamp }, transaction, provisional, had: this.entries.had(id) };
-      this.entries.update(id, (entry) => Object.assign(entry, { pending, isAcknowledged: false }));
+      this.entries.update(id, (entry) => Object.assign(entry, { pending }));
     }
   }
 

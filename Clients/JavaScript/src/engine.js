@@ -19,10 +19,6 @@ const attemptsMax = 3;
 const configMilliseconds = 3_600_000;
 
 export class Engine extends ExchangeEngine {
-  /** When the next stream is tried, by the wall clock. */
-  nextRetry = null;
-  /** The number of a stream to close. */
-  hangUp = null;
   backoff = new Backoff();
   streamsFailed = 0;
 
@@ -40,8 +36,7 @@ export class Engine extends ExchangeEngine {
       this.notices.delete(reason);
       return { type: 'notify', reason, keys: [...keys] };
     }
-    const finished = this.finished.shift();
-    if (finished) return { type: 'finishSync', ...finished };
+    if (this.effects.length) return this.effects.shift();
     const rows = this.nextSave(now);
     if (rows) return { type: 'save', rows };
     return this.nextLinkEffect(now) ?? this.nextPush(now) ?? this.nextPull(now);
@@ -62,7 +57,7 @@ export class Engine extends ExchangeEngine {
         : link.kind === 'waiting' ? 'waiting' : 'connecting';
     return {
       connection, lastError: isSignedIn ? this.lastError : null,
-      nextRetry: connection === 'waiting' ? this.nextRetry : null, lastSync: meta.lastSync,
+      nextRetry: connection === 'waiting' ? link.wall : null, lastSync: meta.lastSync,
       pendingKeys: [...new Set([...entries.waiting].map((id) => entries.get(id).key))].sort(),
       isInitialSyncComplete: meta.hasCompletedFirstSync, diskError: this.diskFailure,
       usage: { bytes: entries.usage.bytes, keys: entries.values().size }, limits: meta.limits,
@@ -95,11 +90,6 @@ export class Engine extends ExchangeEngine {
   // The stream
 
   nextLinkEffect(now) {
-    if (this.hangUp !== null) {
-      const stream = this.hangUp;
-      this.hangUp = null;
-      return { type: 'hangUp', stream };
-    }
     if (!this.isSignedIn) return null;
     const { link } = this;
     if (link.kind === 'idle' || (link.kind === 'waiting' && link.at <= now.uptime)) return this.open(now);
@@ -108,7 +98,7 @@ export class Engine extends ExchangeEngine {
     }
     if (this.lagEndsAt > now.uptime) return null;
     this.breakStream(failure('unreachable', 'the stream lags behind'), now);
-    return this.nextLinkEffect(now);
+    return this.effects.shift();
   }
 
   open(now) {
@@ -130,9 +120,14 @@ export class Engine extends ExchangeEngine {
   }
 
   closeLink() {
-    this.hangUp = this.link.stream ?? this.hangUp;
-    this.link = { kind: 'idle' };
+    this.hangUp();
     [this.polling, this.pull, this.lag, this.streamsFailed] = [null, null, null, 0];
+  }
+
+  /** Closes the stream, if there is one. */
+  hangUp() {
+    if (this.link.stream !== undefined) this.effects.push({ type: 'hangUp', stream: this.link.stream });
+    this.link = { kind: 'idle' };
   }
 
   streamReceived({ message, stream }, now) {
@@ -140,10 +135,8 @@ export class Engine extends ExchangeEngine {
     if (stream !== link.stream) return;
     this.heardAt = now.uptime;
     link.firstHeardAt ??= now;
-    if (link.isStale) {
-      this.hangUp = stream;
-      this.link = { kind: 'idle' };
-    } else if (message.kind === 'changes') {
+    if (link.isStale) this.hangUp();
+    else if (message.kind === 'changes') {
       const { changes } = message;
       const tooMuch = this.refusal(changes.records, changes.isWhole);
       if (tooMuch) return this.breakStream(tooMuch, now);
@@ -225,7 +218,7 @@ export class Engine extends ExchangeEngine {
     const { stream } = this.link;
     if (stream === undefined) return;
     this.streamEnded({ stream, failure: why }, now);
-    this.hangUp = stream;
+    this.effects.push({ type: 'hangUp', stream });
   }
 
   waitAfter(why, now) {
@@ -237,8 +230,8 @@ export class Engine extends ExchangeEngine {
 
   wait(milliseconds, now, isOrdered = false) {
     const least = isOrdered ? milliseconds : Math.min(milliseconds, hurryMilliseconds);
-    this.link = { kind: 'waiting', at: now.uptime + milliseconds, notBefore: now.uptime + least };
-    this.nextRetry = now.wall + milliseconds;
+    const [at, notBefore] = [now.uptime + milliseconds, now.uptime + least];
+    this.link = { kind: 'waiting', at, notBefore, wall: now.wall + milliseconds };
   }
 
   /** Retries at once whatever waits. */

@@ -34,7 +34,7 @@ export function dropIfBeaten(entry) {
     || isSameRow({ ...mine, stamp: withoutDigest(mine.stamp) }, confirmed)) drop(entry);
 }
 
-export function drop(entry) { Object.assign(entry, { pending: null, isAcknowledged: false }); }
+export const drop = (entry) => Object.assign(entry, { pending: null });
 
 export class Entries {
   constructor() {
@@ -42,6 +42,8 @@ export class Entries {
     this.all = new Map();
     /** Those with a write that has to be sent. @type {Set<string>} */
     this.waiting = new Set();
+    /** @type {Map<string, Acknowledged>} */
+    this.acknowledged = new Map();
     this.usage = new Usage();
     /** That of the confirmed records. */
     this.agreed = new Usage();
@@ -63,6 +65,19 @@ export class Entries {
   /** The waiting write of an entry; null if there is none. @returns {Pending | null} */
   pending(id) { return this.all.get(id)?.pending ?? null; }
   content(id) { return visible(this.all.get(id))?.value ?? null; }
+  /** Whether the waiting write is at the server, and the stream has not brought it yet. */
+  isAcknowledged(id) {
+    const [pending, known] = [this.pending(id), this.acknowledged.get(id)];
+    return pending !== null && known !== undefined && isSameRow(pending.record, known.write);
+  }
+
+  /** Notes an answer; null if it counts no more. @param {Acknowledged | null} answer */
+  acknowledge(id, answer) {
+    if (answer) this.acknowledged.set(id, answer);
+    else this.acknowledged.delete(id);
+    this.noteWaiting(id);
+  }
+
   hasParts(key) { return this.parts.has(key); }
 
   /** The value that the app sees. @returns {Wire | null} */
@@ -92,7 +107,7 @@ export class Entries {
   /** Changes an entry, and all that is derived from it. */
   update(id, change, saves = true) {
     const [key, part] = keyAndPart(id);
-    const old = this.all.get(id) ?? { key, part, confirmed: null, pending: null, isAcknowledged: false };
+    const old = this.all.get(id) ?? { key, part, confirmed: null, pending: null };
     const entry = { ...old };
     change(entry);
     if (entry.confirmed && old.confirmed && isSameRow(entry.confirmed, old.confirmed)) {
@@ -101,8 +116,7 @@ export class Entries {
     const isEmpty = !entry.confirmed && !entry.pending;
     if (isEmpty) this.all.delete(id);
     else this.all.set(id, entry);
-    if (entry.pending && !entry.isAcknowledged) this.waiting.add(id);
-    else this.waiting.delete(id);
+    this.noteWaiting(id);
     const isChanged = entry.confirmed !== old.confirmed || entry.pending !== old.pending;
     if (saves && isChanged) this.unsaved.add(id);
     if (part !== '') this.notePart(key, id, isEmpty);
@@ -117,6 +131,11 @@ export class Entries {
     // What it was is still known, unless it is stale: then it is in `touched` already.
     if (!this.touched.has(key)) this.touched.set(key, this.views.get(key) ?? null);
     this.stale.add(key);
+  }
+
+  noteWaiting(id) {
+    if (this.pending(id) && !this.isAcknowledged(id)) this.waiting.add(id);
+    else this.waiting.delete(id);
   }
 
   notePart(key, id, isEmpty) {
