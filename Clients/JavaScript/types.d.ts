@@ -9,8 +9,8 @@ type Wire = Record<string, any>;
 interface Row { key: string; part: string; value: Wire | null; stamp: string }
 
 /**
- * Milliseconds by the clock that may be set, and by one that never is; and what the latter belongs to. Readings
- * of two boots cannot be compared by their uptimes.
+ * Milliseconds by the clock that may be set, and by one that never is; and what the latter belongs to.
+ * Readings of two boots cannot be compared by their uptimes.
  */
 interface Reading { wall: number; uptime: number; boot: string }
 
@@ -21,8 +21,8 @@ interface Correction { reading: Reading; server: number; doubt: number }
 interface Provisional { madeAt: Reading; seen: string }
 
 /**
- * A write that waits for the server. Never changed in place. Writes of one transaction apply all or not at all;
- * `had` is the stamp of what it replaced, if the server may have had that.
+ * A write that waits for the server. Never changed in place. Writes of one transaction apply all or not at
+ * all; `had` is the stamp of what it replaced, if the server may have had that.
  */
 interface Pending { record: Row; transaction: string; provisional: Provisional | null; had: string | null }
 
@@ -66,7 +66,7 @@ interface Failure {
 interface Retry { at: number; notBefore: number }
 
 /**
- * `idle`, or a stream, which is `connecting` or `live` and has the number of a fetch, or a `Retry`: `waiting`.
+ * `idle`, or a stream, `connecting` or `live`, with the number of a fetch, or a `Retry`: `waiting`.
  * `firstHeardAt`: its first byte. `isStale`: polls have overtaken it. `saved`: the cursor that it told.
  */
 interface Link {
@@ -81,8 +81,8 @@ interface Link {
 interface Acknowledged { write: Row; transaction: string; held: Row; cursor: string; fetch: number }
 
 /**
- * A request for a round trip: of each write before it the first push whose answer counts, the first fetch that
- * counts, and what was refused.
+ * A request for a round trip: of each write before it the first push whose answer counts, the first fetch
+ * that counts, and what was refused.
  */
 interface SyncRequest {
   id: number; writes: Map<string, number>; fetch: number; refused: Set<string>; refusal: Refusal | null;

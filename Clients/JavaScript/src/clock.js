@@ -11,7 +11,7 @@ const driftDivisor = 2_000;
 const aheadMax = 60_000;
 export const isAhead = (stamp, server) => milliseconds(stamp) > server + aheadMax;
 
-/** The server read its clock between the request and the answer: the middle is taken. @returns {Correction} */
+/** The server read its clock between request and answer: the middle is taken. @returns {Correction} */
 export function measured(server, sentAt, heardAt) {
   if (sentAt.boot !== heardAt.boot || sentAt.uptime > heardAt.uptime) {
     return { reading: heardAt, server, doubt: doubtMax };

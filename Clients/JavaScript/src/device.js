@@ -122,13 +122,13 @@ export class Device {
    * Signs in with a code from the operator, or from another device, or with an identity provider's token.
    * With the code of an empty server's log, `accountName` is the name of its first account.
    */
-  async signIn({ server, code = undefined, accountName = undefined, identityToken = undefined,
+  async signIn({ server, code = undefined, accountName = undefined, identityToken = '',
     deviceName = 'browser', allowsPlainHTTP = false }) {
-    return this.complete(identityToken === undefined ? { code, accountName } : {},
+    return this.complete(identityToken ? {} : { code, accountName },
       { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken });
   }
 
-  async complete(secret, { server, deviceName, allowsPlainHTTP, identityToken = undefined }, signal = undefined) {
+  async complete(secret, { server, deviceName, allowsPlainHTTP, identityToken = '', signal = undefined }) {
     const answer = await request({ server, credential: identityToken }, ['sign-in'],
       { method: 'POST', body: { ...secret, deviceName }, signal });
     const { account, accountName = '', credential } = answer ?? {};
@@ -143,10 +143,10 @@ export class Device {
     return this.account;
   }
 
-  async requestSignIn({ server, deviceName = 'browser', stores = [], validForSeconds = 0, allowsPlainHTTP = false }) {
+  async requestSignIn({ server, deviceName = 'browser', allowsPlainHTTP = false, ...wanted }) {
     const address = serverAddress(server, allowsPlainHTTP);
     const answer = await request({ server: address }, ['sign-in-requests'],
-      { method: 'POST', body: { deviceName, ...rights(stores, validForSeconds) } });
+      { method: 'POST', body: { deviceName, ...rights(wanted) } });
     const { userCode, request: secret } = answer ?? {};
     const pause = Math.min(Math.max(Number(answer?.intervalSeconds) || 1, 1), 60) * 1_000;
     const end = Date.now() + requestMilliseconds;
@@ -154,10 +154,9 @@ export class Device {
     const account = async ({ signal = undefined } = {}) => {
       const signals = [this.requests.signal, ...(signal ? [signal] : [])];
       const stop = /** @type {any} */ (AbortSignal).any(signals);
+      const terms = { server: address, deviceName, allowsPlainHTTP, signal: stop };
       for (;;) {
-        try {
-          return await this.complete({ request: secret }, { server: address, deviceName, allowsPlainHTTP }, stop);
-        } catch (error) {
+        try { return await this.complete({ request: secret }, terms); } catch (error) {
           const why = error instanceof RequestError ? error.failure : null;
           const isPending = why?.code === 'sign-in-pending'
             || ['busy', 'unreachable', 'timedOut'].includes(why?.kind);
@@ -198,9 +197,8 @@ export class Device {
     return request(server, segments, { signal: this.requests.signal, ...options });
   }
 
-  async pair({ stores = [], validForSeconds = 0 } = {}) {
-    const { code, expiresMilliseconds } =
-      await this.ask(['codes'], { method: 'POST', body: rights(stores, validForSeconds) });
+  async pair(wanted = {}) {
+    const { code, expiresMilliseconds } = await this.ask(['codes'], { method: 'POST', body: rights(wanted) });
     const server = this.state.signedIn?.server;
     return { code: String(code), server, link: `${server}#${code}`, expires: date(expiresMilliseconds) };
   }
@@ -213,9 +211,8 @@ export class Device {
       expires: date(answer.expiresMilliseconds) };
   }
 
-  async approve({ userCode, stores = [], validForSeconds = 0 }) {
-    await this.ask(['sign-in-requests', userCode, 'approval'],
-      { method: 'POST', body: rights(stores, validForSeconds) });
+  async approve({ userCode, ...wanted }) {
+    await this.ask(['sign-in-requests', userCode, 'approval'], { method: 'POST', body: rights(wanted) });
   }
 
   async deny({ userCode }) { await this.ask(['sign-in-requests', userCode], { method: 'DELETE' }); }
@@ -267,9 +264,11 @@ export class Device {
 }
 
 /** What cannot be revoked, because the server is away, can be signed out from another device. */
-const revoke = (account) => request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
+const revoke = (account) =>
+  request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
 
-const rights = (stores, validForSeconds) => ({
+/** @param {{stores?: string[], validForSeconds?: number}} wanted */
+const rights = ({ stores, validForSeconds }) => ({
   ...(stores?.length ? { stores } : {}),
   ...(validForSeconds ? { credentialSeconds: String(validForSeconds) } : {}),
 });

@@ -297,7 +297,7 @@ export class ExchangeEngine extends WritingEngine {
   }
 
   nextPush(now) {
-    if (!this.isReached || this.push || !this.entries.waiting.size || now.uptime < this.pushRetry?.at) return null;
+    if (!this.canPush || now.uptime < this.pushRetry?.at) return null;
     this.pushRetry = null;
     if (this.tooLarge?.retry?.at <= now.uptime) this.tooLarge.retry = null;
     const transactions = this.sendable();
@@ -316,10 +316,8 @@ export class ExchangeEngine extends WritingEngine {
     } };
   }
 
-  get pushAt() {
-    if (!this.isReached || this.push || !this.entries.waiting.size) return Infinity;
-    return this.pushRetry?.at ?? this.tooLarge?.retry?.at ?? Infinity;
-  }
+  get canPush() { return this.isReached && !this.push && this.entries.waiting.size > 0; }
+  get pushAt() { return (this.canPush ? this.pushRetry?.at ?? this.tooLarge?.retry?.at : null) ?? Infinity; }
 
   pushAnswered({ number, answer }, now) {
     const { push } = this;
@@ -343,13 +341,15 @@ export class ExchangeEngine extends WritingEngine {
       const result = answer.results[i];
       const refusal = !Array.isArray(result) ? result : result[j] === 'none' && write.value
         ? { code: older, detail: 'the key may have been deleted after this write' } : null;
-      const transaction = this.entries.pending(idOf(write))?.transaction;
-      if (!refusal && transaction) {
-        const held = typeof result[j] === 'object' ? result[j] : write;
-        const { cursor } = answer;
-        this.entries.acknowledge(idOf(write), { write, transaction, held, cursor, fetch: this.fetchesStarted });
-      } else if (refusal && this.withdraw(write, refusal, had.get(idOf(write)) ?? null)) withdrawn.add(write.key);
-      this.noteAnswered(idOf(write), refusal, number);
+      const id = idOf(write);
+      const transaction = this.entries.pending(id)?.transaction;
+      if (refusal) {
+        if (this.withdraw(write, refusal, had.get(id) ?? null)) withdrawn.add(write.key);
+      } else if (transaction) {
+        const [held, { cursor }] = [typeof result[j] === 'object' ? result[j] : write, answer];
+        this.entries.acknowledge(id, { write, transaction, held, cursor, fetch: this.fetchesStarted });
+      }
+      this.noteAnswered(id, refusal, number);
     }));
     this.tell('serverChange', withdrawn);
     this.post('quotaViolation', withdrawn);

@@ -152,7 +152,7 @@ export class WritingEngine {
     const replaced = new Set(ids.map((id) => this.entries.pending(id)?.transaction).filter(Boolean));
     const transaction = [...replaced].sort()[0] ?? this.random.next();
     replaced.delete(transaction);
-    this.changeWaiting((pending) => (replaced.has(pending.transaction) ? { ...pending, transaction } : pending));
+    this.changeWaiting((old) => (replaced.has(old.transaction) ? { ...old, transaction } : old));
     return transaction;
   }
 
@@ -170,7 +170,8 @@ export class WritingEngine {
     for (const id of [...this.entries.waiting]) {
       const old = this.entries.pending(id);
       const pending = change(old);
-      if (pending !== old) this.entries.update(id, (entry) => dropIfBeaten(Object.assign(entry, { pending })));
+      if (pending === old) continue;
+      this.entries.update(id, (entry) => dropIfBeaten(Object.assign(entry, { pending })));
     }
   }
 

@@ -278,7 +278,8 @@ export class Engine extends ExchangeEngine {
     const { isLive } = this;
     const isReceipt = this.receiptAt <= now.uptime;
     const lacksTime = this.entries.waiting.size && !this.clock.isExact(now);
-    const isWanted = isLive ? !this.lag && (this.wantsFetch || lacksTime || isReceipt) : this.pollAt <= now.uptime;
+    const isWanted = !isLive ? this.pollAt <= now.uptime
+      : !this.lag && (this.wantsFetch || lacksTime || isReceipt);
     if (!this.isSignedIn || this.pull || !isWanted) return null;
     this.fetchesStarted += 1;
     if (isReceipt) this.receipts.sending(now.uptime);

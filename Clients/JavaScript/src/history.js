@@ -47,7 +47,8 @@ export function valuesOf(key, versions, limit, resolver) {
   const wasHeld = ({ outcome, revision, ended }) => outcome === 'current'
     || (outcome === 'replaced' && (ended !== revision || revision === 0));
   const held = mine.filter(wasHeld);
-  const rows = new Map(held.filter((one) => one.outcome === 'current').map(({ record }) => [idOf(record), record]));
+  const current = held.filter((one) => one.outcome === 'current');
+  const rows = new Map(current.map(({ record }) => [idOf(record), record]));
   const value = () => stateOf([...rows.values()]).value(resolver);
   const result = mine.filter((one) => !wasHeld(one) && !one.record.part).map(({ record, ...one }) =>
     described(record.value, record.stamp, one.revision, one.came, one.outcome));
@@ -71,5 +72,5 @@ export function valuesOf(key, versions, limit, resolver) {
   return result.sort((a, b) => b.revision - a.revision).slice(0, limit);
 }
 
-const described = (wire, stamp, revision, came, outcome) => ({ wire, revision, outcome,
-  date: new Date(came || milliseconds(stamp)), written: new Date(milliseconds(stamp)), device: deviceOf(stamp) });
+const described = (wire, stamp, revision, came, outcome) => ({
+  wire, revision, outcome, device: deviceOf(stamp), date: new Date(came || milliseconds(stamp)), written: new Date(milliseconds(stamp)) });

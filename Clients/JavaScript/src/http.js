@@ -37,11 +37,11 @@ export function serverAddress(text, allowsPlainHTTP = false) {
 }
 
 /** What statuses mean, if no code says more; and the pause if the server asks for none. */
-const meanings = new Map(/** @type {[number, Failure['kind'], number?][]} */ ([
-  [400, 'refused'], [401, 'unauthorized'], [403, 'refused'], [404, 'refused'], [408, 'timedOut'],
-  [409, 'refused'], [410, 'cursorGone'], [413, 'tooLarge'], [415, 'refused'], [422, 'refused'],
-  [429, 'busy', 1_000], [503, 'busy', 5_000], [504, 'timedOut'], [507, 'busy', 5_000],
-]).map(([status, ...meaning]) => [status, meaning]));
+const meanings = {
+  400: ['refused'], 401: ['unauthorized'], 403: ['refused'], 404: ['refused'], 408: ['timedOut'],
+  409: ['refused'], 410: ['cursorGone'], 413: ['tooLarge'], 415: ['refused'], 422: ['refused'],
+  429: ['busy', 1_000], 503: ['busy', 5_000], 504: ['timedOut'], 507: ['busy', 5_000],
+};
 
 /** The failure that an answer is. @param {{get(name: string): string | null}} headers @returns {Failure} */
 export function failureOf(status, headers, problem, server) {
@@ -55,7 +55,7 @@ export function failureOf(status, headers, problem, server) {
   if (code === 'cursor-other-history') return as('otherHistory');
   if (code === 'too-many-streams') return as('tooManyStreams', 30_000);
   if (code === 'too-many' || code?.startsWith('history-')) return as('refused');
-  const [kind, pause] = meanings.get(status) ?? ['unreachable'];
+  const [kind, pause] = meanings[status] ?? ['unreachable'];
   return as(kind, pause);
 }
 
@@ -123,7 +123,7 @@ function unanswered(error, isSilent, server) {
   return failure('unreachable', `no server answers at ${server} (${words ?? sentence(reason)})`);
 }
 
-/** The text of an answer as it comes. Not every browser iterates over streams. @returns {AsyncGenerator<string>} */
+/** The text of an answer as it comes. Not every browser iterates over streams. */
 async function* textOf(response, silence) {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const reader = response.body.getReader();

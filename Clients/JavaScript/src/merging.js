@@ -26,13 +26,13 @@ export function add(a, b) {
   return a + b < min ? min : a + b > max ? max : a + b;
 }
 /** @returns {bigint | number} */
-export const subtract = (a, b) => add(a, -b);
+const subtract = (a, b) => add(a, -b);
 
 /** @returns {Wire} */
 export const wireSum = (sum) =>
   (typeof sum === 'bigint' ? { integer: String(sum) } : { real: wireReal(sum) });
 
-/** A run's count: how many times it has counted, and its total. @returns {{times: bigint, total: bigint | number} | null} */
+/** A run's count: how many times it has counted, and its total; null if it is not one. */
 export function countOf(wire) {
   const values = wire?.array?.values;
   if (values?.length !== 2 || values[0].integer === undefined) return null;
@@ -41,7 +41,7 @@ export function countOf(wire) {
 }
 
 /** @returns {Wire} */
-export const wireCount = (times, total) => ({ array: { values: [{ integer: String(times) }, wireSum(total)] } });
+const wireCount = (times, total) => wireArray([{ integer: String(times) }, wireSum(total)]);
 
 /** What can be compared with others of its class: a number, a date or a string; otherwise null. */
 export function comparable(value) {
@@ -189,7 +189,7 @@ export class PartNames {
   constructor(run) {
     this.run = run;
     this.count = 0;
-    /** The part that this run changes in place, by the key. @type {Map<string, {part: string, value: Wire}>} */
+    /** The part, and its value, that this run changes in place, by the key. */
     this.own = new Map();
   }
 

@@ -2,7 +2,7 @@
 
 /** Node: a folder of files, each written as a whole, for one process at a time. */
 
-import { link, mkdir, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
+import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { openDeviceIn, openStoreIn } from './device.js';
 import { digest } from './records.js';

@@ -339,8 +339,9 @@ export class Shell extends EventTarget {
         break;
       case 'pull': {
         const { signal } = this.requests;
-        const config = effect.withConfig ? this.device.ask(['config'], { signal }).then(checkedConfig) : undefined;
-        answer(Promise.all([this.ask(['changes'], { query: queryOf(effect) }), config]), 'pulled', 'pullFailed',
+        const asked = [this.ask(['changes'], { query: queryOf(effect) })];
+        if (effect.withConfig) asked.push(this.device.ask(['config'], { signal }).then(checkedConfig));
+        answer(Promise.all(asked), 'pulled', 'pullFailed',
           ([json, told]) => ({ changes: { ...checkedChanges(json), config: told } }));
         break;
       }
@@ -422,7 +423,8 @@ export class Shell extends EventTarget {
 
   /** The names and texts of refused writes, the newest last. */
   refused() {
-    return [...this.engine.refused].filter(([, { record }]) => record.part === '').sort(([a], [b]) => compare(a, b));
+    return [...this.engine.refused].filter(([, { record }]) => record.part === '')
+      .sort(([a], [b]) => compare(a, b));
   }
 
   forgetRefusedWrites() {

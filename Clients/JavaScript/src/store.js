@@ -111,8 +111,8 @@ export class Store extends Shell {
   }
 
   refusedWrites() {
-    return this.refused().map(([, { record, code, detail }]) => ({ key: record.key, value: valueOf(record.value),
-      date: new Date(milliseconds(record.stamp)), code, reason: detail }));
+    return this.refused().map(([, { record, code, detail }]) => ({ key: record.key, code, reason: detail,
+      value: valueOf(record.value), date: new Date(milliseconds(record.stamp)) }));
   }
 
   async delivery(key = undefined) {
@@ -140,7 +140,8 @@ export class Store extends Shell {
       entries.update(idOf(confirmed), (entry) => Object.assign(entry, { confirmed }));
     }
     return { values: new Map([...entries.values()].map(([key, wire]) => [key, fromWire(wire)])),
-      revision: checkedNumber(answer.revision), forgottenKeys: checkedList(answer, 'forgottenKeys').map(String) };
+      revision: checkedNumber(answer.revision),
+      forgottenKeys: checkedList(answer, 'forgottenKeys').map(String) };
   }
 
   revert(values) {

@@ -96,7 +96,8 @@ export function toWire(value, place = 'the value', depth = 1) {
 /** Whether a number is an integer to an app. -0 is a real. */
 const isInteger = (number) => Number.isSafeInteger(number) && !Object.is(number, -0);
 const wireInteger = (value) => ({ [value > integerMax ? 'unsigned' : 'integer']: String(value) });
-export const wireReal = (value) => (!Number.isFinite(value) ? String(value) : Object.is(value, -0) ? '-0' : value);
+export const wireReal = (value) =>
+  (!Number.isFinite(value) ? String(value) : Object.is(value, -0) ? '-0' : value);
 /** @returns {Wire} */
 export const wireArray = (values) => ({ array: values.length ? { values } : {} });
 /** @param {{key: string, value: Wire}[]} entries With different keys, in any order. @returns {Wire} */
@@ -231,7 +232,9 @@ function checkedReal(json) {
     || (typeof json === 'string' && /^(-?(\d+\.?\d*([eE][+-]?\d+)?|Infinity)|NaN)$/.test(json));
   if (!isReal) throw new WireError('a number is not a number');
   const number = Number(json);
-  if (!Number.isFinite(number) && !/Inf|NaN/.test(String(json))) throw new WireError('a number is out of range');
+  if (!Number.isFinite(number) && !/Inf|NaN/.test(String(json))) {
+    throw new WireError('a number is out of range');
+  }
   return wireReal(number);
 }
 
