@@ -73,4 +73,6 @@ export function valuesOf(key, versions, limit, resolver) {
 }
 
 const described = (wire, stamp, revision, came, outcome) => ({
-  wire, revision, outcome, device: deviceOf(stamp), date: new Date(came || milliseconds(stamp)), written: new Date(milliseconds(stamp)) });
+  wire, revision, outcome, device: deviceOf(stamp),
+  date: new Date(came || milliseconds(stamp)), written: new Date(milliseconds(stamp)),
+});

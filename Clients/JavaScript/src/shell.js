@@ -255,6 +255,7 @@ export class Shell extends EventTarget {
     else if (type === 'leading') {
       for (const [one, intent] of this.intents) this.say({ type: 'write', number: one, intent });
       for (const one of this.syncs.keys()) this.say({ type: 'sync', number: one });
+      this.follow();
     } else if (type === 'refused') {
       this.intents.delete(number);
       this.follow().then(() => this.queueChange('quotaViolation', message.keys));
@@ -446,7 +447,7 @@ export class Shell extends EventTarget {
     this.stopLeading?.();
     this.failSyncs(failure('unreachable', 'the store is closed'));
     for (const queue of [...this.queues]) queue.end();
-    this.notify();
+    for (const wake of this.waiters.splice(0)) wake();
     this.device.openStores.delete(this);
     if (this.ownsDevice) await this.device.close();
   }
