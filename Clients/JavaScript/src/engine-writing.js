@@ -152,7 +152,8 @@ export class WritingEngine {
     const replaced = new Set(ids.map((id) => this.entries.pending(id)?.transaction).filter(Boolean));
     const transaction = [...replaced].sort()[0] ?? this.random.next();
     replaced.delete(transaction);
-    this.changeWaiting((old) => (replaced.has(old.transaction) ? { ...old, transaction } : old));
+    const join = (old) => (replaced.has(old.transaction) ? { ...old, transaction } : old);
+    if (replaced.size) this.changeWaiting(join);
     return transaction;
   }
 
