@@ -39,13 +39,11 @@ export function isBetter(one, other) {
 }
 
 export class DeviceClock {
+  /** The greatest timestamp that will not change any more, and that of all, provisional ones included. */
+  latestFinal = zero;
+  latest = zero;
   /** @param {Correction | null} correction */
-  constructor(correction) {
-    this.correction = correction;
-    /** The greatest timestamp that will not change any more, and that of all, provisional ones included. */
-    this.latestFinal = zero;
-    this.latest = zero;
-  }
+  constructor(correction) { this.correction = correction; }
 
   /** Later writes will be later than this timestamp. */
   observe(time, isFinal = true) {

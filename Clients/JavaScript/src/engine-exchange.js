@@ -110,12 +110,8 @@ export class ExchangeEngine extends WritingEngine {
   refusal(records, isWhole = false) {
     const from = isWhole ? new Usage() : this.entries.agreed;
     const to = from.copy();
-    const latest = new Map();
-    for (const record of records) {
-      const id = idOf(record);
-      const before = latest.get(id) ?? (isWhole ? null : this.entries.get(id)?.confirmed);
-      to.replace(before?.value ?? null, record.value, record.part);
-      latest.set(id, record);
+    for (const [id, { value, part }] of new Map(records.map((record) => [idOf(record), record]))) {
+      to.replace(isWhole ? null : this.entries.get(id)?.confirmed?.value ?? null, value, part);
     }
     const isKnown = this.meta.cursor !== null || this.configuredAt !== -Infinity;
     return isTooMuch(from, to, isKnown ? this.meta.limits : null)
@@ -421,7 +417,7 @@ export class ExchangeEngine extends WritingEngine {
       this.pushRetry = { at: now.uptime + wait, notBefore: now.uptime + (isBusy(why) ? wait : 0) };
     }
     this.lastError = detail;
-    this.failRequests({ ...why, detail });
+    this.finishRequests({ ...why, detail });
   }
 
   // Requests for a round trip
@@ -438,7 +434,7 @@ export class ExchangeEngine extends WritingEngine {
       writes.set(one, this.pushesSent + (sent && pending && isSameRow(sent, pending.record) ? 0 : 1));
     }
     this.requests.push({ id, writes, fetch: this.fetchesStarted + 1, refused: new Set(), refusal: null });
-    if (!this.isSignedIn) this.failRequests(failure('unauthorized', 'this device is not signed in'));
+    if (!this.isSignedIn) this.finishRequests(failure('unauthorized', 'this device is not signed in'));
     return id;
   }
 
@@ -454,18 +450,14 @@ export class ExchangeEngine extends WritingEngine {
     this.answers.set(id, push);
   }
 
-  checkRequests() {
+  /** Finishes the requests that are done; after a failure all of them. @param {Failure | null} why */
+  finishRequests(why = null) {
     // The server holds a later write than the acknowledged one.
     const isBehind = [...this.entries.acknowledged].some(([id, { held, write }]) =>
       !isSameRow(held, write) && this.entries.isAcknowledged(id));
     const waits = ([id, push]) => this.entries.waiting.has(id) && !(this.answers.get(id) >= push);
-    this.finishRequests(({ writes, fetch }) => !isBehind && fetch <= this.fetchesFinished
-      && ![...writes].some(waits), null);
-  }
-
-  failRequests(why) { this.finishRequests(() => true, why); }
-
-  finishRequests(isDone, why) {
+    const isDone = ({ writes, fetch }) =>
+      why || (!isBehind && fetch <= this.fetchesFinished && ![...writes].some(waits));
     this.requests = this.requests.filter((request) => {
       if (!isDone(request)) return true;
       const keys = [...new Set([...request.refused].map((id) => keyAndPart(id)[0]))];

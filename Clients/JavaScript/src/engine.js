@@ -31,7 +31,7 @@ export class Engine extends ExchangeEngine {
 
   /** The next action; null until the next event or `nextWake`. @returns {Effect | null} */
   nextEffect(now) {
-    this.checkRequests();
+    this.finishRequests();
     for (const [reason, keys] of this.notices) {
       this.notices.delete(reason);
       return { type: 'notify', reason, keys: [...keys] };
@@ -84,7 +84,7 @@ export class Engine extends ExchangeEngine {
     this.isSignedIn = false;
     this.closeLink();
     this.push = null;
-    this.failRequests(failure('unauthorized', 'this device was signed out'));
+    this.finishRequests(failure('unauthorized', 'this device was signed out'));
   }
 
   // The stream
@@ -204,7 +204,7 @@ export class Engine extends ExchangeEngine {
       this.beginPolling(now.uptime + (cause.kind === 'busy' ? cause.wait ?? 0 : 0));
     }
     // Callers that wait for a round trip get another attempt after a lost connection.
-    if (!this.polling) this.failRequests(cause);
+    if (!this.polling) this.finishRequests(cause);
   }
 
   /** Whether the cursor is gone, so that the whole store is needed. */
@@ -358,6 +358,6 @@ export class Engine extends ExchangeEngine {
       this.waitAfter(why, now);
     }
     this.lastError = why.detail;
-    this.failRequests(why);
+    this.finishRequests(why);
   }
 }

@@ -37,29 +37,27 @@ export function dropIfBeaten(entry) {
 export const drop = (entry) => Object.assign(entry, { pending: null });
 
 export class Entries {
-  constructor() {
-    /** @type {Map<string, Entry>} */
-    this.all = new Map();
-    /** Those with a write that has to be sent. @type {Set<string>} */
-    this.waiting = new Set();
-    /** @type {Map<string, Acknowledged>} */
-    this.acknowledged = new Map();
-    this.usage = new Usage();
-    /** That of the confirmed records. */
-    this.agreed = new Usage();
-    this.tombstones = 0;
-    /** What is not on disk, and what is being saved. */
-    this.unsaved = new Set();
-    this.saving = new Set();
-    /** The parts of each key that has some. @type {Map<string, Set<string>>} */
-    this.parts = new Map();
-    /** What the app sees. @type {Map<string, Wire>} */
-    this.views = new Map();
-    /** The keys to look at again, and what the app saw. @type {Map<string, Wire | null>} */
-    this.touched = new Map();
-    this.stale = new Set();
-    this.resolvers = new Map();
-  }
+  /** @type {Map<string, Entry>} */
+  all = new Map();
+  /** Those with a write that has to be sent. @type {Set<string>} */
+  waiting = new Set();
+  /** @type {Map<string, Acknowledged>} */
+  acknowledged = new Map();
+  usage = new Usage();
+  /** That of the confirmed records. */
+  agreed = new Usage();
+  tombstones = 0;
+  /** What is not on disk, and what is being saved. */
+  unsaved = new Set();
+  saving = new Set();
+  /** The parts of each key that has some. @type {Map<string, Set<string>>} */
+  parts = new Map();
+  /** What the app sees. @type {Map<string, Wire>} */
+  views = new Map();
+  /** The keys to look at again, and what the app saw. @type {Map<string, Wire | null>} */
+  touched = new Map();
+  stale = new Set();
+  resolvers = new Map();
 
   get(id) { return this.all.get(id); }
   /** The waiting write of an entry; null if there is none. @returns {Pending | null} */

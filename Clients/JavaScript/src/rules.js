@@ -26,13 +26,11 @@ export class Random {
 /** Pauses that double up to a minute, with some randomness, in milliseconds. */
 export class Backoff {
   attempts = 0;
-
   fail(random) {
     const delay = Math.min(250 * 2 ** Math.min(this.attempts, 10), 60_000);
     this.attempts += 1;
     return delay / 2 + random.below(delay / 2 + 1);
   }
-
   succeed() { this.attempts = 0; }
 }
 
@@ -151,7 +149,6 @@ export class Usage {
     this.bytes += entryBytes(value, part) - entryBytes(old, part);
     this[part ? 'parts' : 'keys'] += (value ? 1 : 0) - (old ? 1 : 0);
   }
-
   copy() { return Object.assign(new Usage(), this); }
 }
 
