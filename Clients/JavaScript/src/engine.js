@@ -243,7 +243,8 @@ export class Engine extends ExchangeEngine {
     this.polling?.pauses.succeed();
   }
 
-  // Pulls: polls in place of a stream, and how far the server of a live one has got.
+  // Pulls: polls in place of a stream; while one is live, they ask how far the server has got. A pull ends with
+  // the stream, or the lack of one, in which it began.
 
   beginPolling(at) { this.polling ??= { at, notBefore: at, pauses: new Backoff(), isWorking: false }; }
 
@@ -286,7 +287,7 @@ export class Engine extends ExchangeEngine {
     const since = isReceipt ? this.receipts.saved : this.cursorToResumeFrom();
     const isSaved = since !== null && since === this.receipts.saved;
     const number = this.fetchesStarted;
-    this.pull = { number, since, isSaved, sentAt: now, isPoll: !isLive };
+    this.pull = { number, since, isSaved, sentAt: now };
     const withConfig = !isLive && now.uptime - this.configuredAt >= configMilliseconds;
     return { type: 'pull', number, since, isSaved, withConfig };
   }
@@ -296,7 +297,7 @@ export class Engine extends ExchangeEngine {
     if (pull?.number !== number) return;
     this.pull = null;
     if (pull.isSaved) this.receipts.told(pull.since);
-    if (pull.isPoll) return this.polled(pull, changes, now);
+    if (!this.isLive) return this.polled(pull, changes, now);
     this.meta.lastSync = this.clock.now(now);
     this.measure(changes.server, pull.sentAt, now, now);
     this.tell('serverChange');
@@ -333,12 +334,11 @@ export class Engine extends ExchangeEngine {
   }
 
   pullFailed({ number, failure: why }, now) {
-    const { pull } = this;
-    if (pull?.number !== number) return;
+    if (this.pull?.number !== number) return;
     this.pull = null;
     // The stream is probably broken as well, and a new one fetches everything too.
-    if (pull.isPoll) this.pollFailed(why, now);
-    else this.breakStream(why, now);
+    if (this.isLive) this.breakStream(why, now);
+    else this.pollFailed(why, now);
   }
 
   pollFailed(why, now) {

@@ -37,7 +37,6 @@ export class Shell extends EventTarget {
   syncs = new Map();
   requests = new AbortController();
   stream = null;
-  streamNumber = 0;
   tab = randomSeed();
   /** The intents of this tab that the leader has not saved. @type {Map<number, Intent>} */
   intents = new Map();
@@ -346,7 +345,8 @@ export class Shell extends EventTarget {
           ([json, told]) => ({ changes: { ...checkedChanges(json), config: told } }));
         break;
       }
-      case 'hangUp': if (this.streamNumber === effect.stream) this.stream?.abort(); break;
+      // The next one is opened later.
+      case 'hangUp': this.stream?.abort(); break;
       case 'listen': this.listen(effect, report);
     }
   }
@@ -355,7 +355,7 @@ export class Shell extends EventTarget {
     this.stream?.abort();
     const controller = new AbortController();
     const { stream } = effect;
-    [this.stream, this.streamNumber] = [controller, stream];
+    this.stream = controller;
     const receive = (message) => {
       if (!controller.signal.aborted) report({ type: 'streamReceived', stream, message });
     };
