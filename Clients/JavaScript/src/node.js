@@ -41,12 +41,10 @@ class FileFolder {
 
   async read(document) {
     const file = this.file(document);
-    let text;
-    try { text = await readFile(file, 'utf8'); } catch (error) {
-      if (error.code !== 'ENOENT') throw new UbiquityError('storage', `${file}: ${error.message}`);
-      this.documents.set(document, new Map());
-      return new Map();
-    }
+    const text = await readFile(file, 'utf8').catch((error) => {
+      if (error.code === 'ENOENT') return '{"format": 1, "rows": []}';
+      throw new UbiquityError('storage', `${file}: ${error.message}`);
+    });
     try {
       const { format, rows } = JSON.parse(text);
       if (format !== 1) throw new Error(`it has format ${format}`);

@@ -183,9 +183,10 @@ export class Shell extends EventTarget {
     const { account } = this.device;
     this.hasAccount = account !== null;
     if (!this.isLeader) this.say({ type: 'hello' });
-    else if (account) {
-      this.engine.handle({ type: 'signedIn', account: account.id, device: account.deviceID }, reading());
-    } else this.engine.handle({ type: 'signedOut' }, reading());
+    else {
+      this.report(account ? { type: 'signedIn', account: account.id, device: account.deviceID }
+        : { type: 'signedOut' });
+    }
     this.wake();
   }
 
@@ -299,6 +300,12 @@ export class Shell extends EventTarget {
     });
   }
 
+  /** Tells the engine what has happened. */
+  report(event) {
+    this.engine.handle(event, reading());
+    this.wake();
+  }
+
   drive() {
     const { engine } = this;
     for (let effect = engine.nextEffect(reading()); effect; effect = engine.nextEffect(reading())) {
@@ -312,11 +319,7 @@ export class Shell extends EventTarget {
   }
 
   perform(effect, engine) {
-    const report = (event) => {
-      if (this.isClosed || engine !== this.engine) return;
-      engine.handle(event, reading());
-      this.wake();
-    };
+    const report = (event) => { if (!this.isClosed && engine === this.engine) this.report(event); };
     const answer = async (asked, type, failedType, content) => {
       try { report({ type, number: effect.number, ...content(await asked) }); } catch (error) {
         report({ type: failedType, number: effect.number, failure: failureOf(error) });
@@ -390,8 +393,7 @@ export class Shell extends EventTarget {
   /** Saves, and wakes the sync; true if all before is on disk. Never waits for the network. */
   async synchronize() {
     if (this.isClosed) return false;
-    this.engine.handle({ type: 'hurry' }, reading());
-    this.wake();
+    this.report({ type: 'hurry' });
     await this.until(() => this.isClosed || this.engine.diskFailure !== null
       || (this.isLeader ? this.engine.isSaved : !this.intents.size));
     return !this.isClosed && this.engine.diskFailure === null;
@@ -404,8 +406,7 @@ export class Shell extends EventTarget {
       const settle = { resolve, reject };
       if (this.isLeader) {
         this.syncs.set(this.engine.requestSync(), settle);
-        this.engine.handle({ type: 'hurry' }, reading());
-        this.wake();
+        this.report({ type: 'hurry' });
       } else {
         this.intentsMade += 1;
         this.syncs.set(this.intentsMade, settle);

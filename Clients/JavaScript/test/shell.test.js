@@ -334,6 +334,25 @@ test('a tab that has missed something reads the disk', { timeout }, async () => 
   for (const { device } of [first, second]) await device.close();
 });
 
+test('what the leader has no room for is taken back in the tab that wrote it', { timeout }, async () => {
+  const browser = new Browser();
+  const [first, second] = [await browser.openTab(), await browser.openTab()];
+  await until(first.store, () => first.store.status.isLeader);
+  const changes = second.store.changes();
+  first.store.set('a', 'x'.repeat(600_000));
+  second.store.batch(({ set }) => { set('b', 'y'.repeat(600_000)); set('c', 1); });
+  for await (const { reason, keys } of changes) {
+    if (reason !== 'quotaViolation') continue;
+    assert.deepEqual(keys, ['b', 'c']);
+    break;
+  }
+  assert.equal(second.store.has('b'), false);
+  assert.equal(second.store.has('c'), false);
+  await until(second.store, () => second.store.has('a'));
+  assert.equal(await second.store.synchronize(), true);
+  for (const { device } of [first, second]) await device.close();
+});
+
 test('a write that the leader has counted is not counted again by the next one', { timeout }, async () => {
   const browser = new Browser();
   const [first, second] = [await browser.openTab(), await browser.openTab()];
