@@ -243,8 +243,8 @@ export class Engine extends ExchangeEngine {
     this.polling?.pauses.succeed();
   }
 
-  // Pulls: polls in place of a stream; while one is live, they ask how far the server has got. A pull ends with
-  // the stream, or the lack of one, in which it began.
+  // Pulls: polls in place of a stream; while one is live, they ask how far the server has got. A pull ends
+  // with the stream, or the lack of one, in which it began.
 
   beginPolling(at) { this.polling ??= { at, notBefore: at, pauses: new Backoff(), isWorking: false }; }
 
