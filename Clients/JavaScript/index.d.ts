@@ -150,12 +150,15 @@ export interface Store extends EventTarget {
   removeAll(): void;
   /** All or nothing, on all devices. */
   batch<Result>(body: (batch: Batch) => Result): Result;
+  /** Adds to a number, also if others do at the same time. */
   increment(key: string, by?: number | bigint | Real): void;
+  /** Declares how writes of a key merge, each time the app starts. */
   setConflictPolicy(key: string, policy: Exclude<Policy, 'custom'>): void;
   setConflictPolicy(
     key: string, policy: 'custom', resolve: (earlier: Seen, later: Seen) => Value): void;
   /** All changes from now on, by this app too. */
   changes(): AsyncIterableIterator<Change>;
+  /** The current one, and each new one; a slow reader gets the newest. */
   valuesOf(key: string): AsyncIterableIterator<Value | undefined>;
   statuses(): AsyncIterableIterator<Status>;
   addEventListener(type: 'change', listener: (event: ChangeEvent) => void,
@@ -166,14 +169,18 @@ export interface Store extends EventTarget {
   synchronize(): Promise<boolean>;
   /** What was written before is at the server, and what it has is here. */
   synchronizeNow(): Promise<void>;
-  /** Resolves when the first download has completed. */
+  /** Resolves when the first download has completed: then a key without a value has none. */
   initialSync(): Promise<void>;
+  /** Writes that the server refused, the newest last. */
   refusedWrites(): RefusedWrite[];
   forgetRefusedWrites(): void;
+  /** Which devices have the store's changes, or those of one key. */
   delivery(key?: string): Promise<Delivery>;
+  /** What a key was, the newest first. */
   history(key: string, options?: { limit?: number }): Promise<Version[]>;
+  /** The store as it was. */
   valuesAt(date: Date): Promise<Snapshot>;
-  /** Gives keys the values that they had; undefined removes. */
+  /** Gives keys the values that they had, as a transaction that can be taken back too; undefined removes. */
   revert(values: Iterable<readonly [string, Value | null | undefined]>): void;
   close(): Promise<void>;
 }
@@ -193,6 +200,7 @@ export interface Rights { stores?: string[]; validForSeconds?: number }
 
 /** The sign-in that all stores of a home share. */
 export interface Device {
+  /** The account that this device is signed in to. */
   readonly account: Account | null;
   openStore(identifier: string, options?: StoreOptions): Promise<Store>;
   /** With a code, or with the token of an identity provider that the server trusts. */
@@ -211,18 +219,22 @@ export interface Device {
   stores(): Promise<{ identifier: string; keys: number; bytes: number }[]>;
   /** Which devices have the changes of a store, as the server knows it. */
   delivery(identifier: string): Promise<Delivery>;
+  /** Makes a code that signs in another device, with at most the rights of this one. */
   pair(rights?: Rights): Promise<{
     code: string; server: string; link: string; expires: Date | null;
   }>;
+  /** The device that shows a user code. It may be a stranger's: ask the person. */
   waitingDevice(userCode: string): Promise<{
     userCode: string; name: string; address: string; stores: string[];
     validForSeconds: number; expires: Date | null;
   }>;
+  /** Lets a waiting device sign in, with the rights that it has here. */
   approve(device: { userCode: string } & Rights): Promise<void>;
   deny(device: { userCode: string }): Promise<void>;
   devices(): Promise<DeviceDescription[]>;
   renameDevice(id: string, name: string): Promise<DeviceDescription>;
   signOutDevice(id: string): Promise<void>;
+  /** Ends everything under way, and lets another process open the home. */
   close(): Promise<void>;
 }
 

@@ -2,26 +2,24 @@
 
 /** Browsers: a database, of which one tab is the leader at a time. */
 
-import { openDeviceIn, openStoreIn } from './platform.js';
+import { openDeviceIn, openStoreIn } from './device.js';
 import { UbiquityError } from './values.js';
 
-export * from './platform.js';
+export { version } from './http.js';
+export { ExactDate, Real, UbiquityError, real } from './values.js';
 
-/** Opens the device of this origin. `home` tells several of them apart. */
-export const openDevice = async ({ home = 'ubiquity' } = {}) =>
-  openDeviceIn(await DatabaseFolder.open(home));
-/** Opens a store, with a device of its own. */
+export const openDevice = async ({ home = 'ubiquity' } = {}) => openDeviceIn(await DatabaseFolder.open(home));
+/** Opens a store, with a device of its own. @param {{identifier: string, home?: string}} options */
 export const openStore = async ({ home = 'ubiquity', ...options }) =>
-  openStoreIn(await DatabaseFolder.open(home), /** @type {any} */ (options));
+  openStoreIn(await DatabaseFolder.open(home), options);
 
-/** @returns {Promise<any>} */
-const result = (/** @type {IDBRequest} */ request) => new Promise((resolve, reject) => {
+/** @param {IDBRequest} request @returns {Promise<any>} */
+const result = (request) => new Promise((resolve, reject) => {
   request.onsuccess = () => resolve(request.result);
   request.onerror = () => reject(request.error);
 });
 
 class DatabaseFolder {
-  /** @param {IDBDatabase} database */
   constructor(database, home) {
     this.database = database;
     this.home = home;
@@ -40,9 +38,7 @@ class DatabaseFolder {
     }
     const request = indexedDB.open(`ubiquity ${home}`, 1);
     request.onupgradeneeded = () => request.result.createObjectStore('rows');
-    try {
-      return new DatabaseFolder(await result(request), home);
-    } catch (error) {
+    try { return new DatabaseFolder(await result(request), home); } catch (error) {
       throw new UbiquityError('storage', `the browser keeps no values: ${error?.message}`);
     }
   }
@@ -52,17 +48,16 @@ class DatabaseFolder {
     if (this.isErased) return new Map();
     const rows = this.database.transaction('rows').objectStore('rows');
     const range = IDBKeyRange.bound([document], [document, []]);
-    const keys = result(rows.getAllKeys(range));
-    const texts = await result(rows.getAll(range));
-    return new Map((await keys).map(([, name], i) => [name, texts[i]]));
+    const [keys, texts] = await Promise.all([result(rows.getAllKeys(range)), result(rows.getAll(range))]);
+    return new Map(keys.map(([, name], i) => [name, texts[i]]));
   }
 
-  /** @private @param {(rows: IDBObjectStore) => void} change @returns {Promise<void>} */
-  change(change) {
-    if (this.isErased) return Promise.resolve();
-    return new Promise((resolve, reject) => {
+  /** @param {(rows: IDBObjectStore) => void} change @returns {Promise<void>} */
+  async change(change) {
+    if (this.isErased) return;
+    await new Promise((resolve, reject) => {
       const transaction = this.database.transaction('rows', 'readwrite', { durability: 'strict' });
-      transaction.oncomplete = () => resolve();
+      transaction.oncomplete = resolve;
       transaction.onabort = () => reject(transaction.error);
       change(transaction.objectStore('rows'));
     });
@@ -90,14 +85,14 @@ class DatabaseFolder {
   }
 
   lead(name, lead) {
-    const controller = new AbortController();
+    const waiting = new AbortController();
     let release = () => {};
-    navigator.locks.request(`ubiquity ${this.home} ${name}`, { signal: controller.signal }, () => {
+    navigator.locks.request(`ubiquity ${this.home} ${name}`, { signal: waiting.signal }, () => {
       lead();
       return new Promise((resolve) => { release = () => resolve(undefined); });
     }).catch(() => {});
     return () => {
-      controller.abort();
+      waiting.abort();
       release();
     };
   }
@@ -112,8 +107,6 @@ class DatabaseFolder {
     await this.close();
     const request = indexedDB.deleteDatabase(this.database.name);
     // Another tab may have it open. Its rows are gone already.
-    await new Promise((resolve) => {
-      request.onsuccess = request.onerror = request.onblocked = () => resolve(undefined);
-    });
+    await new Promise((resolve) => { request.onsuccess = request.onerror = request.onblocked = resolve; });
   }
 }

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * The hybrid logical clock of a device, and how it is corrected by the server's.
- *
- * @typedef {{wall: number, uptime: number, boot: string}} Reading
- *     Milliseconds by the clock that may be set, and by one that never is; and what the latter
- *     belongs to. Readings of two boots cannot be compared by their uptimes.
- * @typedef {{reading: Reading, server: number, doubt: number}} Correction
- *     The server's time at a reading, and by how much it may be wrong.
- * @typedef {{madeAt: Reading, seen: string}} Provisional
- *     When a write was made, and the greatest timestamp that its author had seen.
- */
+/** The hybrid logical clock of a device, and how it is corrected by the server's. */
 
 import { later, milliseconds, next, timeOf, timestamp, zero } from './records.js';
+import { compare } from './values.js';
 
 const doubtMax = 30_000;
 const driftDivisor = 2_000;
+/** How far ahead of the server's clock a write may be, in milliseconds. */
+const aheadMax = 60_000;
+export const isAhead = (stamp, server) => milliseconds(stamp) > server + aheadMax;
 
-/**
- * The server read its clock between the request and the answer: the middle is taken.
- * @returns {Correction}
- */
+/** The server read its clock between request and answer: the middle is taken. @returns {Correction} */
 export function measured(server, sentAt, heardAt) {
   if (sentAt.boot !== heardAt.boot || sentAt.uptime > heardAt.uptime) {
     return { reading: heardAt, server, doubt: doubtMax };
@@ -42,22 +33,17 @@ function corrected(correction, at) {
 /** Whether a correction is more precise than another: faster, or the server's clock was set. */
 export function isBetter(one, other) {
   if (!other || !isExact(other, one.reading)) return true;
-  const age = Math.abs(one.reading.uptime - other.reading.uptime);
-  const doubts = other.doubt + age / driftDivisor;
+  const doubts = other.doubt + Math.abs(one.reading.uptime - other.reading.uptime) / driftDivisor;
   const difference = Math.abs(one.server - corrected(other, one.reading));
   return one.doubt <= doubts || difference > one.doubt + doubts + 2;
 }
 
-/** Issues the timestamps of a device's writes. */
 export class DeviceClock {
+  /** The greatest timestamp that will not change any more, and that of all, provisional ones included. */
+  latestFinal = zero;
+  latest = zero;
   /** @param {Correction | null} correction */
-  constructor(correction) {
-    this.correction = correction;
-    /** The greatest timestamp that will not change any more. */
-    this.latestFinal = zero;
-    /** The greatest of all, provisional ones included. */
-    this.latest = zero;
-  }
+  constructor(correction) { this.correction = correction; }
 
   /** Later writes will be later than this timestamp. */
   observe(time, isFinal = true) {
@@ -65,23 +51,15 @@ export class DeviceClock {
     this.latest = later(this.latest, time);
   }
 
-  /** The shared time, as far as it is known. */
   now(at) { return corrected(this.correction, at); }
-
   isExact(at) { return isExact(this.correction, at); }
 
-  /**
-   * The timestamp of a write made now; `provisional` is null if it is final.
-   * @returns {{time: string, provisional: Provisional | null}}
-   */
+  /** The timestamp of a write made now. @returns {{time: string, provisional: Provisional | null}} */
   issue(at) {
     const time = later(timestamp(this.now(at)), next(this.latest));
-    if (this.isExact(at)) {
-      this.observe(time);
-      return { time, provisional: null };
-    }
-    this.latest = time;
-    return { time, provisional: { madeAt: at, seen: this.latestFinal } };
+    const provisional = this.isExact(at) ? null : { madeAt: at, seen: this.latestFinal };
+    this.observe(time, !provisional);
+    return { time, provisional };
   }
 
   /** Adopts the measured error, and forgets what the wrong clock made. */
@@ -96,28 +74,24 @@ export class DeviceClock {
   }
 
   /**
-   * The final timestamp for each provisional stamp, in the order in which they were made; empty
-   * while the clock's error is unknown.
+   * The final timestamp for each provisional stamp, in the order in which they were made; empty while the
+   * clock's error is unknown.
    * @param {Map<string, Provisional>} provisional
    */
   finalize(provisional, at) {
     const result = new Map();
     if (!this.isExact(at)) return result;
-    const boots = new Map();
-    for (const [stamp, one] of provisional) {
-      const boot = boots.get(one.madeAt.boot) ?? [];
-      boots.set(one.madeAt.boot, [...boot, [stamp, one]]);
+    // A boot stamps later than everything on disk.
+    const greatest = new Map();
+    for (const [stamp, { madeAt: { boot } }] of provisional) {
+      greatest.set(boot, later(greatest.get(boot) ?? '', stamp));
     }
-    const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-    const greatest = (all) => all.map(([stamp]) => stamp).reduce(later);
+    const order = ([one, { madeAt: a }], [other, { madeAt: b }]) =>
+      compare(greatest.get(a.boot), greatest.get(b.boot)) || a.uptime - b.uptime || compare(one, other);
     let previous = zero;
-    // A run stamps later than everything on disk.
-    for (const boot of [...boots.values()].sort((a, b) => order(greatest(a), greatest(b)))) {
-      boot.sort(([one, a], [other, b]) => a.madeAt.uptime - b.madeAt.uptime || order(one, other));
-      for (const [stamp, one] of boot) {
-        previous = later(this.made(one, at), next(previous));
-        result.set(stamp, previous);
-      }
+    for (const [stamp, one] of [...provisional].sort(order)) {
+      previous = later(this.made(one, at), next(previous));
+      result.set(stamp, previous);
     }
     this.latestFinal = later(this.latestFinal, previous);
     this.latest = this.latestFinal;
@@ -125,12 +99,7 @@ export class DeviceClock {
   }
 
   /** The time of a waiting write, by its final stamp if that is known. */
-  time(/** @type {{record: {stamp: string}, provisional: Provisional | null}} */ write, at) {
-    const isKnown = write.provisional && this.isExact(at);
-    return isKnown ? this.made(write.provisional, at) : timeOf(write.record.stamp);
+  time({ record, provisional }, at) {
+    return provisional && this.isExact(at) ? this.made(provisional, at) : timeOf(record.stamp);
   }
 }
-
-/** How far ahead of the server's clock a write may be, in milliseconds. */
-export const clockAheadMax = 60_000;
-export const isAhead = (stamp, server) => milliseconds(stamp) > server + clockAheadMax;

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * A device: the sign-in that all stores of a home share.
- *
- * @typedef {import('./platform.js').Folder} Folder
- * @typedef {{server: string, allowsPlainHTTP?: boolean, account: string, accountName: string,
- *     device: string, deviceName: string, credential: string}} SignedIn
+ * A device: the sign-in that all stores of a home share, on a platform with a disk. index.d.ts says what its
+ * members are for.
  */
 
 import { RequestError, request, serverAddress } from './http.js';
@@ -14,20 +11,41 @@ import { Store } from './store.js';
 import { UbiquityError, WireError, checkedList } from './values.js';
 
 const document = 'account';
+/** The longest that a sign-in request can be approved. */
+const requestMilliseconds = 660_000;
 const date = (milliseconds) => (Number(milliseconds) ? new Date(Number(milliseconds)) : null);
 
-const sleep = (milliseconds, signal) => new Promise((resolve, reject) => {
-  const stop = () => {
-    clearTimeout(timer);
-    reject(signal?.reason);
-  };
-  const timer = setTimeout(() => {
-    signal?.removeEventListener('abort', stop);
-    resolve(undefined);
-  }, milliseconds);
-  if (signal?.aborted) stop();
-  signal?.addEventListener('abort', stop, { once: true });
-});
+async function sleep(milliseconds, signal) {
+  await new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve(undefined);
+    });
+  });
+  signal.throwIfAborted();
+}
+
+export async function openDeviceIn(folder) {
+  try { return await Device.open(folder); } catch (error) {
+    await folder.close();
+    throw error;
+  }
+}
+
+/**
+ * A store with a device of its own, which is closed with it.
+ * @param {Folder} folder @param {{identifier?: string}} options
+ */
+export async function openStoreIn(folder, { identifier, ...options }) {
+  const device = await openDeviceIn(folder);
+  try {
+    return Object.assign(await device.openStore(identifier, options), { ownsDevice: true });
+  } catch (error) {
+    await device.close();
+    throw error;
+  }
+}
 
 export class Device {
   /** Use `openDevice`. @param {Folder} folder */
@@ -39,7 +57,6 @@ export class Device {
     this.requests = new AbortController();
   }
 
-  /** @param {Folder} folder */
   static async open(folder) {
     const device = new Device(folder);
     await device.read();
@@ -52,7 +69,6 @@ export class Device {
     this.state = { ...newState(), ...JSON.parse(rows.get('device') ?? '{}') };
   }
 
-  /** Another tab has signed in or out. @private */
   async changedElsewhere() {
     try {
       await this.read();
@@ -60,7 +76,6 @@ export class Device {
     } catch { /* The next message, or a reload, finds the same. */ }
   }
 
-  /** The account that this device is signed in to; null if it is not. */
   get account() {
     if (!this.state.signedIn) return null;
     const { account, accountName, server, device, deviceName } = this.state.signedIn;
@@ -88,7 +103,7 @@ export class Device {
   /** Where a store's rows are: each account has its own. */
   documentOf(identifier) { return `${this.state.folder}/${identifier}`; }
 
-  /** @private The state is on disk before anything follows it. */
+  /** The state is on disk before anything follows it. */
   async adopt(state) {
     for (const store of this.openStores) {
       if (!await store.synchronize()) throw new UbiquityError('storage', 'a store cannot be saved');
@@ -104,80 +119,68 @@ export class Device {
   // Signing in and out
 
   /**
-   * Signs in with a code from the operator, or from another device, or with an identity provider's
-   * token. With the code of an empty server's log, `accountName` is the name of its first account.
+   * Signs in with a code from the operator, or from another device, or with an identity provider's token.
+   * With the code of an empty server's log, `accountName` is the name of its first account.
    */
-  async signIn({ server, code = undefined, accountName = undefined, identityToken = undefined,
+  async signIn({ server, code = undefined, accountName = undefined, identityToken = '',
     deviceName = 'browser', allowsPlainHTTP = false }) {
-    return this.complete(identityToken === undefined ? { code, accountName } : {},
+    return this.complete(identityToken ? {} : { code, accountName },
       { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken });
   }
 
-  async complete(secret, { server, deviceName, allowsPlainHTTP, identityToken = undefined },
-    signal = undefined) {
+  async complete(secret, { server, deviceName, allowsPlainHTTP, identityToken = '', signal = undefined }) {
     const answer = await request({ server, credential: identityToken }, ['sign-in'],
       { method: 'POST', body: { ...secret, deviceName }, signal });
-    const isText = (name) => typeof answer?.[name] === 'string';
-    if (!isText('account') || !isText('credential')) {
+    const { account, accountName = '', credential } = answer ?? {};
+    if (typeof account !== 'string' || typeof credential !== 'string') {
       throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
     }
-    const { account, accountName = '', credential } = answer;
     const device = checkedDevice(answer.device);
     const old = this.state.signedIn;
-    await this.adopt(signedIn(this.state, { server, allowsPlainHTTP, account, accountName, device,
-      deviceName, credential }));
+    await this.adopt(signedIn(this.state,
+      { server, allowsPlainHTTP, account, accountName, device, deviceName, credential }));
     if (old) await revoke(old);
     return this.account;
   }
 
-  /** Asks to be signed in: another device approves the `userCode`, then `account()` resolves. */
-  async requestSignIn({ server, deviceName = 'browser', stores = [], validForSeconds = 0,
-    allowsPlainHTTP = false }) {
+  async requestSignIn({ server, deviceName = 'browser', allowsPlainHTTP = false, ...wanted }) {
     const address = serverAddress(server, allowsPlainHTTP);
     const answer = await request({ server: address }, ['sign-in-requests'],
-      { method: 'POST', body: { deviceName, ...rights(stores, validForSeconds) } });
+      { method: 'POST', body: { deviceName, ...rights(wanted) } });
     const { userCode, request: secret } = answer ?? {};
     const pause = Math.min(Math.max(Number(answer?.intervalSeconds) || 1, 1), 60) * 1_000;
-    const end = Date.now() + 660_000;
-    const stop = new AbortController();
-    this.requests.signal.addEventListener('abort', () => stop.abort(this.requests.signal.reason));
-    return {
-      userCode: String(userCode), link: `${address}#${userCode}`,
-      expires: date(answer?.expiresMilliseconds),
-      /** @param {{signal?: AbortSignal}} options */
-      account: async ({ signal } = {}) => {
-        signal?.addEventListener('abort', () => stop.abort(signal.reason));
-        if (signal?.aborted) stop.abort(signal.reason);
-        for (;;) {
-          try {
-            return await this.complete({ request: secret },
-              { server: address, deviceName, allowsPlainHTTP }, stop.signal);
-          } catch (error) {
-            const why = error instanceof RequestError ? error.failure : null;
-            const isPending = why && (why.code === 'sign-in-pending'
-              || ['busy', 'unreachable', 'timedOut'].includes(why.kind));
-            if (!isPending || stop.signal.aborted || Date.now() > end) throw error;
-            await sleep(Math.max(pause, why.wait ?? 0), stop.signal);
-          }
+    const end = Date.now() + requestMilliseconds;
+    /** @param {{signal?: AbortSignal}} options */
+    const account = async ({ signal = undefined } = {}) => {
+      const signals = [this.requests.signal, ...(signal ? [signal] : [])];
+      const stop = /** @type {any} */ (AbortSignal).any(signals);
+      const terms = { server: address, deviceName, allowsPlainHTTP, signal: stop };
+      for (;;) {
+        try { return await this.complete({ request: secret }, terms); } catch (error) {
+          const why = error instanceof RequestError ? error.failure : null;
+          const isPending = why?.code === 'sign-in-pending'
+            || ['busy', 'unreachable', 'timedOut'].includes(why?.kind);
+          if (!isPending || stop.aborted || Date.now() > end) throw error;
+          await sleep(Math.max(pause, why.wait ?? 0), stop);
         }
-      },
+      }
     };
+    return { userCode: String(userCode), link: `${address}#${userCode}`,
+      expires: date(answer?.expiresMilliseconds), account };
   }
 
   /**
-   * Signs out: the values stay, unless `wipes`. The server is asked to revoke the credential; if it
-   * cannot be reached, the device is signed out all the same.
+   * Signs out: the values stay, unless `wipes`. The server is asked to revoke the credential; if it cannot be
+   * reached, the device is signed out all the same.
    */
   async signOut({ wipes = false } = {}) {
-    const account = this.state.signedIn;
+    const { signedIn: account, folder } = this.state;
     if (!account) return;
-    const wiped = this.state.folder;
     await this.adopt(signedOut(this.state, wipes));
-    if (wipes) await this.folder.removeAll(`${wiped}/`);
+    if (wipes) await this.folder.removeAll(`${folder}/`);
     await revoke(account);
   }
 
-  /** Signs out, closes, and removes everything of this home, also of accounts from before. */
   async erase() {
     for (const store of [...this.openStores]) await store.close();
     await this.signOut({ wipes: true });
@@ -188,19 +191,16 @@ export class Device {
 
   // The person's devices
 
-  ask(segments, options = {}) {
+  async ask(segments, options = {}) {
     const { signedIn: server } = this.state;
     if (!server) throw new UbiquityError('unauthorized', 'this device is not signed in');
-    return request(server, segments, { ...options, signal: this.requests.signal });
+    return request(server, segments, { signal: this.requests.signal, ...options });
   }
 
-  /** Makes a code that signs in another device, with at most the rights of this one. */
-  async pair({ stores = [], validForSeconds = 0 } = {}) {
-    const body = rights(stores, validForSeconds);
-    const answer = await this.ask(['codes'], { method: 'POST', body });
+  async pair(wanted = {}) {
+    const { code, expiresMilliseconds } = await this.ask(['codes'], { method: 'POST', body: rights(wanted) });
     const server = this.state.signedIn?.server;
-    return { code: String(answer.code), server, link: `${server}#${answer.code}`,
-      expires: date(answer.expiresMilliseconds) };
+    return { code: String(code), server, link: `${server}#${code}`, expires: date(expiresMilliseconds) };
   }
 
   /** The device that shows a user code. It may be a stranger's: ask the person. */
@@ -211,46 +211,39 @@ export class Device {
       expires: date(answer.expiresMilliseconds) };
   }
 
-  /** Lets a waiting device sign in, with the rights that it has here. */
-  async approve({ userCode, stores = [], validForSeconds = 0 }) {
-    await this.ask(['sign-in-requests', userCode, 'approval'],
-      { method: 'POST', body: rights(stores, validForSeconds) });
+  async approve({ userCode, ...wanted }) {
+    await this.ask(['sign-in-requests', userCode, 'approval'], { method: 'POST', body: rights(wanted) });
   }
 
   async deny({ userCode }) { await this.ask(['sign-in-requests', userCode], { method: 'DELETE' }); }
 
   async devices() {
-    const answer = await this.ask(['devices']);
-    return checkedList(answer, 'devices').map((one) => this.described(one));
+    return checkedList(await this.ask(['devices']), 'devices').map((one) => this.described(one));
   }
 
-  /** What an app is told of a device. @internal */
   described(device) {
     if (!device) throw new WireError('there is no device');
     return { id: device.id, name: device.name ?? '', signedIn: date(device.createdMilliseconds),
       lastSeen: date(device.seenMilliseconds), expires: date(device.expiresMilliseconds),
       stores: device.stores ?? null, version: device.version ?? '',
-      clockAheadMilliseconds: device.clockMilliseconds
-        ? Number(device.clockAheadMilliseconds ?? 0) : null,
+      clockAheadMilliseconds: device.clockMilliseconds ? Number(device.clockAheadMilliseconds ?? 0) : null,
       isThisDevice: device.id === this.state.signedIn?.device };
   }
 
-  /** The account's stores: what each has, and its limits. */
   async stores() {
     return checkedList(await this.ask(['stores']), 'stores').map(({ identifier, keys, bytes }) =>
       ({ identifier: String(identifier), keys: Number(keys ?? 0), bytes: Number(bytes ?? 0) }));
   }
 
   /**
-   * Which devices have a store's changes, as the server knows it. `waits`: this device has changes
-   * that the server does not know.
+   * Which devices have a store's changes, as the server knows it. `waits`: this device has changes that the
+   * server does not know.
    */
   async delivery(identifier, query = {}, waits = false) {
     const answer = await this.ask(['stores', identifier, 'devices'], { query });
-    const devices = checkedList(answer, 'deliveries').map(({ device, ...more }) => ({
-      ...this.described(device), hasStore: more.hasStore === true,
-      behind: Number(more.behind ?? 0), isCurrent: more.isCurrent === true
-        && (!waits || device.id === this.account?.deviceID),
+    const devices = checkedList(answer, 'deliveries').map(({ device, hasStore, behind, isCurrent }) => ({
+      ...this.described(device), hasStore: hasStore === true, behind: Number(behind ?? 0),
+      isCurrent: isCurrent === true && (!waits || device.id === this.account?.deviceID),
     }));
     return { devices, isComplete: devices.every((one) => one.isCurrent || !one.hasStore) };
   }
@@ -261,7 +254,6 @@ export class Device {
 
   async signOutDevice(id) { await this.ask(['devices', id], { method: 'DELETE' }); }
 
-  /** Ends everything under way, and lets another process open the home. */
   async close() {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -275,33 +267,28 @@ export class Device {
 const revoke = (account) =>
   request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
 
-const rights = (stores, validForSeconds) => ({
+/** @param {{stores?: string[], validForSeconds?: number}} wanted */
+const rights = ({ stores, validForSeconds }) => ({
   ...(stores?.length ? { stores } : {}),
   ...(validForSeconds ? { credentialSeconds: String(validForSeconds) } : {}),
 });
 
 /**
- * Who is signed in, and the folder of each account that ever was. The first account takes over what
- * was written before it; another one never sees it.
+ * Who is signed in, and the folder of each account that ever was. The first account takes over what was
+ * written before it; another one never sees it.
+ * @returns {{signedIn: SignedIn | null, folder: string, lastFolder: number, folders: [string, string][]}}
  */
 const newState = () => ({ signedIn: null, folder: '1', lastFolder: 1, folders: [] });
-/** @typedef {ReturnType<typeof newState>} State */
 
-/** @param {State} state @param {SignedIn} account @returns {State} */
 function signedIn(state, account) {
   const folders = new Map(state.folders);
-  let { folder, lastFolder } = state;
-  const known = folders.get(account.account);
-  if (known) folder = known;
-  else if ([...folders.values()].includes(folder)) {
-    lastFolder += 1;
-    folder = String(lastFolder);
-  }
+  const isTaken = [...folders.values()].includes(state.folder);
+  const lastFolder = state.lastFolder + (isTaken && !folders.has(account.account) ? 1 : 0);
+  const folder = folders.get(account.account) ?? (isTaken ? String(lastFolder) : state.folder);
   folders.set(account.account, folder);
   return { signedIn: account, folder, lastFolder, folders: [...folders] };
 }
 
-/** @param {State} state @returns {State} */
 function signedOut(state, wipes) {
   if (!wipes) return { ...state, signedIn: null };
   const lastFolder = state.lastFolder + 1;

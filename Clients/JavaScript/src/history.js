@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * What a key was: the server's versions, replayed to the values that apps saw.
- *
- * @typedef {import('./records.js').Row} Row
- * @typedef {{record: Row, revision: number, came: number, outcome: 'current' | 'replaced' | 'lost',
- *     ended: number, endedAt: number}} Version
- *     A write, with the store's revision and the time at which it came, and of its end.
- */
+/** What a key was: the server's versions, replayed to the values that apps saw. */
 
-import { MergeState } from './merging.js';
-import {
-  checkedMilliseconds, checkedRow, deviceOf, idOf, milliseconds, pushBytes,
-} from './records.js';
+import { stateOf } from './entries.js';
+import { checkedNumber, checkedRow, deviceOf, idOf, milliseconds, pushBytes } from './records.js';
 import { UbiquityError, WireError, checkedList, isSame } from './values.js';
 
 const versionsMax = 100_000;
@@ -22,8 +13,7 @@ const pageMax = 1_000;
 /** Reads pages; of a key with parts all of them, because each value is made of all parts. */
 export async function readHistory(ask, key, limit) {
   const versions = [];
-  let before;
-  let bytes = 0;
+  let [before, bytes] = [undefined, 0];
   for (;;) {
     const page = await ask({ key, before, limit: Math.min(Math.max(limit, 100), pageMax) });
     const more = checkedList(page, 'versions').map(checkedVersion);
@@ -32,69 +22,57 @@ export async function readHistory(ask, key, limit) {
     const isEnough = versions.length >= limit && !versions.some(({ record }) => record.part);
     if (typeof before !== 'string' || before === '' || !more.length || isEnough) return versions;
     bytes += more.reduce((sum, { record }) => sum + pushBytes(record), 0);
-    if (versions.length < versionsMax && bytes < bytesMax) continue;
-    throw new UbiquityError('too-long', 'the history is too long');
+    if (versions.length >= versionsMax || bytes >= bytesMax) {
+      throw new UbiquityError('too-long', 'the history is too long');
+    }
   }
 }
 
-/** @returns {Version} */
+/** @returns {StoredVersion} */
 function checkedVersion(json) {
   const outcome = json?.current === true ? 'current' : json?.replaced ? 'replaced' : 'lost';
   if (outcome === 'lost' && !json?.lost) throw new WireError('a version has no outcome');
   const end = json.replaced ?? json.lost;
-  return {
-    record: checkedRow(json.record), outcome,
-    revision: checkedMilliseconds(json.revision), came: checkedMilliseconds(json.cameMilliseconds),
-    ended: checkedMilliseconds(end?.revision), endedAt: checkedMilliseconds(end?.milliseconds),
-  };
+  return { record: checkedRow(json.record), outcome,
+    revision: checkedNumber(json.revision), came: checkedNumber(json.cameMilliseconds),
+    ended: checkedNumber(end?.revision), endedAt: checkedNumber(end?.milliseconds) };
 }
 
-export class KeyHistory {
-  /** @param {string} key @param {Version[]} versions */
-  constructor(key, versions) {
-    const mine = versions.filter(({ record }) => record.key === key);
-    const wasHeld = ({ outcome, revision, ended }) => outcome !== 'lost'
-      && (outcome === 'current' || ended !== revision || revision === 0);
-    this.held = mine.filter(wasHeld);
-    this.neverHeld = mine.filter((one) => !wasHeld(one) && !one.record.part);
-  }
-
-  /** The values, the last first; going back from the present, one revision at a time. */
-  values(limit, resolver) {
-    const state = new Map();
-    for (const { record, outcome } of this.held) {
-      if (outcome === 'current') state.set(idOf(record), record);
+/**
+ * The values of a key, the last first; going back from the present, one revision at a time.
+ * @param {StoredVersion[]} versions
+ */
+export function valuesOf(key, versions, limit, resolver) {
+  const mine = versions.filter(({ record }) => record.key === key);
+  const wasHeld = ({ outcome, revision, ended }) => outcome === 'current'
+    || (outcome === 'replaced' && (ended !== revision || revision === 0));
+  const held = mine.filter(wasHeld);
+  const current = held.filter((one) => one.outcome === 'current');
+  const rows = new Map(current.map(({ record }) => [idOf(record), record]));
+  const value = () => stateOf([...rows.values()]).value(resolver);
+  const result = mine.filter((one) => !wasHeld(one) && !one.record.part).map(({ record, ...one }) =>
+    described(record.value, record.stamp, one.revision, one.came, one.outcome));
+  let [wire, outcome] = [value(), 'current'];
+  const revisions = new Set(held.flatMap((one) =>
+    (one.outcome === 'replaced' ? [one.revision, one.ended] : [one.revision])));
+  for (const revision of [...revisions].sort((a, b) => b - a)) {
+    const came = held.filter((one) => one.revision === revision);
+    const ended = held.filter((one) => one.outcome === 'replaced' && one.ended === revision);
+    for (const { record } of came) rows.delete(idOf(record));
+    for (const { record } of ended) rows.set(idOf(record), record);
+    const earlier = value();
+    const stamp = came.map(({ record }) => record.stamp).sort().at(-1);
+    if (stamp && (came.some(({ record }) => !record.part) || !isSame(earlier, wire))) {
+      const time = came[0].came || ended[0]?.endedAt || 0;
+      result.push(described(wire, stamp, revision, time, outcome));
+      outcome = 'replaced';
     }
-    const revisions = [...new Set(this.held.flatMap(({ revision, ended, outcome }) =>
-      (outcome === 'replaced' ? [revision, ended] : [revision])))].sort((a, b) => b - a);
-    let [wire, outcome] = [valueOf(state, resolver), 'current'];
-    const result = this.neverHeld.map(({ record, revision, came, outcome: end }) =>
-      described(record.value, record.stamp, revision, came, end));
-    for (const revision of revisions) {
-      const came = this.held.filter((one) => one.revision === revision);
-      const ended = this.held.filter((one) => one.outcome === 'replaced' && one.ended === revision);
-      for (const { record } of came) state.delete(idOf(record));
-      for (const { record } of ended) state.set(idOf(record), record);
-      const earlier = valueOf(state, resolver);
-      const stamp = came.map(({ record }) => record.stamp).sort().at(-1);
-      if (stamp && (came.some(({ record }) => !record.part) || !isSame(earlier, wire))) {
-        const time = came[0]?.came || ended[0]?.endedAt || 0;
-        result.push(described(wire, stamp, revision, time, outcome));
-        outcome = 'replaced';
-      }
-      wire = earlier;
-    }
-    return result.sort((a, b) => b.revision - a.revision).slice(0, limit);
+    wire = earlier;
   }
+  return result.sort((a, b) => b.revision - a.revision).slice(0, limit);
 }
 
-const described = (wire, stamp, revision, came, outcome) => ({ wire, revision, outcome,
+const described = (wire, stamp, revision, came, outcome) => ({
+  wire, revision, outcome, device: deviceOf(stamp),
   date: new Date(came || milliseconds(stamp)), written: new Date(milliseconds(stamp)),
-  device: deviceOf(stamp) });
-
-/** @param {Map<string, Row>} state */
-function valueOf(state, resolver) {
-  const rows = /** @type {any[]} */ ([...state.values()].filter(({ value }) => value));
-  return new MergeState(rows.find(({ part }) => !part) ?? null,
-    rows.filter(({ part }) => part)).value(resolver);
-}
+});

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * Requests to a server by `fetch`. All that it sends has a bound in bytes, elements and time.
- *
- * @typedef {import('./messages.js').Failure} Failure
- * @typedef {{server: string, credential?: string, allowsPlainHTTP?: boolean}} Server
- */
+/** Requests to a server by `fetch`. All that it sends has a bound in bytes, elements and time. */
 
-import { failure } from './engine-exchange.js';
-import { sentence } from './messages.js';
+import { failure, sentence } from './messages.js';
 import { UbiquityError, WireError } from './values.js';
 
 export const version = '0.2.0';
@@ -17,9 +11,7 @@ const bytesMax = 2 ** 26;
 const elementsMax = 2 ** 21;
 const isNode = typeof process !== 'undefined' && process.versions?.node !== undefined;
 
-/** A failed request. */
 export class RequestError extends UbiquityError {
-  /** @param {Failure} why */
   constructor(why) {
     super(why.code ?? why.kind, why.detail);
     this.failure = why;
@@ -38,57 +30,39 @@ export function serverAddress(text, allowsPlainHTTP = false) {
   }
   const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
   if (url.protocol === 'http:' && !isLoopback && !allowsPlainHTTP) {
-    throw new UbiquityError('address', `${text} is plain HTTP: anybody on the network could read `
-      + 'the credential; use https');
+    throw new UbiquityError('address',
+      `${text} is plain HTTP: anybody on the network could read the credential; use https`);
   }
   return url.href.replace(/\/+$/, '');
 }
 
-/** @param {{get(name: string): string | null}} headers @returns {any} The `Failure` that an answer is. */
+/** What statuses mean, if no code says more; and the pause if the server asks for none. */
+const meanings = {
+  400: ['refused'], 401: ['unauthorized'], 403: ['refused'], 404: ['refused'], 408: ['timedOut'],
+  409: ['refused'], 410: ['cursorGone'], 413: ['tooLarge'], 415: ['refused'], 422: ['refused'],
+  429: ['busy', 1_000], 503: ['busy', 5_000], 504: ['timedOut'], 507: ['busy', 5_000],
+};
+
+/** The failure that an answer is. @param {{get(name: string): string | null}} headers @returns {Failure} */
 export function failureOf(status, headers, problem, server) {
   const code = typeof problem?.code === 'string' ? problem.code : undefined;
   const detail = problem?.detail ? sentence(problem.detail) : `${server} answered ${status}`;
   const seconds = Number(headers.get('retry-after') ?? NaN);
   const wait = seconds >= 0 ? Math.min(seconds, 3_600) * 1_000 : undefined;
-  const known = { code, detail, wait };
   const ahead = Number(problem?.serverMilliseconds);
-  if (code === 'clock-ahead' && ahead > 0) return { kind: 'clockAhead', server: ahead, ...known };
-  if (code === 'cursor-other-history') return { kind: 'otherHistory', ...known };
-  if (code === 'too-many-streams') {
-    return { kind: 'tooManyStreams', ...known, wait: wait ?? 30_000 };
-  }
-  if (code === 'too-many' || code?.startsWith('history-')) return { kind: 'refused', ...known };
-  if (status === 401) return { kind: 'unauthorized', ...known };
-  if ([400, 403, 404, 409, 415, 422].includes(status)) return { kind: 'refused', ...known };
-  if (status === 408 || status === 504) return { kind: 'timedOut', ...known };
-  if (status === 410) return { kind: 'cursorGone', ...known };
-  if (status === 413) return { kind: 'tooLarge', ...known };
-  if (status === 429) return { kind: 'busy', ...known, wait: wait ?? 1_000 };
-  if (status === 503 || status === 507) return { kind: 'busy', ...known, wait: wait ?? 5_000 };
-  return { kind: 'unreachable', ...known };
-}
-
-/** A timer that ends a request in which no byte has moved for too long. */
-class Silence {
-  constructor(controller, milliseconds) {
-    this.controller = controller;
-    this.milliseconds = milliseconds;
-    this.moved();
-  }
-  moved() {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      this.isOver = true;
-      this.controller.abort();
-    }, this.milliseconds);
-  }
-  end() { clearTimeout(this.timer); }
+  const as = (kind, pause = undefined) => ({ kind, code, detail, wait: wait ?? pause });
+  if (code === 'clock-ahead' && ahead > 0) return { ...as('clockAhead'), server: ahead };
+  if (code === 'cursor-other-history') return as('otherHistory');
+  if (code === 'too-many-streams') return as('tooManyStreams', 30_000);
+  if (code === 'too-many' || code?.startsWith('history-')) return as('refused');
+  const [kind, pause] = meanings[status] ?? ['unreachable'];
+  return as(kind, pause);
 }
 
 /**
  * @param {Server} server
  * @param {{method?: string, body?: any, query?: Record<string, string | number | undefined>,
- *     signal?: AbortSignal, accept?: string, headers?: Record<string, string>}} options
+ *     signal?: AbortSignal, accept?: string}} options
  * @param {(response: Response, silence: Silence) => Promise<any>} read
  */
 async function perform({ server, credential }, segments, options, read) {
@@ -101,7 +75,18 @@ async function perform({ server, credential }, segments, options, read) {
   const abort = () => controller.abort();
   if (signal?.aborted) abort();
   signal?.addEventListener('abort', abort);
-  const silence = new Silence(controller, silenceMilliseconds);
+  let [timer, isSilent] = [undefined, false];
+  const silence = {
+    patience: silenceMilliseconds,
+    moved() {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        isSilent = true;
+        abort();
+      }, silence.patience);
+    },
+  };
+  silence.moved();
   try {
     const response = await fetch(url, {
       method, signal: controller.signal, redirect: 'manual', credentials: 'omit', cache: 'no-store',
@@ -118,17 +103,15 @@ async function perform({ server, credential }, segments, options, read) {
     const problem = await json(response, silence, 2 ** 16).catch(() => null);
     throw new RequestError(failureOf(response.status, response.headers, problem, server));
   } catch (error) {
-    if (error instanceof RequestError) throw error;
-    throw new RequestError(unanswered(error, silence.isOver, server));
+    throw error instanceof RequestError ? error : new RequestError(unanswered(error, isSilent, server));
   } finally {
-    silence.end();
+    clearTimeout(timer);
     signal?.removeEventListener('abort', abort);
     // What was not read is not wanted.
     abort();
   }
 }
 
-/** @returns {Failure} */
 function unanswered(error, isSilent, server) {
   if (isSilent) return failure('timedOut', `the server at ${server} does not answer`);
   if (error instanceof WireError || error instanceof SyntaxError) {
@@ -140,7 +123,7 @@ function unanswered(error, isSilent, server) {
   return failure('unreachable', `no server answers at ${server} (${words ?? sentence(reason)})`);
 }
 
-/** The bytes of an answer as they come. @returns {AsyncGenerator<string>} */
+/** The text of an answer as it comes. Not every browser iterates over streams. */
 async function* textOf(response, silence) {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const reader = response.body.getReader();
@@ -155,8 +138,8 @@ async function* textOf(response, silence) {
 }
 
 async function json(response, silence, max = bytesMax) {
-  let text = '';
   if (!response.body || response.status === 204) return null;
+  let text = '';
   for await (const more of textOf(response, silence)) {
     text += more;
     if (text.length > max) throw new WireError('it is too large');
@@ -179,8 +162,8 @@ export function parse(text) {
 export const request = (server, segments, options = {}) => perform(server, segments, options, json);
 
 /**
- * Reads a stream of events until it ends. `heard` is called for whatever comes, and `received` with
- * each event; the latter returns the milliseconds that the stream may be silent from then on.
+ * Reads a stream of events until it ends. `heard` is called for whatever comes, and `received` with each
+ * event; the latter returns the milliseconds that the stream may be silent from then on.
  */
 export const listen = (server, segments, options, { heard, received }) => perform(
   server, segments, { ...options, accept: 'text/event-stream' }, async (response, silence) => {
@@ -188,22 +171,20 @@ export const listen = (server, segments, options, { heard, received }) => perfor
       throw new WireError('it is not a stream of events');
     }
     heard();
-    /** A line that is not complete, in pieces; and the event so far. @type {string[]} */
-    let [pieces, data] = [[], []];
-    let [name, size] = ['', 0];
+    /** @type {[string, string, string[], number]} A line that is not complete, and the event so far. */
+    let [rest, name, data, size] = ['', '', [], 0];
     for await (const more of textOf(response, silence)) {
       heard();
       size += more.length;
       const lines = more.split('\n');
-      lines[0] = lines.length > 1 ? pieces.join('') + lines[0] : lines[0];
-      if (lines.length > 1) pieces = [];
-      pieces.push(lines.pop() ?? '');
+      lines[0] = rest + lines[0];
+      rest = lines.pop();
       for (const line of lines.map((one) => one.replace(/\r$/, ''))) {
         if (line.startsWith('event:')) name = line.slice(6).trim();
         else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
         if (line !== '') continue;
         const event = data.join('\n');
-        if (name) silence.milliseconds = received(name, () => parse(event)) ?? silence.milliseconds;
+        if (name) silence.patience = received(name, () => parse(event)) ?? silence.patience;
         silence.moved();
         [name, data, size] = ['', [], 0];
       }

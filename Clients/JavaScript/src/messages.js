@@ -1,63 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * The messages of a server, checked: whatever it sends, the engine gets only these forms.
- *
- * @typedef {import('./records.js').Row} Row
- * @typedef {{records: Row[], cursor: string, server: number, isWhole: boolean,
- *     horizon: string, config?: ReturnType<typeof checkedConfig>}} Changes
- * @typedef {{code: string, detail: string}} Refusal
- * @typedef {{held: 'applied' | 'none' | Row}} WriteResult
- *     The store holds the write, or nothing that it would delete, or a later one.
- * @typedef {{cursor: string, server: number, results: (WriteResult[] | Refusal)[]}} PushAnswer
- * @typedef {{kind: 'unreachable' | 'timedOut' | 'unauthorized' | 'refused' | 'tooLarge'
- *     | 'cursorGone' | 'otherHistory' | 'clockAhead' | 'busy' | 'tooManyStreams',
- *     detail: string, code?: string, wait?: number, server?: number, keys?: string[]}} Failure
- *     Why a request failed; `wait` in milliseconds, if the server asked for it.
- */
+/** The messages of a server, checked: whatever it sends, the engine gets only these forms. */
 
+import { checkedNumber, checkedRow, timestamp } from './records.js';
 import { checkedConfig } from './rules.js';
 import { WireError, checkedList, isObject } from './values.js';
-import { checkedMilliseconds, checkedRow, timestamp } from './records.js';
+
+/** @param {Failure['kind']} kind @returns {Failure} */
+export const failure = (kind, detail = '') => ({ kind, detail });
 
 /** A text of a server for people: one line, not too long. */
 export const sentence = (text) =>
   String(text).slice(0, 1_000).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').replace(/\.$/, '');
 
 export function checkedCursor(json) {
-  if (typeof json !== 'string' || !/^[\x21-\x7e]{1,128}$/.test(json)) {
-    throw new WireError('a cursor is not 1 to 128 visible characters');
-  }
-  return json;
+  if (typeof json === 'string' && /^[\x21-\x7e]{1,128}$/.test(json)) return json;
+  throw new WireError('a cursor is not 1 to 128 visible characters');
 }
 
 /** @returns {Changes} @throws {WireError} */
 export const checkedChanges = (json) => ({
   records: checkedList(json, 'records').map(checkedRow),
   cursor: checkedCursor(json.cursor),
-  server: checkedMilliseconds(json.serverMilliseconds),
+  server: checkedNumber(json.serverMilliseconds),
   isWhole: json.whole === true,
-  horizon: timestamp(checkedMilliseconds(json.horizonMilliseconds)),
+  horizon: timestamp(checkedNumber(json.horizonMilliseconds)),
 });
 
-/** @throws {WireError} */
-export const checkedReady = (json) => ({
-  cursor: checkedCursor(json?.cursor), config: checkedConfig(json?.config),
-});
+export const checkedReady = (json) =>
+  ({ cursor: checkedCursor(json?.cursor), config: checkedConfig(json?.config) });
 
 /** @returns {PushAnswer} @throws {WireError} */
 export const checkedAnswer = (json) => ({
   cursor: checkedCursor(json?.cursor),
-  server: checkedMilliseconds(json.serverMilliseconds),
+  server: checkedNumber(json.serverMilliseconds),
   results: checkedList(json, 'results').map((result) => {
     if (isObject(result?.refused)) {
       const { code, detail } = result.refused;
       return { code: sentence(code ?? '').slice(0, 64), detail: sentence(detail ?? '') };
     }
-    return checkedList(result?.committed, 'writes').map((write) => {
-      if (write?.applied === true) return { held: ('applied') };
-      if (write?.olderThanForgotten === true) return { held: ('none') };
-      return { held: checkedRow(write?.superseded) };
-    });
+    return checkedList(result?.committed, 'writes').map((write) => (write?.applied === true ? 'applied'
+      : write?.olderThanForgotten === true ? 'none' : checkedRow(write?.superseded)));
   }),
 });

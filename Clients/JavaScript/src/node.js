@@ -2,23 +2,18 @@
 
 /** Node: a folder of files, each written as a whole, for one process at a time. */
 
-import { link, mkdir, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
-import { webcrypto } from 'node:crypto';
+import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { openDeviceIn, openStoreIn, randomSeed } from './platform.js';
+import { openDeviceIn, openStoreIn } from './device.js';
 import { digest } from './records.js';
 import { UbiquityError } from './values.js';
 
-export * from './platform.js';
+export { version } from './http.js';
+export { ExactDate, Real, UbiquityError, real } from './values.js';
 
-// Node 18 has it only in a module.
-globalThis.crypto ??= /** @type {any} */ (webcrypto);
-
-/** Opens the device in a folder. @param {{home: string}} options */
 export const openDevice = async ({ home }) => openDeviceIn(await FileFolder.open(home));
-/** Opens a store, with a device of its own. */
-export const openStore = async ({ home, ...options }) =>
-  openStoreIn(await FileFolder.open(home), /** @type {any} */ (options));
+/** Opens a store, with a device of its own. @param {{home: string, identifier: string}} options */
+export const openStore = async ({ home, ...options }) => openStoreIn(await FileFolder.open(home), options);
 
 class FileFolder {
   constructor(home) {
@@ -36,7 +31,7 @@ class FileFolder {
     return folder;
   }
 
-  /** @private Names that differ in case only are two files on any disk. */
+  /** Names that differ in case only are two files on any disk. */
   file(document) {
     if (!document.includes('/')) return join(this.home, `${document}.json`);
     const [folder, identifier] = document.split('/');
@@ -46,14 +41,10 @@ class FileFolder {
 
   async read(document) {
     const file = this.file(document);
-    let text;
-    try {
-      text = await readFile(file, 'utf8');
-    } catch (error) {
-      if (error.code !== 'ENOENT') throw new UbiquityError('storage', `${file}: ${error.message}`);
-      this.documents.set(document, new Map());
-      return new Map();
-    }
+    const text = await readFile(file, 'utf8').catch((error) => {
+      if (error.code === 'ENOENT') return '{"format": 1, "rows": []}';
+      throw new UbiquityError('storage', `${file}: ${error.message}`);
+    });
     try {
       const { format, rows } = JSON.parse(text);
       if (format !== 1) throw new Error(`it has format ${format}`);
@@ -108,10 +99,10 @@ class FileFolder {
 
   get lockFile() { return join(this.home, 'lock'); }
 
-  /** @private Keeps other processes out. The lock of a process that has ended does not count. */
+  /** Keeps other processes out. The lock of a process that has ended does not count. */
   async lock() {
-    const mine = `${process.pid} ${await startOf(process.pid)} ${randomSeed()}`;
-    const own = join(this.home, `lock.${randomSeed()}`);
+    const mine = `${process.pid} ${await startOf(process.pid)} ${crypto.randomUUID()}`;
+    const own = join(this.home, `lock.${crypto.randomUUID()}`);
     const handle = await open(own, 'wx', 0o600);
     try {
       await handle.writeFile(mine);
@@ -125,8 +116,8 @@ class FileFolder {
         if (theirs === null) continue;
         const [pid, start] = theirs.split(' ');
         if (await startOf(Number(pid)) === start) {
-          throw new UbiquityError('open', `${this.home} is open in process ${pid}: a home `
-            + 'belongs to one process at a time');
+          throw new UbiquityError('open',
+            `${this.home} is open in process ${pid}: a home belongs to one process at a time`);
         }
         // Whoever moves it away first takes it over, unless it was another one by then.
         const old = `${own}.old`;
@@ -142,9 +133,7 @@ class FileFolder {
 
 /** When a process started, as far as the system tells; null if there is none. */
 async function startOf(pid) {
-  try {
-    process.kill(pid, 0);
-  } catch (error) { if (error.code !== 'EPERM') return null; }
+  try { process.kill(pid, 0); } catch (error) { if (error.code !== 'EPERM') return null; }
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   return text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? '-';
 }

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * Small rules: pauses, the allowance, receipts, limits.
- *
- * @typedef {import('./records.js').Row} Row
- * @typedef {import('./values.js').Wire} Wire
- * @typedef {{storeBytesMax: number, keysMax: number, valueBytesMax: number, keyBytesMax: number,
- *     keyUtf16Max: number, pushBytesMax: number}} Limits
- */
+/** Small rules: pauses, the allowance, receipts, limits. */
 
-import {
-  UbiquityError, checkedInteger, isObject, quotaBytes, textBytes,
-} from './values.js';
+import { checkedNumber } from './records.js';
 import { isTakenAway } from './merging.js';
+import { UbiquityError, quotaBytes, textBytes } from './values.js';
 
 /** Random numbers from a seed, so that a run can be repeated. */
 export class Random {
   /** @param {string} seed Hexadecimal digits. */
   constructor(seed) { this.state = BigInt(`0x${seed}`); }
 
-  /** 64 random bits as hexadecimal digits. */
   next() {
     this.state = BigInt.asUintN(64, this.state + 0x9e3779b97f4a7c15n);
     let z = this.state;
@@ -35,13 +26,11 @@ export class Random {
 /** Pauses that double up to a minute, with some randomness, in milliseconds. */
 export class Backoff {
   attempts = 0;
-
   fail(random) {
     const delay = Math.min(250 * 2 ** Math.min(this.attempts, 10), 60_000);
     this.attempts += 1;
     return delay / 2 + random.below(delay / 2 + 1);
   }
-
   succeed() { this.attempts = 0; }
 }
 
@@ -55,63 +44,58 @@ export class TokenBucket {
 
   /** Takes a token. @returns {number} The milliseconds until there is one; 0 if it was taken. */
   take(now) {
-    this.refill(now);
-    if (this.tokens >= 1) {
-      this.tokens -= 1;
-      return 0;
+    this.adopt(this.allowance, now);
+    if (this.tokens < 1) {
+      const wait = Math.ceil((1 - this.tokens) / this.allowance.perSecond * 1_000);
+      return Math.min(Math.max(1, wait), 3_600_000);
     }
-    const wait = Math.ceil((1 - this.tokens) / this.allowance.perSecond * 1_000);
-    return Math.min(Math.max(1, wait), 3_600_000);
+    this.tokens -= 1;
+    return 0;
   }
 
   /** The cost of a push beyond its token, which the next push waits for. */
   charge(bytes) { this.tokens -= Math.floor(bytes / 8_192); }
 
+  /** What has come since is by the old allowance. */
   adopt(allowance, now) {
-    this.refill(now);
-    this.allowance = allowance;
-    this.tokens = Math.min(this.tokens, allowance.burst);
-  }
-
-  refill(now) {
     const seconds = Math.max(0, now - this.countedAt) / 1_000;
-    const { burst, perSecond } = this.allowance;
-    this.tokens = Math.min(burst, this.tokens + seconds * perSecond);
+    const tokens = Math.min(this.allowance.burst, this.tokens + seconds * this.allowance.perSecond);
+    this.tokens = Math.min(tokens, allowance.burst);
+    this.allowance = allowance;
     this.countedAt = Math.max(this.countedAt, now);
   }
 }
 
 /** Decides when the server is told up to which cursor everything is saved. */
 export class Receipts {
+  hasNews = false;
+  saving = null;
+  /** When changes by others were saved that it was not told. @type {number | null} */
+  owedSince = null;
+  notBefore = -Infinity;
   /** @param {string | null} saved The cursor on disk. */
-  constructor(saved) {
-    this.saved = saved;
-    this.hasNews = false;
-    this.downloads = 0;
-    /** @type {number | null} When changes by others were saved that it was not told. */
-    this.owedSince = null;
-    this.notBefore = -Infinity;
-  }
+  constructor(saved) { this.saved = saved; }
 
-  received(isWhole = false, isByOthers = false) {
-    if (isWhole) {
-      this.saved = null;
-      this.downloads += 1;
-    }
+  received(isWhole, isByOthers) {
+    if (isWhole) [this.saved, this.saving] = [null, null];
     this.hasNews ||= isWhole || isByOthers;
   }
 
-  /** @param {string | null} cursor */
   beginSave(cursor) {
-    const saving = { cursor, hasNews: this.hasNews, downloads: this.downloads };
+    this.saving = { cursor, hasNews: this.hasNews };
     this.hasNews = false;
-    return saving;
   }
 
-  finishSave(saving, now) {
-    if (saving.downloads !== this.downloads) return;
-    this.saved = saving.cursor;
-    if (saving.hasNews) this.owedSince ??= now;
+  finishSave(now) {
+    if (!this.saving) return;
+    this.saved = this.saving.cursor;
+    if (this.saving.hasNews) this.owedSince ??= now;
+    this.saving = null;
+  }
+
+  undoSave() {
+    this.hasNews ||= this.saving?.hasNews ?? false;
+    this.saving = null;
   }
 
   /** The server has answered a request that named this cursor. @param {string | null} cursor */
@@ -123,40 +107,31 @@ export class Receipts {
     return Math.max(this.owedSince + 1_000, this.notBefore);
   }
 
-  sending(now) {
-    this.notBefore = Math.max(this.notBefore, now - 240_000) + 60_000;
-  }
+  sending(now) { this.notBefore = Math.max(this.notBefore, now - 240_000) + 60_000; }
 }
 
-/** @type {Limits} */
 export const defaultLimits = {
-  storeBytesMax: 1_048_576, keysMax: 1_024, valueBytesMax: 1_048_576, keyBytesMax: 64,
-  keyUtf16Max: 0, pushBytesMax: 8_388_608,
+  storeBytesMax: 1_048_576, keysMax: 1_024, valueBytesMax: 1_048_576, keyBytesMax: 64, keyUtf16Max: 0,
+  pushBytesMax: 8_388_608,
 };
 /** The highest limits that are believed, whatever a server announces. @type {Limits} */
 const ceiling = {
-  storeBytesMax: 2 ** 26, keysMax: 65_536, valueBytesMax: 2 ** 26, keyBytesMax: 1_024,
-  keyUtf16Max: 1_024, pushBytesMax: 2 ** 26,
+  storeBytesMax: 2 ** 26, keysMax: 65_536, valueBytesMax: 2 ** 26, keyBytesMax: 1_024, keyUtf16Max: 1_024,
+  pushBytesMax: 2 ** 26,
 };
-export const partsMax = 16_384;
+const partsMax = 16_384;
 /** The most tombstones that are kept, if the server does not say up to when it forgot its own. */
 export const tombstonesMax = 4 * 16_384;
 
-/** Reads `Config`. @throws {import('./values.js').WireError} */
 export function checkedConfig(json) {
-  const number = (one) => Number(checkedInteger(one ?? 0, 0n, 2n ** 64n - 1n));
-  const [announced, allowance] = [json?.limits ?? {}, json?.allowance ?? {}];
-  const limits = { ...defaultLimits };
-  for (const name of /** @type {(keyof Limits)[]} */ (Object.keys(limits))) {
-    limits[name] = Math.min(number(isObject(announced) ? announced[name] : 0), ceiling[name]);
-  }
-  const perSecond = Number(allowance.perSecond);
+  const number = (one) => checkedNumber(one, 2n ** 64n - 1n);
+  const limits = Object.fromEntries(Object.entries(ceiling).map(([name, max]) =>
+    [name, Math.min(number(json?.limits?.[name]), max)]));
+  const perSecond = Number(json?.allowance?.perSecond);
   return {
-    server: number(json?.serverMilliseconds), limits,
-    allowance: {
-      burst: Math.max(1, number(allowance.burst)),
-      perSecond: perSecond > 0 && Number.isFinite(perSecond) ? perSecond : 1,
-    },
+    server: number(json?.serverMilliseconds), limits: /** @type {Limits} */ (limits),
+    allowance: { burst: Math.max(1, number(json?.allowance?.burst)),
+      perSecond: perSecond > 0 && Number.isFinite(perSecond) ? perSecond : 1 },
     keepAliveSeconds: number(json?.keepAliveSeconds),
   };
 }
@@ -165,26 +140,22 @@ export function checkedConfig(json) {
 export const entryBytes = (value, part = '') =>
   (value ? quotaBytes(value) + (part ? textBytes(part) + 16 : 0) : 0);
 
-/** The space that values take. */
 export class Usage {
   bytes = 0;
   keys = 0;
   parts = 0;
 
-  /** @param {Wire | null} old @param {Wire | null} value */
   replace(old, value, part = '') {
     this.bytes += entryBytes(value, part) - entryBytes(old, part);
     this[part ? 'parts' : 'keys'] += (value ? 1 : 0) - (old ? 1 : 0);
   }
-
   copy() { return Object.assign(new Usage(), this); }
 }
 
 /** @returns {UbiquityError | null} What is exceeded, unless it was already and does not grow. */
 function exceeded(from, to, limits, factor = 1) {
-  const maxima = [['keys', limits.keysMax, 'keys'], ['parts', partsMax, 'parts of keys'],
-    ['bytes', limits.storeBytesMax, 'bytes']];
-  for (const [name, max, words] of maxima) {
+  for (const [name, max, words] of [['keys', limits.keysMax, 'keys'], ['parts', partsMax, 'parts of keys'],
+    ['bytes', limits.storeBytesMax, 'bytes']]) {
     if (to[name] > max * factor && to[name] > from[name]) {
       return new UbiquityError(`quota-${name}`,
         `the store would have ${to[name]} ${words}, but may have at most ${max}`);
@@ -193,9 +164,8 @@ function exceeded(from, to, limits, factor = 1) {
   return null;
 }
 
-/** Whether a key fits the limit. */
-export const fitsKey = (key, limits) =>
-  (limits.keyUtf16Max ? key.length <= limits.keyUtf16Max : textBytes(key) <= limits.keyBytesMax);
+export const fitsKey = (key, { keyUtf16Max, keyBytesMax }) =>
+  (keyUtf16Max ? key.length <= keyUtf16Max : textBytes(key) <= keyBytesMax);
 
 /**
  * Checks a transaction before anything is stored. What deletes or shrinks always passes.
@@ -203,32 +173,28 @@ export const fitsKey = (key, limits) =>
  * @throws {UbiquityError}
  */
 export function checkLimits(writes, from, to, limits) {
-  for (const { key, value } of writes) {
-    if (!value) continue;
+  for (const { key, value } of writes.filter((one) => one.value)) {
     if (!fitsKey(key, limits)) {
       const max = limits.keyUtf16Max ? `${limits.keyUtf16Max} UTF-16 units`
         : `${limits.keyBytesMax} bytes of UTF-8`;
       throw new UbiquityError('key-too-long', `a key may have at most ${max}`);
     }
-    const bytes = quotaBytes(value);
-    if (bytes > limits.valueBytesMax) {
+    if (quotaBytes(value) > limits.valueBytesMax) {
       throw new UbiquityError('value-too-large',
-        `the value has ${bytes} bytes, but may have at most ${limits.valueBytesMax}`);
+        `the value has ${quotaBytes(value)} bytes, but may have at most ${limits.valueBytesMax}`);
     }
   }
-  const error = exceeded(from, to, limits);
-  if (!error) return;
   // The removal of a key with a policy writes removals of its parts.
   const onlyRemoves = writes.some(({ part }) => part) && writes.every(isTakenAway);
-  const worse = onlyRemoves ? exceeded(from, to, limits, 2) : error;
-  if (worse) throw worse;
+  const error = exceeded(from, to, limits, onlyRemoves ? 2 : 1);
+  if (error) throw error;
 }
 
-/** What is accepted from a server: four times what a store may have. */
+/** Whether it is more than is accepted from a server: four times what a store may have. */
 export function isTooMuch(from, to, limits) {
   const most = (name) =>
     Math.min(4 * Math.max(limits?.[name] ?? ceiling[name], defaultLimits[name]), ceiling[name]);
-  const intake = { ...ceiling, storeBytesMax: most('storeBytesMax'), keysMax: most('keysMax') };
+  const intake = { storeBytesMax: most('storeBytesMax'), keysMax: most('keysMax') };
   return to.parts > 4 * partsMax ? to.parts > from.parts
     : exceeded({ ...from, parts: 0 }, { ...to, parts: 0 }, intake) !== null;
 }

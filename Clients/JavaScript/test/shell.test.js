@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openDevice, openStore } from '../src/node.js';
-import { openDeviceIn } from '../src/platform.js';
+import { openDeviceIn } from '../src/device.js';
 import { until } from './support/server.js';
 
 const identifier = 'T.example';
@@ -331,6 +331,25 @@ test('a tab that has missed something reads the disk', { timeout }, async () => 
   first.store.set('b', 2);
   await until(second.store, () => second.store.get('b') === 2);
   assert.equal(second.store.get('missed'), 1);
+  for (const { device } of [first, second]) await device.close();
+});
+
+test('what the leader has no room for is taken back in the tab that wrote it', { timeout }, async () => {
+  const browser = new Browser();
+  const [first, second] = [await browser.openTab(), await browser.openTab()];
+  await until(first.store, () => first.store.status.isLeader);
+  const changes = second.store.changes();
+  first.store.set('a', 'x'.repeat(600_000));
+  second.store.batch(({ set }) => { set('b', 'y'.repeat(600_000)); set('c', 1); });
+  for await (const { reason, keys } of changes) {
+    if (reason !== 'quotaViolation') continue;
+    assert.deepEqual(keys, ['b', 'c']);
+    break;
+  }
+  assert.equal(second.store.has('b'), false);
+  assert.equal(second.store.has('c'), false);
+  await until(second.store, () => second.store.has('a'));
+  assert.equal(await second.store.synchronize(), true);
   for (const { device } of [first, second]) await device.close();
 });
 

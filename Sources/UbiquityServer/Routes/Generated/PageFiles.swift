@@ -28,10 +28,9 @@ PageFile(path: "/", type: "text/html; charset=utf-8", text: ##"""
 <link rel="modulepreload" href="/app/client/http.js">
 <link rel="modulepreload" href="/app/client/merging.js">
 <link rel="modulepreload" href="/app/client/messages.js">
-<link rel="modulepreload" href="/app/client/numbers.js">
-<link rel="modulepreload" href="/app/client/platform.js">
 <link rel="modulepreload" href="/app/client/records.js">
 <link rel="modulepreload" href="/app/client/rules.js">
+<link rel="modulepreload" href="/app/client/shell.js">
 <link rel="modulepreload" href="/app/client/store.js">
 <link rel="modulepreload" href="/app/client/values.js">
 <link rel="modulepreload" href="/app/data-view.js">
@@ -56,7 +55,7 @@ PageFile(path: "/", type: "text/html; charset=utf-8", text: ##"""
 <p id="announcer" class="unseen" role="status" aria-live="polite"></p>
 </body>
 </html>
-"""##, compressed: "H4sIAAAAAAACA52Wz37bIAzH730KxnV1/NltB7sPsGu3B1BAsbXwryA7ydtPjpOu6an4hBG/rwCBhbpvNhq+JFQje/fy1C2NchCGXmPQiwHBSuORQZkRckHu9cSH5qe+mwN47PVMeEoxs1YmBsYgshNZHnuLMxlsrp1nRYGYwDXFgMP+x7O6c82BuDdxxvzJsYkuZtGP6PGDc0fDyMpCPi56Jnb48mdPbxPxpWvX/lPnKBxVRtdrElKrMeOh1y2k1C6GXZkHrZYAiMDDgK0Yvp+90w+sh0AHLPzAJ5HvTrh/H3xACl8clhHxEbqad6aUTxNEOzlM8h3BPgB7MMdmidHu75cZ40hC1O5zPBXM9aBx0RzrsfWg6zkMAwVs8Cz3KwzbHZyyXK0wbOW3cJwJSz04UuGYLxtA5lRPeczDpsB4LEVu+YYdhsnvMW8AkwM+xOzryYwmZrthyizDG7DlCDdcmhncVDWdBYbaDLD+iqUaizVxR0sSggrgQLlwk6dQuy6yEjnJ6zWIvz0qruaMjnhprkm7gvFAoUYeLboK/VtNhAsNoaHq+DKea3bMGdHDPREVkynx7RFdIa1KNp/D07WrUpD2VlXso71IY2lWZHstcpGFeNN1SRkHpfRakgJJNfJb8qZanl0VEG1Rv2CG16t217VJJviPtuLzg2eOULholaMUHfI2A0/Sg0zQOJrFlKIjRv0OpnVBIcQpGClJ7iuZQkEpjL7iKC0bve2wvZZX/wBNJOb1bgkAAA=="),
+"""##, compressed: "H4sIAAAAAAACA52WTZrbIAyG93MKyrbj+OmuCzsH6HbaAyig2Gr4G5Cd5PaV8zOdZDV4hZG/V4AAoe6bjYbPCdXI3m1fuqVRDsLQawx6MSBYaTwyKDNCLsi9nnjf/NR3cwCPvZ4Jjylm1srEwBhEdiTLY29xJoPNpfOqKBATuKYYcNj/eFV3rtkT9ybOmJ8cm+hiFv2IHj85dzSMrCzkw6JnYofbPzt6n4jPXXvtv3SOwkFldL0mIbUaM+573UJK7WLYlHnQagmACDwM2Irh+8k7/cB6CLTHwg98EvnmiLuPnw9I4bPDMiI+QhfzxpTyNEC0k8Mk3xHsA7ADc2iWGG3+fpkxjiRE7S7HY8FcDxoXzaEeu250PYdhoIANnuR8hWG9g2OWoxWGtfwajjNhqQdHKhzzeQXInOopj3lYFRiPpcgpX7HCjCZmuwaU3yswuWnOrcBkG1Zs/AxuqpqlBYbaW3y9TqUai75CjZYkBBXAnnLhJk+hdl5kJXKSm2sQf3sYXM0eHfDcXBJvBeOBQo08Wqw5be81ES40hIaq48t4qlkxZ0QP92RSTKbEt4fwCmlVsnkOT9delYK0t8pgF+1ZGkuzIttrkYssxJuuS8o4KKXXyYkTvf0tuU8tT6cKiLaoXzDD20W76dokA/xHW/H5yTNHKFy0ylEKB3lfgSfpQSZoHM1iStERo/4A03VCIcQpGCkr7jOZQkEpbr7iKC0Lva2wvZRI/wB76WITMgkAAA=="),
 PageFile(path: "/operator", type: "text/html; charset=utf-8", text: ##"""
 <!doctype html>
 <html lang="en">
@@ -166,14 +165,14 @@ return { title: 'Go back', element };
 }
 """##, compressed: "H4sIAAAAAAACA31X7W7bNhT976dgsKCSNkV1sK7oEqRF0QJDsTUFlm7DEBgxLdERa4n0SCqOaxjY0+zB9iQ7l6QUJUv7x7L4cT/OvffcK9mutXFsxxaVzNmic06rnC2laCp6NE3O6pzJUiu2Z0ujW5YUTyvdFp9scjqR/e2y5upavHOiHR/jjh/dSLF59PDo4Epsj2wthHt4ULdrbsRHcetgg73grciZ039IM75dNlIo9/SGN52wDyRY7AhVig/L0YVWV6J5cJBf6xz6OhyH47bG6s9iC22yHetyMCXcBCLWhYNl5yw7Y5eXyfGUtVJ1TlgSmOTs+XQ6yxk2WK07Exe/v+qX/xTWCVPxLVZfPL96Fpdfs40Qq0HEs6sX2JiNdG7Ue34LlT9Mp/1qo0veYCkF6iJjZy+ZEhv2Fi9+pbgW7iN8STN2xMYLn7UCOksrHLa+hbar6XSaFU6/u/hw4YxU12lW2EaWIp3m7PjH7HQibj1oy06VTiIxFrxc/Y4wpx7YjO0mcsnSgwCzddrAHiNcZxSAdtI14oQlP2l/Dw6KRrQI0wmr02Rd/NVJ4bC62+cs+bAWinHmZSAbjXVFkrF97/Mu7uzht9fWb0i17hwWIdH/JXnMbdekmJynqB55xLCDEKxP2HEOG6HciOqEOdMh03xGnQRk0wFN+imU3ngkfSg9YjAr69UbYbsm6rfCg+QtSLiR/KiRNyKBIWvdSCcSf68RjnG7EhUujUKqV3jndqtKlvqY7uIWOYGtwSjvZeENhjSC/7xrF8IU0p7z8wcZkPXhOJ0End+dseNeKfJXeKXYOJ0QA6TBnfyR+PyieYUM+ffvf5IsegEpqDh3OnFmG8ylV0is5HIpDBWj9fbkjG+4dCGEwXT72oX0haw9K7kra5YKY7TJPBv0orwhSsOnBa+iLXeVHm9kp2zvkQgenUWfMnbPpyiUFPYIjAzt64mCFywEKWpzrR0ugR8sgjcOS6dWyAwVI3OBmrp3ekgQV4v+0Hu+Ti+LIgIwK1q8p5cr4h6/NPMKwkKgvjSEeZYN4lZkCQgIYnq99J+0FLSXZjnDeyjIsDDLZoVFFacjjs0mBbABIaUpDnm9B9GjouY2LD55wg4CFadePrIqbLx6xVRH/SKo8Ub6nTs7BzBgbC/Yys+CvWRTEjzEtc+vCw329d7V/EbExlExq5lekhhXcwJTWiglDkGTYEqjcHDMsBALvSS4WxRcPiFUouLZiNTAdwR7z/pZ8UlLlcKIBMAlBftYiy3ylG+RQiQMT6RsEivtgAwsGqGuXT0Q3eXg62N1c65htLqOqWZDe4FVkDnQfFlrK8aptBpn0NroBXizL4b46lnGaE+wvBHGJfdYaSMVEUzo8mmC0/dZZcll4ykoAB34PL+XpsGqmKZ9lsTsfCwdkKX5ZH64i601Dfd91IEDTibZHrXrfDMo5hHSYEjWe1lQ230zlH/YRR9qrPAkmVL5kut22y50A+c7VVHvXMFhvLVcqjESleEbKu3ofACmaLh1b2rZVA/UzS+ieezrbsxPe0mVtHwRkDwYnfQcQ7rTwRLpfAwHJPtILPTtF9pXWYtyhW3KztBO+EI06CdjM/tM9nL385xpFUJ6MjhNMENM4eUR1tFQXlX+VoQ3riIPhBNxo3dh7yEdCYHJ1DkJB18Ed1Nh6jPkITN8IWdycj8w8heqKdbRKK9GNXiXV6G8DnejTd8IjtkrltiEAc4kznbzfELN2hlQR5ROQ0JsR1DF0sMdBrKwsM8Kdq43aGEoKPLhZJ55AV1TBKdtFOJVD0zTj26Bbyj4VB5j817ejXc9IYIpeuKYv4a+R53GLNJfhP8tTUUEwui/BSIFmRmLyiNZyZuiQX+M8kP++h275mqsOnndNAxsi0wSwe+t7tCjFaNaQyKDu4i8hjYax7qQxqSHvgSCMEKqFrzCfEKPqAGLvCgN5haf77URS2T1N/4z4unhDg0Z6fPbr+/eoGNhaFUuDaODrPBf4pPFINXZPnytpImfLhE5fNj8/2CIVn3cOxenUQyOPuxJPIC0a4uSm6oI/cUbBu+6RSsxsKbihmaHUFD+P4jYP9+KJcd8QVUyEBSZ5j+s0gQNJY6uaCiYgTZ4cJLuyz3zWASWLsJjaIiIcRJsexC64UskThDKfyxh+tSqsmGIiLwfdgYeuJscEaqvzbpRFj4SjsPEO/KNcIlka1veNMS2GdVNmLOyoZK/8gFAc/3+P6DjrTuQDgAA"),
 PageFile(path: "/app/client/browser.js", type: "text/javascript; charset=utf-8", text: ##"""
-import { openDeviceIn, openStoreIn } from './platform.js';
+import { openDeviceIn, openStoreIn } from './device.js';
 import { UbiquityError } from './values.js';
-export * from './platform.js';
-export const openDevice = async ({ home = 'ubiquity' } = {}) =>
-openDeviceIn(await DatabaseFolder.open(home));
+export { version } from './http.js';
+export { ExactDate, Real, UbiquityError, real } from './values.js';
+export const openDevice = async ({ home = 'ubiquity' } = {}) => openDeviceIn(await DatabaseFolder.open(home));
 export const openStore = async ({ home = 'ubiquity', ...options }) =>
-openStoreIn(await DatabaseFolder.open(home), /** @type {any} */ (options));
-const result = (/** @type {IDBRequest} */ request) => new Promise((resolve, reject) => {
+openStoreIn(await DatabaseFolder.open(home), options);
+const result = (request) => new Promise((resolve, reject) => {
 request.onsuccess = () => resolve(request.result);
 request.onerror = () => reject(request.error);
 });
@@ -194,9 +193,7 @@ throw new UbiquityError('storage', 'a page has locks only with https, or on loca
 }
 const request = indexedDB.open(`ubiquity ${home}`, 1);
 request.onupgradeneeded = () => request.result.createObjectStore('rows');
-try {
-return new DatabaseFolder(await result(request), home);
-} catch (error) {
+try { return new DatabaseFolder(await result(request), home); } catch (error) {
 throw new UbiquityError('storage', `the browser keeps no values: ${error?.message}`);
 }
 }
@@ -204,15 +201,14 @@ async read(document) {
 if (this.isErased) return new Map();
 const rows = this.database.transaction('rows').objectStore('rows');
 const range = IDBKeyRange.bound([document], [document, []]);
-const keys = result(rows.getAllKeys(range));
-const texts = await result(rows.getAll(range));
-return new Map((await keys).map(([, name], i) => [name, texts[i]]));
+const [keys, texts] = await Promise.all([result(rows.getAllKeys(range)), result(rows.getAll(range))]);
+return new Map(keys.map(([, name], i) => [name, texts[i]]));
 }
-change(change) {
-if (this.isErased) return Promise.resolve();
-return new Promise((resolve, reject) => {
+async change(change) {
+if (this.isErased) return;
+await new Promise((resolve, reject) => {
 const transaction = this.database.transaction('rows', 'readwrite', { durability: 'strict' });
-transaction.oncomplete = () => resolve();
+transaction.oncomplete = resolve;
 transaction.onabort = () => reject(transaction.error);
 change(transaction.objectStore('rows'));
 });
@@ -235,14 +231,14 @@ this.channel.addEventListener('message', listener);
 return () => this.channel.removeEventListener('message', listener);
 }
 lead(name, lead) {
-const controller = new AbortController();
+const waiting = new AbortController();
 let release = () => {};
-navigator.locks.request(`ubiquity ${this.home} ${name}`, { signal: controller.signal }, () => {
+navigator.locks.request(`ubiquity ${this.home} ${name}`, { signal: waiting.signal }, () => {
 lead();
 return new Promise((resolve) => { release = () => resolve(undefined); });
 }).catch(() => {});
 return () => {
-controller.abort();
+waiting.abort();
 release();
 };
 }
@@ -254,16 +250,17 @@ async erase() {
 await this.change((rows) => rows.clear());
 await this.close();
 const request = indexedDB.deleteDatabase(this.database.name);
-await new Promise((resolve) => {
-request.onsuccess = request.onerror = request.onblocked = () => resolve(undefined);
-});
+await new Promise((resolve) => { request.onsuccess = request.onerror = request.onblocked = resolve; });
 }
 }
-"""##, compressed: "H4sIAAAAAAACA41WWW8bNxB+16+YAgFEGcIafY3htkmcAkEbtEjRJ9eAqd2RxJhabkiubEHY/94ZHntYvmTB4jH3fDNDtWuM9XAE02B9hXtV4pd6GXb/eGNpAx2srdnBvDhvtPRrY3fFdze/mKnM+u9K/WiVP3y21tgR+V7qFl0kxodAfPaMrHRdmtr5kSlwCdId6hLEEbZmx/t5m7TNSdMlHLsFXP4yG1sv5L1UHq6klyvp8HejK7QFUwiWsVg8oS74+qK2JRQFCfGKeGBQmoL0ms4lnJ+dwW/+0CAcZX3o4OwcRBLHFkVTLLpWe9IrRuRfrj5+wx8USR+4bFyzBVDjPfxNAVUOhSBmo/e4JIrvWEaC4yyRFyS/LUt0jqWHu0QvMkVUTrYMLBgyOjCw3J4+XBJ5x+ZrSZKn7pPy4JVtSwqSqNLlMsR2Qbd+q1yRj0lLXl7Em5QC/kkn5VbWNWo6ZMc/WiOrUjr/KR6L25wseHdkru52kRiV+2xJcEWca6lZQ9ZFTu7ROkoDC99g7+zxhJMcGTOW2lDU2X/6zpyXXpUJP0PeSYxag/iplnu1kRSGQpvyzkXvrbkPjkzqR8wdkckNEuLmEhpawVY6CHxgan2Ae+W3sPW+cVSols74UuqtcX7O9vRgCnkiy1Vd4QNWVx8jIk/jtISfJ3lvm42VFdaIVXA9538MlKK0KD3+tWJQhDIQc/LIsQneHgL0fGvr4OIUGalaopyMp0UCBjkApfTlFkRE2Ntideu3CCs2gJB3h9g4qA3EFvSeHA2yfi12VAHEEKDR0V9MGHlSicqU7Q5rn5M2yf8CRt58lY0YapZUMjrGYC68lbWTJZd3jkphnopUkpGgR6X+Bx6+8a5YmbauxHW26mYJ/ZqWNzc98x0e2IAcTRJcbNB/0JpEORFEDx3G44Nn6mkGBp6B/pG/KWesbFHs+OB6CbXcIRmmAjyuebeMGq4VGRixGMpKxJ+XQ5s6WZEb09SIV/pccm+I+xtyQhXGmb+3yjOEjlC1Vq6UJny9B8KWVaWnMRMA3fNSeZRm12j0eNJKTyjliufMowY6JslNNIVpwn2Kl9Rtu1kwWQx4iOyhr6SQ9Q1zwyEj7hQnmrkgYrBGCbsBsx4LCUmic7i8pGbbar0IOC8qZL/FCIkBAjxSqa1Gmqb1gXcC2EzWJQcs7sweGXCNxbV6eNXysfonyiRK4SK5fXeMm+6/dk2fWwJiUNlQfxSp/kkdjEdKwZdf411PcwHdzNT51GKJah8gHMOnlfPUIsN8PIbhFd8FkCjDxFtMR1chq+rzniLyZ2IW86SN8JcFDriPsJkIiIF7i4xuprmtxSTzcjCd/ntrtA7Gc3F9YJx+6k8ZyBRp8oT43Ggo0qx7NMqK1L4nU6Wf3x1t2AAeMUdwalNL/X6kvohH0C37sRuMfrn0I+WJdbkKCRCU/5o6y0Uo3m5RhIEishOPAxzCki0KJRsNCOL7ER9HRRr7+X2Q09K/BqY9Z3gkJHa0MrHHfvoC2EtST5kg5jFpFvj8jI9FkieumBrEyeglPh/bJ5+Np+/C4WTFYJi8FU5ykSq/+x9u3AV3cwwAAA=="),
+"""##, compressed: "H4sIAAAAAAACA41WbW/bNhD+7l/BAQVMAQKLfY2RDU2TAsVWbOiwT64B09LZZkOTKkk5MQT99x3fZMnO0iQBIpH3+txzdxKHRhtHOqIbUPdwFBV8VmV4+8dpgy+kJ1ujD2TO3tfhnn2388VMZMV/N+JHK9zpwRhtRsJHLluwURiek/ARjBV6bHPvXHMh9PDMK3fPHZTkK3BZTl2UxODh644qrawbpURuCbcnVRHakb0++Pd5m4zO0dQt6fqC3P42QYHyJy4cwUD4hlv4pGUNhnkJ6m0UxQvuAmaveisJY2jEIQqWBKezEdg/8+krE1TRefRqwLbSoQtq4Afi4EIeCp7I34iPsEDxwmp5BA/cd6iiQDdL4gyttFUF1nob4S7JZ4MsukCPZxUIxT4reLuDfLhE8d4HKTlanuaDzkPspq0wa1qnyzKAVeCt2wvL8jF6yY+LeJMw9f/SSbXnSoHEQ5/4ndG8rrh1H+MxXWf0ybvOa/XrIikK+2DQcI2aWy69h+wLk0xk9cZ3MCTbXWliImPFSmpE3eePfzPruBNVIsS5kGhGbAn9RfGj2HGEgUldPdqYvdFPIZEJ7+ncohjfAVJozkmDT2TPLQl6RCt5Ik/C7YlvKIs8MXjmL7nca+vmPp6BMqFOGLlQNTxDfX8XKXaNU0l+ndS9bXaG16AA6pB6rv+YKKzCBnXw18aTIvCazjEj60Nw5oQNbsC1RoUUp8xI9I92BkInYiywUSvuqj2hkWFvw2rt9kA2PgBk3iNAY4nSJA6NG0w02PqdHbADUCFQo8ffWDDMpKa1rtoDKJeLNql/Mc7mC2/ouTPRpWfHmMzMGa4sjjfkVUaF6ZeQSjYS9T7f3/0Bp6/+jW10q2q6zFGtSjI84+NqNSgvH+GETHDw7OzKD6UAbhoLjEtJlxlpdMp24D5IiW4sDW6LoiTX9/luFXgxydy7Ywd8oMuSKH4ADE0Egiz9W4pkKTDEAHKEOLYXjf9ehXgxixm8YbhFAEZgv6EQ2Fa+3E9GOM+bjtSt4RshkVQ3BAllROVwWQQWD7rYE5U+NBKcL1MK5lKCb/yWuJiWY5E8MRMWE+1rcqTR2s9CqPRc/KgehkgqzTAddx4q1E74bHE80MSSc21WRG/HRkIl8Jzc3uJkbaUsAqlZDT5fOqJdqLZfiDhDo0zTuqA7YWcW61MCBg76CJ5VjYGteP5p5GP3L/REtOI7Yv2uiy/9t3aLP2vkXHDZ4DCkqdnRHRnvD+Yvv8S7QQbHzkyrfGqgAnEMPI3wSWEdzsOwDLuwqeJWJ0kyrLdiuqcYr+uHIyLyZ1Km8+QNeZcNnvsr0mZiIAL3Fhv9TPoZFovsH8+h+2YSape25gdP0o9aOaOlRHOoizBjGqhkR+sPt9rF0mJpUE/2x7Cpe3zx3v0y6YgVO8XlTfbN4jvpy2G7hnCnw+Wy2aPkVWj5uwWpgJVXODgWoV37goW9QXMGl9B2sxxO6NToPdge1niaVXG152+AXI1h409HzPlDIKmD4Uk9DrJXOF6he6xBsZiIZoP/v8djb+StSqcB+TIUr03RAdjrT8Prb7/zycbTIHwP5AEYcZ/1/wF4JjafXwwAAA=="),
 PageFile(path: "/app/client/clock.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { later, milliseconds, next, timeOf, timestamp, zero } from './records.js';
+import { compare } from './values.js';
 const doubtMax = 30_000;
 const driftDivisor = 2_000;
+const aheadMax = 60_000;
+export const isAhead = (stamp, server) => milliseconds(stamp) > server + aheadMax;
 export function measured(server, sentAt, heardAt) {
 if (sentAt.boot !== heardAt.boot || sentAt.uptime > heardAt.uptime) {
 return { reading: heardAt, server, doubt: doubtMax };
@@ -280,17 +277,14 @@ return server + (isExact(correction, at) ? at.uptime - reading.uptime : at.wall 
 }
 export function isBetter(one, other) {
 if (!other || !isExact(other, one.reading)) return true;
-const age = Math.abs(one.reading.uptime - other.reading.uptime);
-const doubts = other.doubt + age / driftDivisor;
+const doubts = other.doubt + Math.abs(one.reading.uptime - other.reading.uptime) / driftDivisor;
 const difference = Math.abs(one.server - corrected(other, one.reading));
 return one.doubt <= doubts || difference > one.doubt + doubts + 2;
 }
 export class DeviceClock {
-constructor(correction) {
-this.correction = correction;
-this.latestFinal = zero;
-this.latest = zero;
-}
+latestFinal = zero;
+latest = zero;
+constructor(correction) { this.correction = correction; }
 observe(time, isFinal = true) {
 if (isFinal) this.latestFinal = later(this.latestFinal, time);
 this.latest = later(this.latest, time);
@@ -299,12 +293,9 @@ now(at) { return corrected(this.correction, at); }
 isExact(at) { return isExact(this.correction, at); }
 issue(at) {
 const time = later(timestamp(this.now(at)), next(this.latest));
-if (this.isExact(at)) {
-this.observe(time);
-return { time, provisional: null };
-}
-this.latest = time;
-return { time, provisional: { madeAt: at, seen: this.latestFinal } };
+const provisional = this.isExact(at) ? null : { madeAt: at, seen: this.latestFinal };
+this.observe(time, !provisional);
+return { time, provisional };
 }
 adopt(correction, at) {
 this.correction = correction;
@@ -316,52 +307,59 @@ return later(timestamp(Math.min(this.now(madeAt), this.now(at))), next(seen));
 finalize(provisional, at) {
 const result = new Map();
 if (!this.isExact(at)) return result;
-const boots = new Map();
-for (const [stamp, one] of provisional) {
-const boot = boots.get(one.madeAt.boot) ?? [];
-boots.set(one.madeAt.boot, [...boot, [stamp, one]]);
+const greatest = new Map();
+for (const [stamp, { madeAt: { boot } }] of provisional) {
+greatest.set(boot, later(greatest.get(boot) ?? '', stamp));
 }
-const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-const greatest = (all) => all.map(([stamp]) => stamp).reduce(later);
+const order = ([one, { madeAt: a }], [other, { madeAt: b }]) =>
+compare(greatest.get(a.boot), greatest.get(b.boot)) || a.uptime - b.uptime || compare(one, other);
 let previous = zero;
-for (const boot of [...boots.values()].sort((a, b) => order(greatest(a), greatest(b)))) {
-boot.sort(([one, a], [other, b]) => a.madeAt.uptime - b.madeAt.uptime || order(one, other));
-for (const [stamp, one] of boot) {
+for (const [stamp, one] of [...provisional].sort(order)) {
 previous = later(this.made(one, at), next(previous));
 result.set(stamp, previous);
-}
 }
 this.latestFinal = later(this.latestFinal, previous);
 this.latest = this.latestFinal;
 return result;
 }
-time(/** @type {{record: {stamp: string}, provisional: Provisional | null}} */ write, at) {
-const isKnown = write.provisional && this.isExact(at);
-return isKnown ? this.made(write.provisional, at) : timeOf(write.record.stamp);
+time({ record, provisional }, at) {
+return provisional && this.isExact(at) ? this.made(provisional, at) : timeOf(record.stamp);
 }
 }
-export const clockAheadMax = 60_000;
-export const isAhead = (stamp, server) => milliseconds(stamp) > server + clockAheadMax;
-"""##, compressed: "H4sIAAAAAAACA5VXTXPbNhC981esLwloy7SazuQgRXbdpr1kMu3do8lAEmizpUgNANpuZP737mIBEKRcd3qJxV3s7tu3H0Cq/aHVFo5QS6v0DPZVXVdGbdtmZ2bQqGc7A1vt1e8l/zVW7g8z+K50Cz2Uut3D++JKo4HemeJP836Zoa2xsGu7jf0qn2EFP86/zefzqNBVaT9Xj5VpNSo/sE49Oxxl12xt1TawV9J0Wu2EUfqRgBnV2FsE86Ck3t3aHI5ZVYJgcbFpWwtnq1VQs+DlxZsV3YHAw3XUs4C8aGU73SADWsld1dwvwhmKybFdLoshpX6Z9T6bB1mXmIUY+4XLceAcruBDIOAIT7KuZ8CqGTioPUTsy1cgsc3C/YvOKWpwsIAYk8Xs7wS9Q5ogr8yvz3JrCTwWDytIvM9AIrWraxhEN4VHwZyukGTJ/C6zWC5/HOs19cVlOhvEOfj00AulM9Di4wTkjpPBLtLitRcgfAonMW/Id2QlwPeCRQicqOgzJ2qmbViZn5XFwRBtg5Vq7YPSMSX3RT12FnA4CR5rVOAsj9la3amQqrxXmNpXaR8KuTEiOT+gdr4m4nw0XAZ98Cn3iYSQ36vRgEWDqiyVVs32JLBn8zIp4WtpRPZJyvE+rQIO5CAJcJ2cuQhHLqj/I7/bWhoDn9VjtVW/1O32L+TUAdXd1rZapN1yzOxDZYpBNOkKp6XtZexvVSNrVNN2GimirM/ajctY8OxVJthQfUJpvTSHV3y7PSmmCl6O+TToyeF4rs+a9km4AQkdMhRgkrBr6iX0WeizkVkQ/ruR6RSb+GZwHRbBhaXODjyqnHd/Cp16gMhxogRJrFDKbJ4sMWb6oFvsSAQmcY01HY6f20Vjvujo25ZH2MudurU0xbQoVLM4rVLPvuWuPdhXFtLb/fR6jhOck4gUjXCJAI+h0RbmkD6lKeVuEvdVM3DP5kj/qBqhHOQ0d91TUtjquxIJOyEYV1kr09UEtlFPOPIH4et3dpqcR8cWYWXQhjdj8xJvbMHaO/8QwFFfQ1umRRog8IXBnop7Zd3C4QzdBYKb+gbu1suMT5jTEzO4K4rwKwm5zoeLDF8eil4SQuLd5y4vIeETbPAauPyB1j1uJPqg3/O4Qu9xtflqCtr+ZId/MfhBCA61dkL3M8dNuOu2SrgKopNaWcwZF1jbmbhdEn5c6shLgG+KR1l3yoh8XeBetmJA6/CLgEdILHb82GDtiU9y4e3u3FUk10iIX9QbBioDcfEO2UwkuKc5WHKbvV1WrtIxS1JNdppreYZjQ4uGk3xlUEO5unq/UUvl67P/sV8Ty/+axUk7YxhMXlydn8NP9u+DguOR36u4TRysBdZY4y3XT3bNH8MHvLid1fdwfgVPurJqPGyV+YKzSqvEKYvED7x7B9ORixiD3Q0MhJ544FAL/w73ek6h4O5kNsPl6hBt6Vq9xSfljh/hH+ejh3aA7U7QDPgC8XPA9VP6XwFW5zhJ8fU1CrD8B7yzx+hIDAAA"),
+"""##, compressed: "H4sIAAAAAAACA5VW3W7bNhS+91PQNw2FqGrQAbuw5wTZut0Ve4CgGGiZirlJokFSSVBX775zeEiKkr0VvWnq8/ud7/xQqjtp49iZtcJJU7JOta2ystb9wZasl2+uZE518s+G/lonulPJvkqj2cgaozt2U30w4GAOtvrb3mxXKoasdXcSRmZ2L6IdZDCDFNaxgx727rN4Yzv2091fd3d3SWFU4z6pF2W1AeXHXCeOUhzI6efgJN98UtIr+4gWoOYBr5XmRZqC7e5nFZK6YPfBgN2m2ClkM/S1U7pnnRR2MPLAyRaD9u4R+AEPc3h0BTuvVAMpvbjaa+3YereLahJ8+xbcquGEfELqqCcBRjHSDaYHBg1gUf3zJtrEQkribTPRN25XY2DnKNoGS5/HZe/niQv2gX2MhJ7Zq2jbkpGqZB7qyBL27RVI5LPx/0JwzBoDbFjKSWKKd4HeI82QK/v7m6gdgod5gqFC3ksmnG/cJHqoAgridAckC+J3u0rtCubQr2UsatN6EhcslAdRsJyJlpAnIvecTH6JljQ9PJRwkfMBYydWIvwg2MTEmQp/FkjNcgyV/VU62FWue+iUdkec61CS/4Uzto44vATMehk5K1K1zgxytocWqvMOlf8J9XwW7liJveVZgKkMsp2Lca7y3U0JVNNII/taQpJZ2EDe+6xj11AnslFK+H7ZRdxQcpbgPrO5jSa3OO6JzroV1rJP8kXV8rdW1/8AhXgCrftD9aIFjHjitkGWfvpazFA7bXg+P2fmjspWk2g+J2xc6b2vk9OCKRvTYBNi/4K0oGBzOP4+86WCjjJwkymuGSe7cdXrV+63II7BRPuiBj+5iD0O08wtCv/byQ6SXMII+KlJ4OJjQgECqoLenBw6dp78T0bDSEEOIg5NcmQPrB9ghfAydeIgHx2uFW6u7DeXjI6Bs3lf1lmOIrt6pM0B+LMlDvrkrtyX/x0G3+ol+lnPY3UZXsyGVfFYHBWGR5VSBqhLcv2mdaqfWCZ3IHrGeyQegxZ+ThpMq75KnlUdk1E/jLRDi2B7+QorfeIF1ba+LC6gI4/Yz2fY7VBuFqGB956TwVN4vaeGnuPTNH5huskbgrBiQDgpjqNhGfhIiueggGl5YDc3QKL/ACimNwi+YyR+cPAnf1+zWYKcJXsKp2mS70GO79MqfO7Mkwn/LAG7cwgkLfBuieme7uN/QRyjZVcerpHELYCjpQebbtIVwsDJ8/NUVVXG0ZcKDjK8CVhigYRlsbKT4efM5xUuzkW0pDuMXfQkh3xJizz+wPHK/L43/osJgjRAFMdrhJ+ei91cLEWue/fu2uWY6r6Y9k34/uWUqaKJQQTjv+G7Yos9CwAA"),
 PageFile(path: "/app/client/device.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { RequestError, request, serverAddress } from './http.js';
 import { checkedDevice } from './records.js';
 import { Store } from './store.js';
 import { UbiquityError, WireError, checkedList } from './values.js';
 const document = 'account';
+const requestMilliseconds = 660_000;
 const date = (milliseconds) => (Number(milliseconds) ? new Date(Number(milliseconds)) : null);
-const sleep = (milliseconds, signal) => new Promise((resolve, reject) => {
-const stop = () => {
+async function sleep(milliseconds, signal) {
+await new Promise((resolve) => {
+const timer = setTimeout(resolve, milliseconds);
+signal.addEventListener('abort', () => {
 clearTimeout(timer);
-reject(signal?.reason);
-};
-const timer = setTimeout(() => {
-signal?.removeEventListener('abort', stop);
 resolve(undefined);
-}, milliseconds);
-if (signal?.aborted) stop();
-signal?.addEventListener('abort', stop, { once: true });
 });
+});
+signal.throwIfAborted();
+}
+export async function openDeviceIn(folder) {
+try { return await Device.open(folder); } catch (error) {
+await folder.close();
+throw error;
+}
+}
+export async function openStoreIn(folder, { identifier, ...options }) {
+const device = await openDeviceIn(folder);
+try {
+return Object.assign(await device.openStore(identifier, options), { ownsDevice: true });
+} catch (error) {
+await device.close();
+throw error;
+}
+}
 export class Device {
 constructor(folder) {
 this.folder = folder;
@@ -418,64 +416,54 @@ this.folder.post(document);
 await this.tellStores();
 }
 async tellStores() { for (const store of this.openStores) await store.followAccount(); }
-async signIn({ server, code = undefined, accountName = undefined, identityToken = undefined,
+async signIn({ server, code = undefined, accountName = undefined, identityToken = '',
 deviceName = 'browser', allowsPlainHTTP = false }) {
-return this.complete(identityToken === undefined ? { code, accountName } : {},
+return this.complete(identityToken ? {} : { code, accountName },
 { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken });
 }
-async complete(secret, { server, deviceName, allowsPlainHTTP, identityToken = undefined },
-signal = undefined) {
+async complete(secret, { server, deviceName, allowsPlainHTTP, identityToken = '', signal = undefined }) {
 const answer = await request({ server, credential: identityToken }, ['sign-in'],
 { method: 'POST', body: { ...secret, deviceName }, signal });
-const isText = (name) => typeof answer?.[name] === 'string';
-if (!isText('account') || !isText('credential')) {
+const { account, accountName = '', credential } = answer ?? {};
+if (typeof account !== 'string' || typeof credential !== 'string') {
 throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
 }
-const { account, accountName = '', credential } = answer;
 const device = checkedDevice(answer.device);
 const old = this.state.signedIn;
-await this.adopt(signedIn(this.state, { server, allowsPlainHTTP, account, accountName, device,
-deviceName, credential }));
+await this.adopt(signedIn(this.state,
+{ server, allowsPlainHTTP, account, accountName, device, deviceName, credential }));
 if (old) await revoke(old);
 return this.account;
 }
-async requestSignIn({ server, deviceName = 'browser', stores = [], validForSeconds = 0,
-allowsPlainHTTP = false }) {
+async requestSignIn({ server, deviceName = 'browser', allowsPlainHTTP = false, ...wanted }) {
 const address = serverAddress(server, allowsPlainHTTP);
 const answer = await request({ server: address }, ['sign-in-requests'],
-{ method: 'POST', body: { deviceName, ...rights(stores, validForSeconds) } });
+{ method: 'POST', body: { deviceName, ...rights(wanted) } });
 const { userCode, request: secret } = answer ?? {};
 const pause = Math.min(Math.max(Number(answer?.intervalSeconds) || 1, 1), 60) * 1_000;
-const end = Date.now() + 660_000;
-const stop = new AbortController();
-this.requests.signal.addEventListener('abort', () => stop.abort(this.requests.signal.reason));
-return {
-userCode: String(userCode), link: `${address}#${userCode}`,
-expires: date(answer?.expiresMilliseconds),
-account: async ({ signal } = {}) => {
-signal?.addEventListener('abort', () => stop.abort(signal.reason));
-if (signal?.aborted) stop.abort(signal.reason);
+const end = Date.now() + requestMilliseconds;
+const account = async ({ signal = undefined } = {}) => {
+const signals = [this.requests.signal, ...(signal ? [signal] : [])];
+const stop = /** @type {any} */ (AbortSignal).any(signals);
+const terms = { server: address, deviceName, allowsPlainHTTP, signal: stop };
 for (;;) {
-try {
-return await this.complete({ request: secret },
-{ server: address, deviceName, allowsPlainHTTP }, stop.signal);
-} catch (error) {
+try { return await this.complete({ request: secret }, terms); } catch (error) {
 const why = error instanceof RequestError ? error.failure : null;
-const isPending = why && (why.code === 'sign-in-pending'
-|| ['busy', 'unreachable', 'timedOut'].includes(why.kind));
-if (!isPending || stop.signal.aborted || Date.now() > end) throw error;
-await sleep(Math.max(pause, why.wait ?? 0), stop.signal);
+const isPending = why?.code === 'sign-in-pending'
+|| ['busy', 'unreachable', 'timedOut'].includes(why?.kind);
+if (!isPending || stop.aborted || Date.now() > end) throw error;
+await sleep(Math.max(pause, why.wait ?? 0), stop);
 }
 }
-},
 };
+return { userCode: String(userCode), link: `${address}#${userCode}`,
+expires: date(answer?.expiresMilliseconds), account };
 }
 async signOut({ wipes = false } = {}) {
-const account = this.state.signedIn;
+const { signedIn: account, folder } = this.state;
 if (!account) return;
-const wiped = this.state.folder;
 await this.adopt(signedOut(this.state, wipes));
-if (wipes) await this.folder.removeAll(`${wiped}/`);
+if (wipes) await this.folder.removeAll(`${folder}/`);
 await revoke(account);
 }
 async erase() {
@@ -485,17 +473,15 @@ this.isClosed = true;
 this.requests.abort();
 await this.folder.erase();
 }
-ask(segments, options = {}) {
+async ask(segments, options = {}) {
 const { signedIn: server } = this.state;
 if (!server) throw new UbiquityError('unauthorized', 'this device is not signed in');
-return request(server, segments, { ...options, signal: this.requests.signal });
+return request(server, segments, { signal: this.requests.signal, ...options });
 }
-async pair({ stores = [], validForSeconds = 0 } = {}) {
-const body = rights(stores, validForSeconds);
-const answer = await this.ask(['codes'], { method: 'POST', body });
+async pair(wanted = {}) {
+const { code, expiresMilliseconds } = await this.ask(['codes'], { method: 'POST', body: rights(wanted) });
 const server = this.state.signedIn?.server;
-return { code: String(answer.code), server, link: `${server}#${answer.code}`,
-expires: date(answer.expiresMilliseconds) };
+return { code: String(code), server, link: `${server}#${code}`, expires: date(expiresMilliseconds) };
 }
 async waitingDevice(userCode) {
 const answer = await this.ask(['sign-in-requests', userCode]);
@@ -503,22 +489,19 @@ return { userCode, name: String(answer.deviceName ?? ''), address: String(answer
 stores: answer.stores ?? [], validForSeconds: Number(answer.credentialSeconds ?? 0),
 expires: date(answer.expiresMilliseconds) };
 }
-async approve({ userCode, stores = [], validForSeconds = 0 }) {
-await this.ask(['sign-in-requests', userCode, 'approval'],
-{ method: 'POST', body: rights(stores, validForSeconds) });
+async approve({ userCode, ...wanted }) {
+await this.ask(['sign-in-requests', userCode, 'approval'], { method: 'POST', body: rights(wanted) });
 }
 async deny({ userCode }) { await this.ask(['sign-in-requests', userCode], { method: 'DELETE' }); }
 async devices() {
-const answer = await this.ask(['devices']);
-return checkedList(answer, 'devices').map((one) => this.described(one));
+return checkedList(await this.ask(['devices']), 'devices').map((one) => this.described(one));
 }
 described(device) {
 if (!device) throw new WireError('there is no device');
 return { id: device.id, name: device.name ?? '', signedIn: date(device.createdMilliseconds),
 lastSeen: date(device.seenMilliseconds), expires: date(device.expiresMilliseconds),
 stores: device.stores ?? null, version: device.version ?? '',
-clockAheadMilliseconds: device.clockMilliseconds
-? Number(device.clockAheadMilliseconds ?? 0) : null,
+clockAheadMilliseconds: device.clockMilliseconds ? Number(device.clockAheadMilliseconds ?? 0) : null,
 isThisDevice: device.id === this.state.signedIn?.device };
 }
 async stores() {
@@ -527,10 +510,9 @@ return checkedList(await this.ask(['stores']), 'stores').map(({ identifier, keys
 }
 async delivery(identifier, query = {}, waits = false) {
 const answer = await this.ask(['stores', identifier, 'devices'], { query });
-const devices = checkedList(answer, 'deliveries').map(({ device, ...more }) => ({
-...this.described(device), hasStore: more.hasStore === true,
-behind: Number(more.behind ?? 0), isCurrent: more.isCurrent === true
-&& (!waits || device.id === this.account?.deviceID),
+const devices = checkedList(answer, 'deliveries').map(({ device, hasStore, behind, isCurrent }) => ({
+...this.described(device), hasStore: hasStore === true, behind: Number(behind ?? 0),
+isCurrent: isCurrent === true && (!waits || device.id === this.account?.deviceID),
 }));
 return { devices, isComplete: devices.every((one) => one.isCurrent || !one.hasStore) };
 }
@@ -548,20 +530,16 @@ await this.folder.close();
 }
 const revoke = (account) =>
 request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
-const rights = (stores, validForSeconds) => ({
+const rights = ({ stores, validForSeconds }) => ({
 ...(stores?.length ? { stores } : {}),
 ...(validForSeconds ? { credentialSeconds: String(validForSeconds) } : {}),
 });
 const newState = () => ({ signedIn: null, folder: '1', lastFolder: 1, folders: [] });
 function signedIn(state, account) {
 const folders = new Map(state.folders);
-let { folder, lastFolder } = state;
-const known = folders.get(account.account);
-if (known) folder = known;
-else if ([...folders.values()].includes(folder)) {
-lastFolder += 1;
-folder = String(lastFolder);
-}
+const isTaken = [...folders.values()].includes(state.folder);
+const lastFolder = state.lastFolder + (isTaken && !folders.has(account.account) ? 1 : 0);
+const folder = folders.get(account.account) ?? (isTaken ? String(lastFolder) : state.folder);
 folders.set(account.account, folder);
 return { signedIn: account, folder, lastFolder, folders: [...folders] };
 }
@@ -571,123 +549,107 @@ const lastFolder = state.lastFolder + 1;
 return { signedIn: null, folder: String(lastFolder), lastFolder,
 folders: state.folders.filter(([, folder]) => folder !== state.folder) };
 }
-"""##, compressed: "H4sIAAAAAAACA61abW/byBH+rl+xuQZHKqFp+9AEqASdYSQ+XIpLYtQuClRQzzS5svZMkbolZUen03/vzM7scklRjlMURc/i7nJ23ueZYdRyVepabMU/5O9rWdUXWpc6EpqeIlFJ/SD1eZZpWVViJ+a6XIogPl7U9Sr+rQrGA2UppAuZ3svsvXxQqfSOapmWOqs6p6/qUvunKnzunPnnrfp9reoNM/UvpSX/5Lt+UVXt0XhIcuCaiKRlAXtZma6XsqjFRARJmpbrom72klrCerhUea4qYLLIqqGY/CjCT+vlrdSdjTNRyEfxHl7q3R+KkSjWeT605KtcylWXPihU3RVJbu5BepfAOmyGIei3zB8kqv43mdbmwNaSqktDyS7mMtHXainLdR3W8FfDpfRaSOTPYi2TqixgfWf5MQeBSiVr+64l2Ly0LB/kxQMoDDUrCxAySG7BGEFkmDD3GD7DdZHJuSpkhndEoqULMOFcOFYMAThnKISw6Tay7Im7InCAskjlSNR6DZ6C98D/5RfjHGmegD+yr7Ge9DoFJwrnZZ6BSmC1XqgqpkcQnH6MabVcycK4YAU7aIgrWSNvZrOqyTVg/Qp/ug1VvcvLSmZILckrycscLZbUOUrxrixqXeY5iIWcD5CmSkVSbYpU4O0en+yPJAzRIMnsmfEgeUyUPYLGzZAq7cZl8RGCM7kDL1rSD7KrQCvwiphMJi4ahpZQukiKO5ldgCiPC6lRUKNoLeu1LvgUck9s072OYV0+osjEmqdr4s9d1lHqVsRx3Gg2wse/X33+FK8SDYGAROM7MEZAtwcQeWci2O7gx65hZZ9ztLfewH89fqyivKVa5jkZ3thFpEmdLoCp41fieiFB919qwTqLRKlFAlLnZZJFArw9q4CIFFWylLF4dSx2wA/wKji1GCZQ6S8aiWP0dpl9KIaCtYpZwgbl1r4a2R+fgLZNuxFbwP7FPUh3E9FD3hkNzJ6NGrIFvDN6iviH96Peaxpdu1gJVQYGVXOFb5erWoEMaNGdk/v4P9Pzo38nR3+cHP1t1vyMfz2abU+iH978dffyGExQ1R6pIYUqGN54fivph0FzDvLCzXcvt83C7juhKlGUoH9hykdQiWZ3JE5FXYof3rwRN4PXIshlXUsNGThTd6rGvyX+d7FZLSSIkRSZwJymqxSdIzBBizJNwT87KWMWV+USos1camKNqldzuQm354qIhFE441qmLLakRCHxiEhy9OfNjWHNVQZtUwaZCFmNRI+hhnuZDxMwyzCm2OFYJmnAv3RtMgIHSSiRX5dYPUKZBO3KhpaR1JxGVtkxzS4+28zwee57AdzOB29ebj0Hp5yyO27p5Aa4Yu9MMhAwNGeRtTnEbOgrp5yLDrvOW1vSAi1gu1B/QC4ZioPGwtOQG8BeAXsdaKdAJ7zFxPAgM3Kd/az4qBXoyAofGeIfk1U4ndpUFwmTCKGSqeJOzTcs1Ww27CZR83fsF7h4VUJUeUn3cM5jxfmroPxnKc7XGNybl4/nNvU1FsGU9KEIty7RpGWGTDvI0Ep27Q2ycb25Lu/B4/2tgZecAM3dYqEwSSFBNqrLPFHFz9fXl7Y2C5OV2KWMIGm5XBk/7Vwy8a4BmLc1/LZ53AG62+6igZVp1AbGoZW0w8vQT6l7u11pd55xHK+AqUAGBEPttP0sir5gwD0BL3+1KeZJUT0amEQmZkjjG1FLQzvJR12+IzENkPaRKoIZKmkp60UJVSi4/Hx1DSa6LbPNiCq/lccvNRYVGw0QO6q6xkoMoBcLmMmx9WYlwSeJ0bN4ihszY72AIiYg3PmC3g0d4B+KP/8UbrWRI3g6La8LSLeAM25zjExISqSJXVN07AusIz8x9xd2dNzAV6Wp5iTRuAsDW/1USIdi2nVqgtA/BAe8+OcUyVthc9x3qz1X6kcmDBUGvhf68gwZ/QNnQ+dLD+AnZmXcCkgm7ANM43VX3QRyKPQri+Cns0hA96eyn0p9RV0IrJ5EgyeTA3s+N7eTZ8b0+HkRM3KE/fg4sr3C04HiaxeCRqu7RV1Rfa32JAVg7EXOVqyBgXcmhfFlmK0w6jxvQ1C9db3hKoF3YO9jUi/ipSpC+pF8sa2uDTpVAIaC693NEFmnkTiFRPf2ZCheidNfT05OLFlZoHdiyxwX5SNUmdfi7dsT/wR3tge6plZzFVOOeKJrDC0UW1HPGfa+z51x44rbgVXYCDAUJpLQLoBYuSruRxj9bM3dX15u7fbuJsJ+VMH6yIwTnJ549aPfFYMzkr+PuAtEV+G8xyi61Y1/g6B7oh3sv3tfGBNqGo+bJop14yURV5G2+27lF0bW05N1yqR85IanIU0j1mBMcpDHxQZ0YxaFgoWkSLEI+NMqKNlmP54nKl8DcBm1WixVXYIfglWBDlL7/nsRwt+YQImpHhyaKzoXDMCpp8HtutogymuXgQDHKNnndR3MIBjSfJ0BfEJy99AdWs2/aO4EUp6g1ha47IXFjxgpFnMybGakhUOkJhpNnEYoRmy2IYhPhnuqxP9FA6+Bwy1gGSz3qFYmX3ISdM0bZzTyz0MVhTAznbHdrNUyEu6UIjtvOVCIkCG/EhnWrAbpoXe0gCOq8zwPISTNpbvjG4d2udJYHhsNSJ1UNCPog7l9LV4b66Y49ulMEjpa9eZU3VkRbnSzGcVhmyLLyMwS9/dQh+4Q0lf7LbdN+NZEFpV2ZgRsOdp7orVZF8kaypGGFigzrg4ULBxhzEM3QSQGTf60hc/Wy4ZfA/iYaYvxRqIvK7ew7ypRGnPjV4r7nvti8YSlrxTLA+Wb/BPUPQ0wM2B9Fv312au1rO7eeDmLadcbzKR+jWFAl1KZscpz5YbBJlQb7+ChgtNbb/wRDooIlzKWdOXtEPr3lLGHWyKHL2ZeDfVAB02c2lJ6AA6neQFIzHWie9KCJj42IDOOmMOYnQJ2e7xiJFpwJW5wqXUbSpj/mw6T1UpD7gl9Wb/uo8P2RPKrSsW5grkI+pMnIOJXEaEXT6CDjce14enbDN0KhfcXv1xcXwR4hWiuQPtW4XM8is8Gnvt4n3PYGqAGe24IpW8VhmXBbSBSggBNtbqVmVk2sjZL3CPZKY99bPKe+5AUQo6TmrObsAPnziiVZ+Uqs67NC4Xz5sjLwMaj7HgdkANU+w4KzBPocKTsnK1gpX1QtL2Uz/UjSxsllpiLEkRC4B5SV5CE3T4/M/cDqG7p/flCJi1W3Wmz7e8Mzmyg+Sf2CFC0MRyLBtCAg+koBXlaNRisN39y6fGBjBtX9XrOnkub4+BokbC/2Zm2rQnpvdxADN1uatCZQeGD1gGXorxpJb3kEg4+WDRm6Lgdokqa2A1bUZkrsMOmNVSH0NMbU9Yik7MdVntWqiYR29PfJtwwiIl+U8B4s5k2dEPQ8Kh8xdlvBVDal+YTLn0z3Q4siNoLxEgsksrAqpHAV2L7SKYHcBQNbuUCALTTmjlGa1atgKfWWktsn8yue3ZUBgjtX5DaAGD3eBgDQ+taH95D6Oz8VtAqxFzHDY/11SqWxl4uE8FfjwucMeGKFa5VO+AEZAsuvzaTdOeTjeIO5ky0bQeYnF+/+9mbHBQ0rmy5GiNVd31v/j98RV/CZ0DMObYFeJvW4Jtw8P8PmDOMdls7N5Wj/gCniq6NgWC3ANYNvHxl8CJ7zCHFxKZ7tR/Um/iiMo0XHqzULnj4yFmcy+KuXphJNCdyGj+Ds+KxLswwE+su0nE5q2dWxLQaLu3XWPdvDEK/p6ASQkoFoU9BKVjCfuKFU7sHd05nJrfM10WKoN8RCbnHc1q3yYzf5BEQfg3xe0cE6xCB5uMEPvsXG/TP7Q3RuodmunDf+ekjsrVe0xGiu5qTQ+H+ZYB5Hg8k9sT2k5+lQv+mJBx67T5/lEcpPH5eT8Sp/SQPNFn9zQHjiJZqtc+bVaOfjRojdA75mvD13zA+o/TTMQX2q61+24IkfnI346SezrUdQbiZoSc6GyL2tYHK6JGj7Uz7SmoJNnCCtbwinqu8hiIRTi2lmfFa1v2LyaR1nhLxfwETzYzj6SQAAA=="),
+"""##, compressed: "H4sIAAAAAAACA61abW/bRhL+rl+x6QUllTC0XVwCnARXZyQumkPzgrMPB5ygq9fkytqaIlWSsqKq+u83szv7RlGOA9yH1uLucHZen5lZRi5XVd2yHfun+H0tmvayrqs6YbV+Slgj6gdRX+R5LZqG7dm8rpYsSk8WbbtKf2ui8UAaDtlCZPcifyceZCY80lpkVZ03Heqrtqp9qgafOzT/upW/r2W7JaH+LWtBP+msX2TTejweeAFSayZZVcJeXmXrpShbds4inmXVumztHun4QRaFbEDGMm+A7M2b019PT08tA94KWI2XHtWQnf/I4o/r5a2oOxsTVooNewcv9e4P2YiV66IYjge82ZYZm6/LrJVVyZpCiFVADLaXdyUvhmw34BsuW8X6M6gKFHEM/qiKB6Fk2ZGwrVyKGqRtRHsNP6t1a8gSFsgxHmjeKc/zywewDxpSlCBuxG/B9lHCYsO5ELw23NQB8DZxjddlLuayFDms7ek/4twu6mrzfn6B7EQe4+ZAfFGO7aherUSpg+Z9Gc+rIocj4OC23kII1KJd1yXTBtBUKb5gCMfg/oy32YLFAkPDWUsTpFlRgbngeCUQU0Qoy2PSqNi0wiQghszBSHIu8SlNQQKkhXwYWtvnOuzPSdQ+pcZapwHp9On2N5G1KW/QYrF+LXcaKiFi/2A6dYgCVZuy0fxHrK3XkElo4SOmIK5fNUVWgDBkZaNYvc5AEN8vC9mk+hG01T/GetWKjYmE0XolWn0ebDatTiVYv8KfdkM2b1GwHLnxohG0TOlpWKlAeluVbV0VBQSqCijkKTNyoR8Wh25ReakenDsC69SCqzCluKnKD4B4/A5Sbal/6IRgcs7MCjs/P7cQM7RmXvDyTuSXoMpmIWpUVHmH3K6pUHottj7XCgyeaWwUebbW8tnDOkbdYVQ6y6og/cfVp4/pitfgc2Sa3oEzIn16BEg1YdFuDz/2TpRDyU0eDjx5jKG8pVYUhXZ87IXhjp28YNcLAbb/0jKyGYRxzThoXVQ8TxigB8BuC0QNX4qUvThhGJAgKyO8VkKg0Z85jVNMGZG/L4cGIBBVDWbvzKuJ+fEReJtalpAHzF/cAxA5Zz3srdMQAUaObQnvjB5j/v7dqPcYZ+tHUxw9urd6n/x3evHqP/zVH6ev/jZzP9NfX812p8kPr/+6f34CLmhaj9VQpyrmOUZ+UEnjyNEB0t9893znFvbfMdmwsgL7M1WTo8ZDvxE7Y23Ffnj9mt0MXrKoEG0raqhVubyTLf6t8P+L7WohQA1e5gxrRN1kGByRSlrUaQrx2YGMWdpUS8g2dajKNd0SuMNVuj1VRWSMyqnQUr1GoCUqiSSMFxjP2xslmo4fTU4IplyEoiasD4sPkA9LKulAeE+5rLWB+KrbuLdsdRnlAqwrHK8QtCkw1S4+G2T4NPejwFXQm+c7L8A1puxPApvcgFQUnTwHBWNFi6LNIWdj3zjVnHXEtdEaaAu8QOxS/gFYMmRHnYXUgA3gr4iiDqxTYhDeIjA8iFyHziEqbmoJNjLKJ4r5B76Kp1MDdQlTQAiVTJZ3cr4lrWazYRdE1d+xX+DSVQVZ5YHuccwjw/mrYPwnGc63GJxbVJsLA33OIwhJ0ErsLNBkVY5C2xYsALtwQ/u43V5X9xDx0ApHycBDJVi4xQqh0IDj+c3ngsvy5+vrz6Yo61aHYklpkFXLlQrQkPsEkAu63J2SL5RpnwyM+KNwsIiNUp3Thz56Hux2Fdt7frDSQcsLUmPLFCL0kzgqU1Ef7pvUb/x42WxUK6TdSG2L76haKKa8GHUFTtg0Qu6vZBnN0DpL0S4qqDTR509X13D0bZVvR7q6G0X8cmJlQ9UfK36kiRNFVTwSfYI+G6vsbbcrASFKb7JnALiRzpyI/fkno22PjU/xKB6vS8BZaDBuC0xJQCNtnr2rNuYFMpyPyLaLC2bMWMuf6l1rAcjcY9XcS19CONqKHbkL0p7w6G8sDit9aGpEGrQuSDa0YfIAIaBWxkFaEWO/P1QBddXN/29MYNUSbnjZdqKXJvvzJybk+GlRP7KM/Rh/ZXr6x4PdNyMIXcu7RdvEWnboV4NgX8N5bxXSEG9EFkyUngDX76w4vAN7H3i7SJeyjPUP/sVM7PqlSSrhvPqBF1dmuIcEOEvYGYDSm9Mhe8HO/IsCUWLU4eSfltUGwP9l3wWDNR8l2DnNLmi4HpShPtAb8TUV+msaTEmp3lAGi4nVhE31rxkA8nQ2nI1dg7MCDicvXrC/Y0qzHS+3e+y9YzVmXemLhxRWiVdjTQ42War+tOvprwCr5jPSZ+/HuqUYj49M+mGF2R06N9GC9DZSWtDNYgtiqkUmYYGXGWKXf88FFlL76ZzLYg3VeRTMEbL5DF4FZAM+wG2S6pKrEI8CeqUJogHExjS6XTdb7GFCrIvw1iT/tG6jGcRUVqxzaA4Uv3sYfgganrnDgBUaKeX66gSfvbD6ESPNtFLUDVIDoa6QbDSrOE9Q8FRtQxKcQugi66Ge+vfeeGPyaAQdL4J5bBbglUKW9yOEbPL0/i/Pd2Z7f5Pg7YGE9ZG6LLPpQ6t+9A8tbvqTENoSrANe3siVujqgjsNOQSbZDVp7kxhdRITzG5mUiMyMeBT+8XAP/7UYBrP1Q+88vqwexEVRxGAZ00/f2B6RAN7I4NQVNW/0ZN3XHPYNRmGHaG9xPJE6JvSuhLo3LLjRuWDRgdbhSEqSsE563txDbbjDdrg5HFcPHaVBot8/eu+RsWBd8jWUiBrGh1wlEnAwvQC1DfokSPDI1VFTjEwNc/LuLAwdBU93teeUXnFZU/05UFW3uT3BrguQF3FguWmE5Fj+2LHy1612FnjJkr2dzSTVu15CZ34yZzqRjUFsQlMPBvmc6VxmYS735bCfuqgd8Kd2zELGsd7Ys8NBR5BYCJoNe3DJ3LmQQkHnp3ogvM+KEGA0RnUpTTtCZAOVS0BF2/oRd6fgGyj6Mv+pqqnyj1jQGaSutSMCwtZeIEy/ZkO+WtUAJLGva6dV+xbr4QitOPLiG8PMCAS6bT1plAjf5sDg2HeXv1xeX0Z4BHNHoN/UiGxc7X3RiQ8OI/poBg62D0Moc6s4rkp9W6TIIbmyWt6KXC0rpdwSzQnmosI8OvixH5higBpRE8gwc2fauQ2k616Zm9ikhdKGY+IBoQoJc0MM7QGYPSyNg4JDly9Eh7aBlU4NDcOM6HrLrQ1zw8yGOfY5EOiibgDt7D49k/QDKDXZ/cVC8EDUkfc9IbsPIG9iMsWnOGCg04WarWQgm2twnfmYYa2qGq1erKMK4LcQ9sblSeGkyXU00W8KpvBLz73YQtG43bZCfeo5/3EQEFiM8S7c9EsWMfDBdF6Kj93RXLUl9sMg/QoJftgG98KQY/VW1Z5Ega7tkp6EtVrF8ALT5RRmq+bvig1tuolbG1Idod5VMkrfcGYIXvBG9S2gsFhAgwvHNm/XdY1fYfUsE+8Gpss5SE73/sj+0pEAjYth6YyoHg382nNG3pHmXfb995Dz2nbQUfeEGbVqJr7evwOWyjM268kqSiOaTUzANqlQTrNwBH9TJwWc+AxXjEpBBQAKgAwqogZOutdtzlJH0REd3IH8i+u3P3uTdam/dQTxRr2jPb4X7Y8f0Qfv1KIS0AYtqGvGv6kz/f+1yt3Pwnt7yaQ7dvzYbwcHyHjTTNqJwzcGLVLEHDNMqgbUmL6ouyTTNRgP3BGCHbQeQcboTwHNJC1Eedcu8KqV3mPqynUPAYtkXR5Id9CzWPDqUA8dLyep+bKIspJAXmnTtUQbFhQ/A8NgLfuJFs7MXoO3EApk3D97MPdvNHpZyxtUozfpawze7PsfMNy1BBQRrm9sMSxoN9X/ICQeeoO3/7p924lrPgOk3tJLFhv2ACLPDHPIZRMVqZV7ws7AfKeWc+dDuf4Ke/jWxB0xMY5xEmCt7Mht2DWH7Iy5feQ6Ojn7rvL95Iw401DVcRlOm8G4bLoqerIn4821pgsDhu2favyzXj3CoDs0WaDYwCoWRE86l0ULZSSeGk4zFd3kNLzbDsyuLPE/ROG1DjIlAAA="),
 PageFile(path: "/app/client/engine-exchange.js", type: "text/javascript; charset=utf-8", text: ##"""
+import { DeviceClock, isAhead, isBetter, measured } from './clock.js';
 import { WritingEngine } from './engine-writing.js';
 import { drop, dropIfBeaten, merge } from './entries.js';
-import { DeviceClock, isAhead, isBetter, measured } from './clock.js';
-import { Backoff, Usage, isTooMuch, tombstonesMax } from './rules.js';
+import { isEmpty } from './merging.js';
+import { failure } from './messages.js';
 import {
-deviceOf, idOf, isOfServer, isSameRow, keyAndPart, later, pushBytes, timeOf, timestamp,
-wins, wireRow, withoutDigest, zero,
+deviceOf, idOf, isOfServer, isSameRow, keyAndPart, later, pushBytes, timeOf, timestamp, wins, wireRow,
+withoutDigest, zero,
 } from './records.js';
-import { isSame } from './values.js';
+import { Backoff, Usage, isTooMuch, tombstonesMax } from './rules.js';
+import { compare } from './values.js';
 const pushBytesMin = 1_024;
 const tooLargeRetryMilliseconds = 3_600_000;
-export const refusedRetryMilliseconds = 60_000;
+const refusedRetryMilliseconds = 60_000;
+const unauthorizedRetryMilliseconds = 300_000;
 const older = 'older-than-forgotten';
+export const isBusy = ({ kind }) => kind === 'busy' || kind === 'tooManyStreams';
+export const pauseAfter = (why) => (why.kind === 'unauthorized' ? unauthorizedRetryMilliseconds
+: isBusy(why) ? why.wait ?? 5_000
+: why.kind === 'refused' || why.kind === 'tooLarge' ? refusedRetryMilliseconds : null);
 export class ExchangeEngine extends WritingEngine {
-constructor(rows, options) {
-super(rows, options);
-this.fetchesStarted = 0;
-this.fetchesFinished = 0;
-this.streamsOpened = 0;
-this.snapshotReason = null;
-this.configuredAt = null;
-this.horizon = zero;
-this.push = null;
-this.pushesSent = 0;
-this.unknownPush = null;
-this.acknowledged = new Map();
-this.passed = new Set();
-this.pushBackoff = new Backoff();
-this.pushRetry = null;
-this.pushBytesMax = Infinity;
-this.tooLarge = null;
-this.lag = null;
-this.requests = [];
-this.requestsMade = 0;
-this.pull = null;
-this.finished = [];
-this.lastError = null;
-this.heardAt = 0;
-}
+isSignedIn = false;
+link = { kind: 'idle' };
+polling = null;
+fetchesStarted = 0;
+fetchesFinished = 0;
+snapshotReason = null;
+configuredAt = -Infinity;
+horizon = zero;
+push = null;
+pull = null;
+pushesSent = 0;
+unknownPush = null;
+passed = new Set();
+pushBackoff = new Backoff();
+pushRetry = null;
+pushBytesMax = Infinity;
+tooLarge = null;
+lag = null;
+requests = [];
+requestsMade = 0;
+answers = new Map();
+effects = [];
+lastError = null;
+heardAt = 0;
+get isLive() { return this.link.kind === 'live'; }
+get isReached() { return this.isLive || (this.polling?.isWorking ?? false); }
+closeLink() {}
+waitAfter(_why, _now) {}
+pollSoon(_now) {}
 measure(server, sentAt, heardAt, now) {
-if (server > 0) {
 const correction = measured(server, sentAt, heardAt);
-if (isBetter(correction, this.clock.correction)) {
+if (server > 0 && isBetter(correction, this.clock.correction)) {
 this.clock.adopt(correction, now);
 this.meta.correction = correction;
 this.isMetaUnsaved = true;
 }
-}
-this.finalize(now);
-}
-finalize(now) {
-const provisional = new Map();
-const ids = [...this.entries.waiting].filter((id) => {
-const pending = this.entries.get(id)?.pending;
-if (pending?.provisional) provisional.set(pending.record.stamp, pending.provisional);
-return pending?.provisional;
-});
-if (ids.length) this.restamp(ids, this.clock.finalize(provisional, now));
+const waiting = [...this.entries.waiting].map((id) => this.entries.pending(id));
+const provisional = new Map(waiting.filter((pending) => pending.provisional)
+.map((pending) => [pending.record.stamp, pending.provisional]));
+if (provisional.size) this.restamp(this.clock.finalize(provisional, now));
 }
 correctAhead(server, now) {
-const isRefused = (pending) => pending != null && isAhead(pending.record.stamp, server);
-const ids = [...this.entries.waiting].filter((id) => isRefused(this.entries.get(id)?.pending));
-const refused = new Set(ids);
+const stampOf = (id) => this.entries.pending(id).record.stamp;
+const refused = new Set([...this.entries.waiting].filter((id) => isAhead(stampOf(id), server)));
 this.clock = new DeviceClock(this.clock.correction);
 for (const [id, { confirmed, pending }] of this.entries.all) {
 this.observe(confirmed, refused.has(id) ? null : pending, now);
 }
-for (const { held } of this.acknowledged.values()) this.clock.observe(timeOf(held.stamp));
-const times = new Map();
-const stamps = new Set(ids.map((id) => this.entries.get(id)?.pending?.record.stamp ?? ''));
-for (const stamp of [...stamps].sort()) times.set(stamp, this.clock.issue(now).time);
-this.restamp(ids, times);
+for (const { held } of this.entries.acknowledged.values()) this.clock.observe(timeOf(held.stamp));
+const stamps = [...new Set([...refused].map(stampOf))].sort();
+this.restamp(new Map(stamps.map((stamp) => [stamp, this.clock.issue(now).time])));
 }
 refusal(records, isWhole = false) {
 const from = isWhole ? new Usage() : this.entries.agreed;
 const to = from.copy();
-const latest = new Map();
-for (const record of records) {
-const id = idOf(record);
-const before = latest.get(id) ?? (isWhole ? null : this.entries.get(id)?.confirmed);
-to.replace(before?.value ?? null, record.value, record.part);
-latest.set(id, record);
+for (const [id, { value, part }] of new Map(records.map((record) => [idOf(record), record]))) {
+to.replace(isWhole ? null : this.entries.get(id)?.confirmed?.value ?? null, value, part);
 }
-const isKnown = this.meta.cursor !== null || this.configuredAt !== null;
+const isKnown = this.meta.cursor !== null || this.configuredAt !== -Infinity;
 return isTooMuch(from, to, isKnown ? this.meta.limits : null)
 ? failure('unreachable', 'the server sent more than a store may have') : null;
 }
-receive(changes, now) {
-const isFirst = changes.isWhole && !this.meta.hasCompletedFirstSync;
-if (changes.isWhole) this.takeStore(changes.records);
-else this.change(changes.records, (entry, record) => merge(entry, record, true));
-this.dropTombstones(changes.horizon);
-this.meta.cursor = changes.cursor;
-const isByOthers = changes.records.some(({ stamp }) => deviceOf(stamp) !== this.device);
-this.receipts.received(changes.isWhole, isByOthers);
-this.meta.lastSync = this.clock.now(now);
+receive({ records, cursor, isWhole, horizon }, now) {
+const isFirst = isWhole && !this.meta.hasCompletedFirstSync;
+if (isWhole) this.takeStore(records);
+else this.change(records, (entry, record) => merge(entry, record, true));
+this.dropTombstones(horizon);
+Object.assign(this.meta, { cursor, lastSync: this.clock.now(now) });
 this.isMetaUnsaved = true;
-this.pass(changes.cursor);
+this.receipts.received(isWhole, records.some(({ stamp }) => deviceOf(stamp) !== this.device));
+this.pass(cursor);
 this.tell(isFirst ? 'initialSyncChange' : 'serverChange');
 }
 change(records, body) {
 for (const record of records) {
-const id = idOf(record);
 this.clock.observe(timeOf(record.stamp));
-const write = this.entries.waiting.has(id) ? this.entries.get(id)?.pending?.record : null;
-this.entries.update(id, (entry) => body(entry, record));
-if (write) this.noteSuperseded(write);
+this.entries.update(idOf(record), (entry) => body(entry, record));
 }
-}
-noteSuperseded(write) {
-const confirmed = this.entries.get(idOf(write))?.confirmed;
-if (this.entries.waiting.has(idOf(write)) || write.part || this.entries.hasParts(write.key)
-|| this.settings.unkept?.includes(write.key) || !confirmed
-|| isSame(confirmed.value, write.value)) return;
-this.refuse(write, 'superseded', 'a value that was written later was there already');
 }
 takeStore(records) {
 const reason = this.snapshotReason ?? 'compacted';
@@ -701,31 +663,21 @@ this.passed.clear();
 this.offer(listed);
 return this.change(records, (entry, record) => merge(entry, record));
 }
-this.change(records, (entry, record) => {
-entry.confirmed = record;
-dropIfBeaten(entry);
-});
-for (const [id, { confirmed }] of [...this.entries.all]) {
-if (confirmed && !listed.has(id)) {
-this.entries.update(id, (entry) => { entry.confirmed = null; });
-}
-}
+this.change(records, (entry, record) => dropIfBeaten(Object.assign(entry, { confirmed: record })));
+this.forgetAgreed([...this.entries.all].filter(([id, { confirmed }]) => confirmed && !listed.has(id)));
 }
 takeFirst(records) {
 this.meta.hasCompletedFirstSync = true;
 const keys = new Set(records.map(({ key }) => key));
-const merged = new Set([...keys].filter((key) =>
-this.policies.has(key) || this.entries.hasParts(key)));
+const merged = new Set([...keys].filter((key) => this.policies.has(key) || this.entries.hasParts(key)));
 const discards = this.settings.firstSync !== 'timestamps';
 this.change(records, (entry, record) => {
 const mine = entry.pending?.record;
-if (merged.has(record.key)) {
-if (mine && isPlaceholder(mine.value)) drop(entry);
-} else if (discards) drop(entry);
+if (merged.has(record.key) ? mine && (!mine.value || isEmpty(mine.value)) : discards) drop(entry);
 merge(entry, record);
 });
 for (const key of discards ? keys : []) {
-if (!merged.has(key) && this.entries.get(key)?.pending) this.entries.update(key, drop);
+if (!merged.has(key) && this.entries.pending(key)) this.entries.update(key, drop);
 }
 }
 offer(listed) {
@@ -738,28 +690,24 @@ const transaction = transactions.get(mine.stamp) ?? this.random.next();
 transactions.set(mine.stamp, transaction);
 this.entries.update(id, (entry) => {
 entry.confirmed = theirs;
-if (isOffered) {
-entry.pending ??= { record: mine, transaction, provisional: null, had: null };
-}
+if (isOffered) entry.pending ??= { record: mine, transaction, provisional: null, had: null };
 dropIfBeaten(entry);
 });
 }
 }
+forgetAgreed(entries) {
+for (const [id] of entries) this.entries.update(id, (entry) => { entry.confirmed = null; });
+}
 dropTombstones(horizon) {
 const agreed = () => [...this.entries.all].filter(([, { confirmed, pending }]) =>
 confirmed && !confirmed.value && !pending);
-const forget = (id) =>
-this.entries.update(id, (entry) => { entry.confirmed = null; });
 if (horizon > timestamp(0) && horizon !== this.horizon) {
 this.horizon = horizon;
-for (const [id, { confirmed }] of agreed()) {
-if (confirmed && timeOf(confirmed.stamp) < horizon) forget(id);
-}
+this.forgetAgreed(agreed().filter(([, { confirmed }]) => timeOf(confirmed.stamp) < horizon));
 }
 if (this.entries.tombstones <= tombstonesMax) return;
-const stamp = ([, entry]) => entry.confirmed?.stamp ?? '';
-const all = agreed().sort((a, b) => (stamp(a) < stamp(b) ? -1 : 1));
-for (const [id] of all.slice(0, this.entries.tombstones - tombstonesMax / 2)) forget(id);
+this.forgetAgreed(agreed().sort(([, a], [, b]) => compare(a.confirmed.stamp, b.confirmed.stamp))
+.slice(0, this.entries.tombstones - tombstonesMax / 2));
 }
 pass(cursor) {
 if (!this.push && !this.pull) this.passed.clear();
@@ -771,65 +719,48 @@ this.lag = null;
 this.finishAcknowledged(cursor);
 this.noteLag(this.heardAt);
 }
-get isLive() { return false; }
 noteLag(now) {
 if (!this.isLive || this.lag) return;
-const next = [...this.acknowledged].filter(([, { held }]) => !held.value)
-.sort(([a], [b]) => (a < b ? -1 : 1))[0];
-if (next) this.lag = { fetch: 0, cursor: next[1].cursor, noticedAt: now };
+const next = [...this.entries.acknowledged.values()].find(({ held }) => !held.value);
+if (next) this.lag = { fetch: 0, cursor: next.cursor, noticedAt: now };
 }
 finishAcknowledged(cursor) {
-for (const [id, one] of [...this.acknowledged]) {
+for (const [id, one] of [...this.entries.acknowledged]) {
 if (one.cursor !== cursor) continue;
-this.acknowledged.delete(id);
-const entry = this.entries.get(id);
-if (!entry?.isAcknowledged || !entry.pending
-|| !isSameRow(entry.pending.record, one.write)) continue;
-this.entries.update(id, (changed) => {
-drop(changed);
-merge(changed, one.held);
-});
+const isShown = this.entries.isAcknowledged(id);
+this.entries.acknowledge(id, null);
+if (isShown) this.entries.update(id, (entry) => merge(drop(entry), one.held));
 }
 }
 unacknowledge(before = Infinity) {
-for (const [id, { fetch }] of [...this.acknowledged]) {
+for (const [id, { fetch }] of [...this.entries.acknowledged]) {
 if (fetch >= before) continue;
-this.acknowledged.delete(id);
-if (!this.entries.get(id)?.isAcknowledged) continue;
-this.entries.update(id, (entry) => { entry.isAcknowledged = false; }, false);
-for (const request of this.requests) {
-if (request.acknowledging.delete(id)) request.waiting.add(id);
-}
+this.entries.acknowledge(id, null);
+this.answers.delete(id);
 }
 }
 sendable() {
 const all = new Map();
-const held = new Set();
 for (const id of this.entries.waiting) {
-const entry = this.entries.get(id);
-if (!entry?.pending) continue;
-const { record, transaction, provisional, had } = entry.pending;
-const one = all.get(transaction) ?? { writes: [], had: new Map(), bytes: 0,
-oldest: 'g', newest: '', first: id };
+const { confirmed, pending: { record, transaction, provisional, had } } = this.entries.get(id);
+const one = all.get(transaction)
+?? { writes: [], had: new Map(), bytes: 0, oldest: 'g', newest: '', isHeld: false };
 all.set(transaction, one);
 one.writes.push(record);
 one.bytes += pushBytes(record);
-one.first = id < one.first ? id : one.first;
-if (!provisional && timeOf(record.stamp) < one.oldest) one.oldest = timeOf(record.stamp);
 one.newest = later(one.newest, timeOf(record.stamp));
+const times = provisional ? [] : [timeOf(record.stamp)];
 if (had) {
 one.had.set(id, had);
-const agreed = entry.confirmed && withoutDigest(entry.confirmed.stamp);
-const isMine = deviceOf(had) === deviceOf(record.stamp) && had !== agreed;
-if (isMine && timeOf(had) < one.oldest) one.oldest = timeOf(had);
+const isAgreed = confirmed && had === withoutDigest(confirmed.stamp);
+if (deviceOf(had) === deviceOf(record.stamp) && !isAgreed) times.push(timeOf(had));
 }
-if (provisional || !this.entries.isSaved(id)) held.add(transaction);
+[one.oldest] = [one.oldest, ...times].sort();
+one.isHeld ||= provisional !== null || !this.entries.isSaved(id);
 }
-const bound = [...held].map((name) => all.get(name)?.oldest ?? 'g').sort()[0] ?? 'g';
-const ready = [...all].filter(([name, { newest }]) => !held.has(name) && newest < bound)
-.map(([, one]) => one)
-.sort((a, b) => (a.oldest < b.oldest || (a.oldest === b.oldest && a.first < b.first)
-? -1 : 1));
+const transactions = [...all.values()].sort((a, b) => compare(a.oldest, b.oldest));
+const bound = transactions.find(({ isHeld }) => isHeld)?.oldest ?? 'g';
+const ready = transactions.filter(({ isHeld, newest }) => !isHeld && newest < bound);
 const max = this.meta.limits.pushBytesMax;
 const soft = Math.min(max, this.pushBytesMax);
 const hard = Math.min(max, soft * (this.pushBytesMax > pushBytesMin ? 4 : 1));
@@ -844,79 +775,59 @@ result.push(one);
 }
 return result.length || this.tooLarge?.retry ? result : ready.slice(0, 1);
 }
-get isReached() { return false; }
 nextPush(now) {
-if (!this.isReached || this.push || !this.entries.waiting.size
-|| (this.pushRetry && now.uptime < this.pushRetry.at)) return null;
+if (!this.canPush || now.uptime < this.pushRetry?.at) return null;
 this.pushRetry = null;
-if (this.tooLarge?.retry && this.tooLarge.retry.at <= now.uptime) this.tooLarge.retry = null;
+if (this.tooLarge?.retry?.at <= now.uptime) this.tooLarge.retry = null;
 const transactions = this.sendable();
-if (!transactions.length) return null;
-const wait = this.bucket.take(now.uptime);
-if (wait) {
-this.pushRetry = { at: now.uptime + wait, notBefore: now.uptime + wait };
-return null;
-}
+const wait = transactions.length ? this.bucket.take(now.uptime) : 0;
+if (wait) this.pushRetry = { at: now.uptime + wait, notBefore: now.uptime + wait };
+if (wait || !transactions.length) return null;
 this.bucket.charge(bytesOf(transactions));
 this.pushesSent += 1;
-const [number, { saved }] = [this.pushesSent, this.receipts];
-this.push = { number, transactions, saved, sentAt: now, streamsOpened: this.streamsOpened };
-const unkept = this.settings.unkept ?? [];
-return {
-number,
-body: {
-transactions: transactions.map(({ writes, had }) => ({
-writes: writes.map((row) => wireRow(
-row, this.device, had.get(idOf(row)), unkept.includes(row.key))),
-})),
+const { pushesSent: number, receipts: { saved }, settings: { unkept = [] } } = this;
+this.push = { number, transactions, saved, sentAt: now, fetch: this.fetchesStarted };
+return { type: 'push', number, body: {
+transactions: transactions.map(({ writes, had }) => ({ writes: writes.map((row) =>
+wireRow(row, this.device, had.get(idOf(row)), unkept.includes(row.key))) })),
 tellsHad: true, ...(saved ? { saved } : {}),
 deviceMilliseconds: String(Math.max(0, Math.trunc(now.wall))),
-},
-};
+} };
 }
-get pushAt() {
-if (!this.isReached || this.push || !this.entries.waiting.size) return Infinity;
-return this.pushRetry?.at ?? this.tooLarge?.retry?.at ?? Infinity;
-}
-pushAnswered(number, answer, now) {
+get canPush() { return this.isReached && !this.push && this.entries.waiting.size > 0; }
+get pushAt() { return (this.canPush ? this.pushRetry?.at ?? this.tooLarge?.retry?.at : null) ?? Infinity; }
+pushAnswered({ number, answer }, now) {
 const { push } = this;
 if (push?.number !== number) return;
-const superseding = doesFit(answer, push.transactions);
-if (!superseding) {
-this.pushFailed(number, failure('refused', "the server's answer does not match"), now);
-return;
-}
-const tooMuch = superseding.length ? this.refusal(
-[...[...this.acknowledged.values()].map(({ held }) => held), ...superseding]) : null;
-if (tooMuch) {
-this.pushFailed(number, tooMuch, now);
-return;
-}
+const superseding = supersedingIn(answer, push.transactions);
+const held = [...this.entries.acknowledged.values()].map((one) => one.held);
+const why = !superseding ? failure('refused', "the server's answer does not match")
+: superseding.length ? this.refusal([...held, ...superseding]) : null;
+if (why) return this.pushFailed({ number, failure: why }, now);
 this.push = null;
 this.receipts.told(push.saved);
-const bytes = bytesOf(push.transactions);
-if (this.tooLarge && bytes >= this.tooLarge.bytes) this.tooLarge = null;
+if (this.tooLarge && bytesOf(push.transactions) >= this.tooLarge.bytes) this.tooLarge = null;
 this.pushBackoff.succeed();
 this.pushBytesMax *= 1.25;
-this.pushWorked(now);
+this.pollSoon(now);
 this.meta.lastSync = this.clock.now(now);
 this.measure(answer.server, push.sentAt, now, now);
 this.tell('serverChange');
 const withdrawn = new Set();
-const refused = new Map();
-push.transactions.forEach((transaction, i) => {
+push.transactions.forEach(({ writes, had }, i) => writes.forEach((write, j) => {
 const result = answer.results[i];
-transaction.writes.forEach((write, j) => {
-const had = transaction.had.get(idOf(write)) ?? null;
-const refusal = Array.isArray(result)
-? this.take(result[j].held, write, answer.cursor) : result;
-if (!refusal) return;
-refused.set(idOf(write), refusal);
-if (refusal.code !== older) this.neverHad(write, had);
-if (this.withdraw(write, refusal) && refusal.code !== older) withdrawn.add(write.key);
-});
-});
-this.noteAnswered(push.transactions.flatMap(({ writes }) => writes.map(idOf)), refused, number);
+const refusal = !Array.isArray(result) ? result : result[j] === 'none' && write.value
+? { code: older, detail: 'the key may have been deleted after this write' } : null;
+const id = idOf(write);
+const transaction = this.entries.pending(id)?.transaction;
+if (refusal) {
+if (this.withdraw(write, refusal, had.get(id) ?? null)) withdrawn.add(write.key);
+} else if (transaction) {
+const [held, { cursor }] = [typeof result[j] === 'object' ? result[j] : write, answer];
+this.entries.acknowledge(id, { write, transaction, held, cursor, fetch: this.fetchesStarted });
+}
+this.noteAnswered(id, refusal, number);
+}));
 this.tell('serverChange', withdrawn);
 this.post('quotaViolation', withdrawn);
 if (this.passed.has(answer.cursor)) {
@@ -924,229 +835,147 @@ this.finishAcknowledged(answer.cursor);
 this.tell('serverChange');
 }
 this.noteLag(now.uptime);
-if (this.isLive && push.streamsOpened < this.streamsOpened) this.unacknowledge();
+if (this.isLive && push.fetch < this.link.stream) this.unacknowledge();
 }
-take(held, write, cursor = '') {
-if (held === 'none' && write.value) {
-return { code: older, detail: 'the key may have been deleted after this write' };
-}
+withdraw(write, { code, detail }, had) {
 const id = idOf(write);
-const pending = this.entries.get(id)?.pending;
-if (!pending) return null;
-if (isSameRow(pending.record, write)) {
-this.entries.update(id, (entry) => { entry.isAcknowledged = true; }, false);
+const pending = this.entries.pending(id);
+if (!pending) return false;
+if (!isSameRow(pending.record, write)) {
+if (code === older || pending.had !== withoutDigest(write.stamp)) return false;
+this.entries.update(id, (entry) => { entry.pending = { ...pending, had }; });
+return false;
 }
-this.acknowledged.set(id, {
-write, transaction: pending.transaction, held: typeof held === 'object' ? held : write,
-cursor, fetch: this.fetchesStarted,
-});
-return null;
-}
-neverHad(write, had) {
-const pending = this.entries.get(idOf(write))?.pending;
-if (!pending || isSameRow(pending.record, write)
-|| pending.had !== withoutDigest(write.stamp)) return;
-this.entries.update(idOf(write), (entry) => { entry.pending = { ...pending, had }; });
-}
-withdraw(write, { code, detail }) {
-const id = idOf(write);
-const pending = this.entries.get(id)?.pending;
-if (!pending || !isSameRow(pending.record, write)) return false;
-const known = this.acknowledged.get(id);
+const known = this.entries.acknowledged.get(id);
 this.entries.update(id, (entry) => {
 drop(entry);
 if (!known || isSameRow(known.write, write)) return;
-entry.pending = { record: known.write, transaction: known.transaction,
-provisional: null, had: null };
-entry.isAcknowledged = true;
+const { write: record, transaction } = known;
+entry.pending = { record, transaction, provisional: null, had: null };
 dropIfBeaten(entry);
 });
 this.refuse(write, code, detail);
-return true;
+return code !== older;
 }
-pushFailed(number, why, now) {
+pushFailed({ number, failure: why }, now) {
 const { push } = this;
 if (push?.number !== number) return;
 this.push = null;
-let { detail } = why;
+let { kind, detail } = why;
 const bytes = bytesOf(push.transactions);
-const shrink = () => {
-const half = Math.min(this.pushBytesMax, bytes) / 2;
-this.pushBytesMax = Math.max(pushBytesMin, Math.floor(half));
-};
-const retry = (wait = this.pushBackoff.fail(this.random), isOrdered = false) => {
-const at = now.uptime + wait;
-this.pushRetry = { at, notBefore: isOrdered ? at : now.uptime };
-};
-switch (why.kind) {
-case 'unauthorized':
+const isAlone = push.transactions.length === 1;
+if (kind === 'timedOut' || (kind === 'tooLarge' && !isAlone)) {
+this.pushBytesMax = Math.max(pushBytesMin, Math.floor(Math.min(this.pushBytesMax, bytes) / 2));
+}
+if (kind === 'unauthorized') {
 this.closeLink();
 this.waitAfter(why, now);
-break;
-case 'clockAhead':
-if (this.unknownPush !== null) this.closeLink();
-else {
+} else if (kind === 'clockAhead' && this.unknownPush !== null) {
+this.closeLink();
+} else if (kind === 'tooLarge' && isAlone) {
+this.tooLarge = { bytes: Math.min(bytes, this.tooLarge?.bytes ?? Infinity), retry: {
+at: now.uptime + tooLargeRetryMilliseconds, notBefore: now.uptime + refusedRetryMilliseconds } };
+detail = `the transaction with "${push.transactions[0].writes[0].key}", ${bytes} bytes, is larger than `
++ 'the server, or a proxy in front of it, accepts';
+} else {
+const pause = kind === 'tooLarge' ? null : pauseAfter(why);
+if (kind === 'clockAhead') {
 this.measure(why.server ?? 0, push.sentAt, now, now);
 this.correctAhead(why.server ?? 0, now);
 this.tell('serverChange');
-retry();
-}
-break;
-case 'busy': case 'tooManyStreams': retry(why.wait, true); break;
-case 'refused': retry(refusedRetryMilliseconds); break;
-case 'tooLarge':
-if (push.transactions.length > 1) {
-shrink();
-retry();
-break;
-}
-this.tooLarge = {
-bytes: Math.min(bytes, this.tooLarge?.bytes ?? Infinity),
-retry: { at: now.uptime + tooLargeRetryMilliseconds,
-notBefore: now.uptime + refusedRetryMilliseconds },
-};
-detail = `the transaction with "${push.transactions[0].writes[0].key}", ${bytes} `
-+ 'bytes, is larger than the server, or a proxy in front of it, accepts';
-break;
-case 'timedOut': shrink();
-default:
-this.unknownPush = this.fetchesStarted;
-retry();
+} else if (pause === null && kind !== 'tooLarge') this.unknownPush = this.fetchesStarted;
+const wait = pause ?? this.pushBackoff.fail(this.random);
+this.pushRetry = { at: now.uptime + wait, notBefore: now.uptime + (isBusy(why) ? wait : 0) };
 }
 this.lastError = detail;
-this.failRequests({ ...why, detail });
+this.finishRequests({ ...why, detail });
 }
-closeLink() {}
-waitAfter(_why, _now) {}
-pushWorked(_now) {}
-requestSync(isSignedIn = true) {
+requestSync() {
 this.requestsMade += 1;
 const id = this.requestsMade;
-if (!isSignedIn) {
-this.finished.push({ id, failure: failure('unauthorized', 'this device is not signed in') });
+const underWay = new Map(this.push?.transactions.flatMap(({ writes }) =>
+writes.map((write) => [idOf(write), write])));
+const writes = new Map();
+for (const one of [...this.entries.waiting, ...this.entries.acknowledged.keys()]) {
+const [sent, pending] = [underWay.get(one), this.entries.pending(one)];
+writes.set(one, this.pushesSent + (sent && pending && isSameRow(sent, pending.record) ? 0 : 1));
+}
+this.requests.push({ id, writes, fetch: this.fetchesStarted + 1, refused: new Set(), refusal: null });
+if (!this.isSignedIn) this.finishRequests(failure('unauthorized', 'this device is not signed in'));
 return id;
 }
-const underWay = this.push?.transactions.flatMap(({ writes }) => writes) ?? [];
-const sent = underWay.filter((write) => {
-const pending = this.entries.get(idOf(write))?.pending;
-return pending && isSameRow(pending.record, write);
-});
-this.requests.push({
-id, waiting: new Set(this.entries.waiting), push: this.pushesSent,
-sent: new Set(sent.map(idOf)), refused: new Set(), refusal: null,
-acknowledging: new Set([...this.acknowledged.keys()].filter((one) =>
-this.entries.get(one)?.isAcknowledged)),
-fetch: this.fetchesStarted + 1,
-});
-return id;
-}
-hasLost(id) {
-const one = this.acknowledged.get(id);
-return one !== undefined && this.entries.get(id)?.isAcknowledged === true
-&& !isSameRow(one.held, one.write);
-}
-noteAnswered(ids, refused, push) {
-const replaced = new Set([...refused.keys()].filter((id) => this.entries.waiting.has(id)));
-const acknowledged = new Set(ids.filter((id) => this.entries.get(id)?.isAcknowledged));
-for (const request of this.requests) {
-const isLater = push > request.push;
-for (const id of ids) {
-if (acknowledged.has(id) && this.hasLost(id)) request.acknowledging.add(id);
-if (!request.waiting.has(id) || replaced.has(id)
-|| !(isLater || request.sent.has(id))) continue;
-request.waiting.delete(id);
-if (acknowledged.has(id)) request.acknowledging.add(id);
-const refusal = refused.get(id);
-if (!refusal) continue;
+noteAnswered(id, refusal, push) {
+if (refusal && this.entries.waiting.has(id)) return;
+for (const request of refusal ? this.requests : []) {
+const least = request.writes.get(id);
+if (!(least <= push) || this.answers.get(id) >= least) continue;
 request.refused.add(id);
 request.refusal ??= refusal;
 }
+this.answers.set(id, push);
 }
-}
-checkRequests() {
-this.finishRequests((request) => request.fetch <= this.fetchesFinished
-&& ![...request.waiting].some((id) => this.entries.waiting.has(id))
-&& ![...request.acknowledging].some((id) => this.hasLost(id)), null);
-}
-failRequests(why) { this.finishRequests(() => true, why); }
-finishRequests(isDone, why) {
+finishRequests(why = null) {
+const isBehind = [...this.entries.acknowledged].some(([id, { held, write }]) =>
+!isSameRow(held, write) && this.entries.isAcknowledged(id));
+const waits = ([id, push]) => this.entries.waiting.has(id) && !(this.answers.get(id) >= push);
+const isDone = ({ writes, fetch }) =>
+why || (!isBehind && fetch <= this.fetchesFinished && ![...writes].some(waits));
 this.requests = this.requests.filter((request) => {
 if (!isDone(request)) return true;
 const keys = [...new Set([...request.refused].map((id) => keyAndPart(id)[0]))];
 const refusal = keys.length ? { ...failure('refused'), ...request.refusal, keys } : null;
-this.finished.push({ id: request.id, failure: refusal ?? why });
+this.effects.push({ type: 'finishSync', id: request.id, failure: refusal ?? why });
 return false;
 });
+if (!this.requests.length) this.answers.clear();
 }
 }
-export const failure = (kind, detail = '') => ({ kind, detail });
 const bytesOf = (transactions) => transactions.reduce((sum, { bytes }) => sum + bytes, 0);
-const isPlaceholder = (value) =>
-!value || isSame(value, { array: {} }) || isSame(value, { dictionary: {} });
-function doesFit({ results }, sent) {
-if (results.length !== sent.length) return null;
-const superseding = [];
-for (const [i, { writes }] of sent.entries()) {
-const result = results[i];
-if (!Array.isArray(result)) continue;
-if (result.length !== writes.length) return null;
-for (const [j, { held }] of result.entries()) {
-if (typeof held !== 'object') continue;
-if (idOf(held) !== idOf(writes[j])) return null;
-superseding.push(held);
+function supersedingIn({ results }, sent) {
+const fits = results.length === sent.length && results.every((result, i) => !Array.isArray(result)
+|| (result.length === sent[i].writes.length && result.every((held, j) =>
+typeof held !== 'object' || idOf(held) === idOf(sent[i].writes[j]))));
+return fits ? results.filter(Array.isArray).flat().filter((held) => typeof held === 'object') : null;
 }
-}
-return superseding;
-}
-"""##, compressed: "H4sIAAAAAAACA7VcW3PbRrJ+568YpbaWwAbmyjl79oGyzLJzqU2tVU7ZuycPKpYXIkARFgRwAdAyw+V/P32dCwDKSnJOVSqh5tLT09PT/XVPI8X9tm46czA/N0VXVLffV7dFlZujWTf1vZnO/pxTw7MH7p59bKcXk0InZU29TejfP65f52mXV4m5z5vbkEDXFHnbm/ld/qlY5d+W9eouMUX7apOnGf54nXdd3iCVtN01eeYRWuHgHpnX6equXq8T8882vc2RwD/q+mq32iSmq+9v2q6u8vYq/eyRaXZln5tJRty8BTpFRv9u367f580n5KRo36f3+bv6ITF3+f5Vlf2UNl1iypT43O7azet9l7ewYHFPJPC/bZfeb5PJQ1FBx0PR8PyHotvUu+674hYGJOaXvKmTicdZvqqbrC8pXt/bwKe03OkOVnXVdo6Jq6Iyl+b5h/Nv/qJ9XV2/SeFE3uVds78qyrJoYZkqa2Hgf3346/n5h/Pz84tJ/pmW4zlNvt61eTY25a8yngfWZZY30DqlH8+6TVo9W9fNbQ2HWE0d1TJtW/P95xX03+aiYvlnGAM0Q8U7MOVmt+rqJmrqB5Bfve0KaIyhs91t837zxaTbFO1snXerTd6+7+B4QG8uzXnY8UNRFe0m6IF18vS+fbvNq7C9Srftpu7egRLWKNFqV5bSB+yti1tUzVdd2LOpm+IXGo4HK414NOEwbAE24Vp4K+6qu6p+qH4ajAb9ho4yz26Jwyp/MFfpNtJNb0GwtuN93rkOVAm+HNIrfwUj6ISH7LEuwa25ND/Cbqui20uvalM4p0xvw4Ym/zeoaIcKc73stV2lWe7tfAuzwslrd1B2MihQ933T1E1P5Hna8DkAueNEjEbUytVtQciv4KLJsMSAKFGLirWRMealOY9V6UD7G7iDqFVAUS3QKWogR6SjJityk8EEkKaQvXLNMS7k9aQZaHAwDdmTnd3nXToL+HF/yJCivYJB/6za9BMJCy5NjlI4WjGmZfFLHjHV4yRosHveNvWnogWqaRnqF3cXdOuvZ7MZEVVj/pDSpV3CKiVuPiqy2Fy+dFThakM/cuVPuwUNhZGLmfSzCOUPaHW8xD5jsxbmyagZW8kZW1hdKJh6MWnybtdUZowwSEJPDkxtCe6t28RGNJSIYkdwhFZwHhk+LJKrHAy5MKssgYyL9h1bVJCH7oPEpWI6Y602f/yj+sIT22Xyv/V0LB/Ro6cSW/qNZVvtC6yoKkrCkS7PnUfjyn8xAcdgIqZ7XYCzPxiypc19ntlzNMelqdeh0qRlaW9OfUMSiLyZwuNsk7a0zwWLcq4k9VodfQYOcItLBBe6mG9nZ+xhozj2tUCXZjcf4Xw+FScu8vxjt4jGtaEYZ/cwQk/m0fNYBEpgFgszncahQLkHNoO6wKstZy34XtoEskV3SLTI21XRtju2CDMcFltj7V8FnE8SJFmnZSRIBcHRz5u6RHu+Tss2dypPYOXS9i9o5wTSohjOJjzg2ybPMwdYkBpMB+3Z7p0MEXC1XShdTwLMEopAmPOuHyowAjvh25K8yYEAMs+0VfAo4cjjnNVp/IisIqLkapDbtkxXecSUF6xJSA+JJMIat9q/tgBYYLbw0BJl7RQDw0bk7wgR1KSyg9g1cMhgPsR+/Oc/ZghStNeaRQuSIxQzIuXEUl941MvivgAfPqfZ8WQBZ1yU6F+nuwqAE6C5mzKfJmbabXKxTOQkzT1KFcGgSUEz8Y/7dG824KemsZBjbVrlBV5mgoXtwGj+UDR04NI/0yMBK3nmuIR7/219vy1zQH004/2+WrGF702U69yld/l75Mr2q8YAYAUlFhFSX39IYiJUgb09H7y8FPGE7Ql541ivE0ZI/7DxiCUqiDH0+XykbtfcYC1++3r/FuTdtN4QDRza+j6PooNYgyMxp6EN3/2YtIF5og534eEstp38AEDRF17iLR0wjNAMRa6KyXYFjjLy4Mw4VrEQNgo3q7O6vCwj1QOweohEi7TE1b6lCVPQpilrnjTwheGzs2d2U2d7VKzfbC5OuwHfMjtHgNFy3gc/4pU9R/Ukq28vTDB6t83AXpClYM2jw8aN9hRUwA5xJBegqrv8PQZS4DbhoLmLkeNol4ePxdiN4zoQB0/w7SIv/4gg3Cw0X/STTKI1ZjoNhmPo3fLwGQTj8UTHgNVEkhRI5dtuMSuqVbnLcn8wEjyzfOFUDq0dmFDDzHPoD+CKraa9J4g2mCpYvtbKCu1gatjeg+kDHUhbIgRRLicLqAXvT27SEuxntmdtdfZooIqNBqBjYSnigBVYvnQFlm/6hNB1V3koJxLF0CXALEzXaj6numtnMekSRs5SilMu2i4ITNUUEbjxbOS1f6FUOZfxCBM1iuhvBfoNEJACv5E4mkJfuJUQjtmgFgJcwLvMlYsDfIP+Kw05Q/ynEjhMqG3mXxTuvpj4WTK5shyLPIKLBQ4PAD5A4qUGsm4w+kXeutoYK77HzcbBDNkmSZuj2AXW0lAHlPZpL2wNPe8OLqGPgQNVOWCvuCy8rFbD6Ez8CASFgZRcdEOX+/KlqEVdFisxF5Fe+3E7QuvYhbKiXUFg39rbpibF3grynVOb3mv1zj1JMWQ3mOO6FHH3DD1fBd4vcS++hdiUw6b5FCX+hDhzQ3k3arXmCvXM6ZchRINTdX+9EWM6P9BLPBvQQyuiBZ/l3FxbNTzzGCexA5cDH4EdLsw0Y6oJQzijLJoX3Ggrx65JAUtQZNmeDAn6t2nO4n/CnTrDgTHOBBVwCgyWqSDgJbfMixfYMClGe4tMk9aeuVRyxERBLtGZUEKHV1Qt9SRC3gsn3SbpJrkt08p06oLqFgImYEwGkVOVf+ZUoD+nDeYkPsH4SehizLoxz5oKk33HdqiG9YvFJZwEqxcfQ7B+4md75hIsbdKMf5ojqsJJ+3mUTg9gK7C2+sIhJqZf2BuNHb61J9cncxNkZkKD2wMP1KYKrgeJKfEcIxkJ93+/TUZxa775pXtxiM5Jv7THYn1PHr1Utfx6ihdiGUbxqOMROOykIYr5wti1WQooAj6zAS50LzbmxWX4fuNQmJ/vAIHCWZGc6Gj6Ilv4GROdmlK+WTfDSZIohSCBKHCYFKXIOf+8QaT+7DkYu+fxwL6wYMpy1oLXyaPzxJza0bPeg9SfzTdxXyYcCnEIpJbIoR8b9mLKXIznKAiSxjTLIhtPWWGXKTgcDTJBP9xyJx5LrtJuAz76czTWL/sFotwTj7wIHP20/isvzxaF0R7GHm/S28jP7JNY8O4U7RtMFcRkRQjUUcIJbsNE53nJ/TMJOnGO9f/AU1+N0E76CVQ/C9izB5wvZDU7o+QfO9yJaNB1ukzM9Q0PiFJQnxtPb67Pl3wGuGJsPBkdDAlubkB3WB5zYuv6+VKOCfMiHWgXiGOOKRI2h6fFGQa6dJlB6UKnF2xUpQaj/IySknNecJgpzXJEfKy/vB5dwRN5fxbBGQ2BEK31uafoLHAaGKGd2dfXKOibaZoFedbwscfomH1lqKaYjICQNikUkr+ZNB6052bCCMqmD/WRbEz0cr591DF6ADzy5aUkJp8ueqfzg2xCKOUnCWnohHpHdWkvXyJ5314qll76bG5dX/50m/K3tx08UbefWCnYTAGaMus3jpMWlABzj5Hn4MvR5yu6tcHrqMdnkQ3eGmRBR/fp6mxRbR81Hryc4DjiIaxjjv3AwL6yU8yAXgYX9mEberYDpytaBOMKmlQM4NX21HWeTDBUaMGCTG+nCY7gP+A3xTdzlAYYFvJl4Sp0E2Cz9qqxP3LZMeygdczXl64WIexfSy4XVnlhXMMCG+auQUTqP0o6cBHk2oQM7yr2fuNhjYxnNnjfkvFvIteUmBMJPUJaKUFaMghpZlP02HzRB5h91AbsB2UfUW+AZU9jhysOEW3elhZHT21bQjkg3gPtQYutDykMxq8kVtQHK6TzZaHxphid+ceAxji4BGiZMU9MF5YcIt7SMKjQt4ubeldl4mhx6JKD/gpMO9kZ1W1qWChPCNtupwLR0IVKi3udTLO9UA0BPNJB0yvHHbhtDFB5YZCNDHjBHIIzJ76u2WPSJNT9yQAlpsojzNSfICHXjgdme2ChVBQex9MvfE9xqFKyA1Ry0X+ACUoyLACu150FZ0UVwVTBYv5oZwcBTQ2GE40/CS4M6j5ehiVFC/OXkNEmb3dlJwUaYLYB+HANFMtziT2AZ6bTZWBw0ZBRxj3lfLyCDjYe4PeioMhkIR1w6tbD+ubV2hxLQ7OJyJ287aPwhT6iLzluT/MXLIc5yQjo3wB7dxeTnqVQK+EsBqUXaSGyhmwjj5pyDHlQCOp21lDlzUIlOWehuDDiuYd83+FbGwYrY+AXoCJWDY2hX5lnV6coYnCP1ce2xS85Qq6oVx2Et6R+AICABgJEF3bP0s6myPtlRGF1kY1A+kLQRJG2czMQxijQLR2PjbLUR9NCksdTsKA4yU+KaAFIsAN5xAHBKJGb3eou7ygRHnksydsKDAwS1brxg0kZsqv0viaiBOhfE8Qb6UUvHHAj8ZOwAPAUUSqpNJhrfzNxPCwxg9vxXDd0Xe3ub7A45WD4He5IF7U3JTHBg+AyLGQDmypE/JUTJqg1UrQr+MMvr5MH9LDk7qis8bPNIPUqzWAA0NCIVA4TYWGCz11zFLzHyjxMlElymXGL4Cw24YeJ4iYBNfxkgdcIuqVmM5o0uBPvwZRouAcvHA8wixl1r07QzHnbOIHgAf6FT5nt3xCcYUY8MeCyIj6EhTsOMAOHIwzmlfzKy7l5D7e1uo1sNA42gn4DuWpFOvmAhTK0IPyj1gOP7VUX/X7TYK+Iqwj0X1es2i/w4mo6snfVtc+ROE6Iwap9wLxhpLqVUkOvIOBAmyGYjMSldgyaFjOeJ5UO+HOQL5J3Oq5Jy2rMYHSRLoNEZsFNElPhTQsu+A9pUXrs2roIqUUCUP2Vq4mYtrIfWhfvPjh6CPS+irU0SXk9uppdLM8ATj0G1JdopldKcSaIfkbDSlvGtNRbwDkM0m8KbEkNvSWWrjqDrDWz8djOO6227m/kxKOdLTPowPvS4c1I911JDrnqS6P27dTRhNWozsdf9rwENfdcx0jBK9fGgixWK0oLjhXD/glM6eyb//a6fq6bOxRGr2zzSRURWqvKqjHTukEWiVSakhX15lA9xKDeQbwVBBlZk1KBkBfujtXxSYQ8EO0MPNL3YBeiMPorghcsC/2Ecf67vS6WwXODRoqWpLyYfwyIoTkOXjZmgXHVxE7vfUVUH2a+apqUshP4X8F9CKztq7W0XX9cUtwhT/tqYLTchOAXjpNrLws4I6I1hm3IWaKs2Gds+guCuywnY0TPc1p1kcOpgQdQSXCgZXVZz0+7LQ+g26fo2jOn0MtVOkjCyk+sWhM7cuqAcK98NykmwnOLuOc4trWWiVrZ03qZOObsZaoh+p3+e1d36f8UNSwKq/fGWWlIChtjtfCoXKJ6mP8MRz56Z45hynkA6fz8MRwA38oAurwYwTNy0oM6C349jwINtHVe06k6Z05W4RtzBdHElFIHXiUKjFIEZFAT5qwGicnA6BTlnOvw8KlWq+3MTZ5XhhNrmUnXWISCHDLZKSeS+0VPWg70Gwq57cNXCKc5HaF53H4GVy/54XclJKnOwM9HHkdSppq4EegXYFhbLzwLjB+eCWC2/TaHwNUdUH3zMV91U3DG1CYYMploxl5y+iMfpiR0L3sAf8w2PK2W3q+5Gj0LY+ucTgsfwz7t0VxSmLRiPZSkWFgRNTgwzzyOnJzbzQHRhy3SJmSuBSd9Y8gKr5qO9unw/6G3JnxxOKWpQQyutS1+bW6gdDZZ/KQX9qA2g3hjysEpUtNMZBNydTEZilmf3YNpgepzj6/4ky89yD92D0+/1Y/U0Pkn65VsyccsI5jzYbP/P4kMhhAVM1kHq2TQDEv9GmAqscYGIrU7W2vgsE659lNwA4ApyfoYn4bHP8aywZ+fnZM4cF3WdRPhIlSy5rASpyIiP5vhQ16MXSKvdiSmrx+bTOpXpKzf20dKNfj9rMXFePYjSHU4ugukEuQ+jsRzCxcf4p4I5D67Kyo2gmmbmyn41F1HpQQQXs1tQW6bvwFZW7yOnLxCNxdZJbmYSEKP6RAWpy9sgIr19P7nd1ou7z7+cItQMdUhBPDIqxS/A049/wKEDz4WGkz9Itan42RIEWzrZtfup3PDf2BQllb79wxNpnNWAlqN009Um35hAgoauuroU9+A9udpUCXiHMJLCVtfmuf0ASddjsjfipA7Dr4wPEzk9creGckyfzFLnDD1+VgG7uQHscnkVFru5PewnGkRg3Fp/oUAzK/aQj9mvvrDYSCV6/OlREj4CzDb8avE/OFAOzmaf02+hiPlvQJaK5Hdhj+ocGmFxAB8TPEZ8fPeFBV+MlPRmyuecApxLITZ0572436yt7sOTtkdRJavU4h95mNfoo4AmEAJBx9nsiz0S074+U4efyNy93QtrRcn+OnulzmA57c3+AON/cCGnh2BxNu2TZ6JMdZGgFncAgb/sRIvZBFl8OGpnw8tbB27P0TcrqPXCznApVPC/2DQeUvqZ+5/G+NZKvo4Bo6QM3p4mJj+aYkyHBpAfw8NFpnD47sKLOXP6d432YtfE7fFmjUVp8TfGytZ+1QmFf5P/XRzFG6GX1tyeerjGCoAAyx6EeoEhSp5x7lNZIy+0bOlnZt+/hrLAzo3F/8aC2LdCBfHC9KZBJUJ86D0eAjwsBQWk2wqUnwJGhT5ofiwY1CQAbbqdLAAtud5EDCwikBY/AaD6cKLErhI4BH4KRRwHLo41ARQaKnee0LpCAU+eLEmWIjmTljLZPxanAv5lMRmHeg7Qps9wMPyP3Kgb+b6Nd6ac+mLd+yLyd6nNe6hcuTzef388jF6p6pnnl7noq/5b+jLDy6LAB+ohS3450gtSpHZIpngEPWTIT0qTwFcsUxYTmNLZiSjFRbUKEEIK1T82kZlV5FyTgN4Ll0kK2HvHbZPvF+ZNLaVL7LdT/WpOoS1NzZLNuRGJ1iKQQfQxJpk+a2FRXD1VnfWY/UMv23XAibSG6XKtVsvQpepZZJ0ZVipA1Et5ZO9p+j0gEYguDFKvpYkjGmpctD3yuBk8Vl5dJtMiZ6rcBg+N/eGFO13dSXdfXfb9632wvnSO6izRTq2x319NPx6BCUQmonguJfBZ9Xuf9iCLQC14ng5VC2k7F5XCKcMXnT4raSnQgkzdQw/0RvChLnVkgAyOEVEAfpIQFILWnYY/M9ZZDrGdBgiWTjFmUR62TRBxzF8XHmLUWj4bszn7EELMNm7FWhTu7vH5AsDbEYX0AReScDpuVe35H2QggtIzhL84BkXxrvv7eQrO8DmmLbHN0+kPdKfFcRP2uggMJm7iqG1vuEdJHWPYJxQjqsypGY9WPR5ZMEeefEPXwmvl71q78Q4pEXVnERP7ivXxffeSPzHEVL00QcL33oN61coGcep+FHWfRY/epXKXGlDlAIWKej18plnXj6zzwkBPnoqpGEO/7XXH5f9ug//rZJUX4tnXVWMNwTa/xddyv/IfEoAAA=="),
+"""##, compressed: "H4sIAAAAAAACA6VbW3PbxhV+569YZTol0MCsnF4eKNMcOXEnmUbjTtQ2DxqNCxGgCAsEFAC0zLL87z3XvQCg7LTjGZnA3s6e63fOLortY9105mC+yz8Wq/zbsl49JKZoLzd5muGPN3nX5U1itnna7po8M0ezbuqtmc5+v8LOsw/t9GJS6DQ/N0VXVPdvq/uiyr2+Ob148cTNvUFZUz8m9PeH9Zs87fIK12vuwwm6psjb3siifbt97PZePxw3XGGdFiVQH/Rr2/S+P+EkIza8W8PWM/rbvltf581HZEHRXqfb/Kf6KTEP+f6yyv6WNl1iypQY9LhrN2/2Xd4mpiu2NAX+33bpFjb3VFQt/m1o/OSp6Db1rvuuAApgin/nTZ1MHHFNvqqbrL/ZN+nqoV7DvP9AypGev9f11W61gZXq7V3b1VXeXqWfvF02u3LAs1W9fUwDXnxMy512W9VV27nNXBWVWZiX78+/+aO2dXX9YwrC+Snvmv1VUZZFC+RWWQsd//D+z+fn78/Pz7Vzk693bZ6N9f1z0HFXpTvgSVP8e7z3H8J56zLLG3g9pR8vuk1avVjXzX0N2lrBNvJPtFvuDFq8a/fQOzqYh6ICHY7N4jX/XCxgkjtonpr//Md7Bbu8Sqv9ddfk6bbtz/iYwq4u1x3RED1t9jQh/pi5KfwtTc3y+S1O5kImz7Y0ONdTWnRmuTR/wq1Dj3B+4S0RHraoiHDVkxKYm2pXlrHbWZm2rXn7aQW8vM/FgvNPwE/oHNr1YQK2UNxXefYDqsc6Ldv8YlIW1QM8MY/nZlpkJVBwvJg81rBsdQ9tuOLFZJ13q03eXndgP+BRFubcvvtLURXtRl+2VfrYburuJ3A+dWXHA/3r4h690WUHL1/8AI9V0e0vJsRd6okmBSuDHtthj/DXe2iRBHArvNSueqjqp+pvwQBgCJFS5U/mOu+imMeJIUqDPGkjMTpYhg0J7HJhHKUqItuzTB2DmvwXMMgO9f7m1j1epVnO1KZV+5Q3rVBwlT7i6vl6na/sIJBm97Zp6sbOCi69YY7BDPc52sWPxcc8ikFkTd7tmsp0m6KdoRw9ZSqhz/TCHGUIyAIElQ1G8WSoixE9i9CX0PBz3Tyg/EGTSVVinA2iR5v/CEvhTMcJqjoZVPQedDkx70Ea1IDzXNd1Fdk3EoqiVvxyC0K8BC8q+0sMdxRPAZ4U3GlXkFZoFDs1FrhYrI20mtfm3Pz2tzYIRm6qhPfMEdC9jnFZryXN6scuGIakXXCXbd6ls4A69yBdivYKOv2jatOPpIddswM7O8rOkGVsVjez2YwGaJSUptvZFlQjKjJyT0GPRzBr6IFtsfX6Tf2xaGH5tPQ0S+aarYsSmRDJSJpSfs+8kfGEF/W73Wg/DmwzCYojo29jEYH3btaCx4yZ/IYDauQxGSwqLaGHP4QZHTOviKkEaKzYAw2hGd+hOX+OUwH9vRDnuYnT4lAeyjqCsyKhAF+jSiKNcax6QruU2T2UFo1rIHhSMPmISbspAMNhxAe302zzzLLcHG9NvQ73mUIwUPWt74iKyBsp25xt0pbIX5JXgSgiU6puH30CDmBYJWLGwWIrdLdlnt3DlIw/ojj2rUpJYDAV4TzMd6ev9NiK/vvMF1pZ/YW5cXw7ayHORcpXVSXVc56NlZcXItUVXfUoK9p2l0e42xkSdxuzotGiaRkJeEN89vOmLnMNkE7hCHctbPuSREugDnzhvMeo+ybPM4e9cDYYDiJ/3Eej0iZugqQhuIqYdYcKK2mL/MB7RKyrL1DS+AO3hepQA6Mey3SVRx69LPmAUIgOqBfLmdWZJQsW3T4OSHzKYufGivavGHnRvTm3uGtAVuZswbELowoLwI/82OrFfglGFhVHyCeExoldYuktURbborMoaLLUHCEC3NZgjEvvAL4kAKY2udgkRQuzrQE8I+A0KWggPmzTvdmAi57GMh2rwyrH6HowViF4V1YxIOoIXDn2PFIBOKhpO09HIAydOdrBBr8FFF/mAJ+o5/W+WrHflAFiSl36kF8jjSp7hAmgi8JNQnpOYSOU5V4VgFSD0rDwfUJhyLonTNv+btOPSLYEre/uPoBPmgGGAqQYWeLJIQkjEKMg6XPfvIATZFyA0p8Ng2LEwOXHTn5Ac2SZq9re1ts8AjGQIQv01zRPDR1ViXdDDXZziAAjplZfdXlZRiqgJaBc0L4iLXEb3xI/p6AEU1YYecHK3mP2XZ3tUeKeAXMbWqxKK4QTPZfoByNLsZrj7jGDvDQKLZsFSRzA5XvyJjKPk6HOWL1sFIfTUj10DmY+pdxyBVo5FXJOIHhqg3zIRYFI4r4ugchzraoNhuVDTaSQ+O9pNRMI2U1nQ/H/4vKGRNRg/833BVr6fmoFEiQWVlUglq1KQJI2xkBeAOGeqYqti/o/jI+F9KUT+CWVKLRH6eyBg7nq39FhD0yp8+6SYtAQ1gBicJCmjzUg9hAN7gX6MGaFggjZzUCcyuXTzs56AZb7Q75vPQAWSP2ArZry53sHH4i9fdyGM7lNYX8LCCETKVa4b6SeWjQsKUOgAWtC3OoWyop2BelFaw0H0glATMBeu50zStu1XtSq+XyBjNU2t5iYLwx1UMy6FMDKWs37JerFddAmljwUpBOd4S+J2rA3qa5F7m2MEU63E5N+iU+5mIxpK4g3xCgoCvBvliNLFt0cUlaUOpJ55tFJBAJlo4CcmGzGvB60cD1RXFpghpZjXQNpdEqwuZdJPwOh58wtBlajFuH2AR1jHAnCdqoK7qSgzF1MQXCToqQLCwHeIdGkn2euChnxpCQsmQmrP0XVUksi0zvd8zZJNuO2TCuTaCUILgUeQZ8MEGaVf2Kw7I9pgzGJP+HJCBTEncOENdS5hYXQrPhF9h2HqgzULYxiKRZCsHriZ69zAZybNOOfWIUKnKEq7VE0JHB0soNedAZNIKHb1i/ZrRnulqRseOET4MmqKKN/zEw5aj3vgU/mejh4Ejpi+yTmju80ZWdJKDh97erY0TmpnrZY1OTR7T8D3fJrLJzw3qL4BP0aPwTsOHpFW1/p3BxEkOKANa4kbl4twgK5oolnqaJcEWlKbxMD/91pOKPqeZTOehRBj/6rOJ7MWogZeXSemFPEvegV739vvuEd+dhTXYrDHjYhwKqm6OIoBJGXaZY5IGuZVaYQIyTZQrTjlmPODIqyV2m3gbD6KRprl03CpNyiJPilTQEvaxpy6VUBejC7qrv8x/Se13HVueNEGyRhcmxxBUhd1MmZrQk92li1bLQYgXZVZQgfuIRB0j+jMgSHQmYjzhkbb5sHQ3ufm3NN+Oa08EyTHtgAqARsZ45JH3omcD8n2THwQYkBTTkRfbzxNgxBbz+d1mn7YalorzdeFq5TFm1AVJH1vbwP4ZE4OVNgV05TfpGjZPDg4Qna5gzZrXlJmC7c5WtMvV1JfYxTIouT0XqMXzzi9cLwCj6nvmTj1EfK85BNImplruEWWnCwWFaIPA9fliexR5EN6mZSSXTjxzz+3AbK0yGSgqM5wr/FaB3HHrQRqgQqqcEP9xPACweDJ7p5i/hNw61uBRzinprAEPCUrgWFn95PE+zBD1MshXwPIp5zhQxtAVdqw5VIFYAgVAhejlxgZDEmNtBa5uuFO7oM23lRhF14XBu5V3pcO0inBT9h7INhfm18CbtFyDo28FaCZ0pAk3Q4zWhHqCT42lncpUb3IDSjXNAXB2fEg/jHy9g6Bq2Ho+ybgCoKF7pgzJtiJmp5NRU7u0GSWVy36CvdY2LQfnCkK6RiK4sQ/G7IJL92d9bzKdfpR3Umx3EwjraKquC8McfjFLSqF4eVujv55WR3V++qrI961asL2UcpxONDvJQpqJZxP3UV/jTbD+dh1KIzqV5rpJD5gfHy/hXT49JPOhHsFyRn/omhLXTX684G36KKYKjEWr+3nXkD0XLQneb4nR7O+ceSr8Pj/qX5Iyj3S8fGJm93ZafHijn41ju+58AbIzUBG59ObwPvhZ6DSlkpF7o0GLGlgoNlUvQgdCkNwHrr0n3naw3czqG1GqRuVubVfUewSObH0Cx8dzoMmyM+zIlHMP8dkPdwMel5B/UMzktQ8YYWIqthh3TUgk5IgyIQt7OGzoSXysk5M8Vhw5eMbAAl4PnzENqsUj6YhpmhDUIomiFszMqSDp2Xs7SzhTK/MjU4lbb4r0cizoBo2S0Sh1uRnSyCVLVnulLi0Eh34Z1W9m1IGCZ5591u9ZB3VN2LfArmeF6NJOMUsRns6WBSxlLKmK9pMUJabyiIj7RirNE52UUNCRtjphC52iA7ItI1cJ/+YFc8dlcMQG1fXtiI7RowO93e4YmkFrIxdnOd+4hHgVwowpe76iF/ZCv0wvZFUI482Ol8ghKeUA+7iRmJolQfx+uFjKOtVB5Mt38E9k1xAQzdMj1Wj+eYJXjLzEPZSu2NA7agDb4l40CDRHMuzqLSQ5oqd6TwOfFr8jSFoBMMb3i+mwhXZkW1KncZxnyQMxffsIyZTLBa336PuATLhRTCImbv0jEaNOxwhM68kH9JZm6uIWZV95HNe8Ba6TdMV61ITZ/w4BTXOjKWx2sSYrAjlyTk+oSfv3E2Nwbz6OQbryHo9QvsfNn500aBg1iOuARb1xkzdjn+8r0urkXrEIiFOO20inHt4LiKNdrTSTrAh1fLGY8UMIA/+zlZu3sEpJxnfJHBe/qhing5vlo3C0zMRjoMsV+e0ZGioe9GPbT5hfVQG/QmZz5F3qmg3rZKzFfuRHDaKk+yGoIOOBwI62BLX8WTub+ZnqfTo2Kke0PYAX543W/dQSL5KLwR5qsRMuQvQFggHKGUbompiC5OnVbYc7MOAiPJakbGEI8EBxtUweyGosBIHsYI6tsLHL2zEneJCra9WlHFxW9TaPI78Juzb/6kTXoVqH+LRs8RNfqEB4m2J18bYoHN9CoI712uAZFn9MbQYd/gME/UBfB51qSUM/cuiM1CpFg3b8HoB94Qsh9SRPGCths9J+ZDUN63IEzI5+f2prgN7qHQzZ2zy6ZJ95i74/+CkOIQf+CPmw+3fMZVgS1MUcy0NBvMZEm5ZQYKRXcsE0gtOlCxOZ+IYyFfz70hVc4rw8luZlK6Fons4+mm5GCD2jbaLHlx6nCqVn3iEs7S565iQNq6giYaqeJRdkofP4zYojtECytNqpQxHzCQgEc3dGJOE3vpr5XMDVuwnmpjsQE8EsZNQr8Bo2s6g5taUWCDhEH1rrefqTMctHuQITMNWmJ6Lra7A0SspFknX2Qei8RVY3n8GUtIHNOs8daQqk5/2dVd+s+iBjANxPX6WQFJYRKPeUSnpTblyo/DqljY81krPYaFRA9RekRI0RBUn+yWiz+vvHuQLV0AFm82OLE+TvpqxjajxoJGLqWA51Vfa/Wn1Z6JtjV6jQdy95ba7AX1KLxvl7DKxGofSCHpI9+iBvSr/dEvnQ1qD2wNUhjpLfwrDkHcHg8Y7+y9MXKGfCISzq21gYdqpDIZhHhbtPqiE6jg2JI4xyvQkaeykF7NRKrKvxC7iCnOx4pthIZojovJcPufq879ugMshylyVUNfCR1fSfBnKng6ZPhSJPF/gr0hDMFCAl8Vd8YCjbCkLd9QIr94Bnt4pbSSC5XD6CvIC9X9JRPr3ZMHb5C923V0hT4auz8vdTOcPQ4uf3iXum1u4JdRJE1Yl3XdRLYSMxguRdLYHfuEFAbfEPjXgfTutLDWXZ+m29NyFdNFLjcjYSO6djq1aYd/+V3rduOLjU4ZsEu5pcM9BHjQirDlhxSSPlsIwtgE+o4p5yDXP/k9yukCwMlvIiiFE21cmH8h0PFtGt2i+eo3h4GW3ZzfSmkafwFuOH6VmN8caCNHI7sEQFQioQ3fHvzX5Gv/cmFiADuk6AQ+7U1R4S3PqsMCGlYyUsDIgNanVgBqjfQhCnqa0W8/9Iau/VqFUom+FXga4d28YbCM35XI5UeQx/ln4HJw13ow9LO42lMu2ZfWkEGviN6zYIfxUHsXY6CnV4LiuZderqy5CDq+yLsDEY9U0H51tSnqfdeDRMzNeczVAjk5dN9qsPZd+AjoJ/n+I6K4SQauHlOqkNSOGVBkJRh8NOLXn4pMueR3cd9hQWT4Od17h1KWBcteXgP47sqv8nCBZ+JXdThwuht3/CwB9da7IyUznDoKk2LyqZv1fDZxEh7gHSPI/z3Mjhpsz8sIsOvGCUugA0vGoRg2AUaXTbbc2avGa8UPvyKB/xFZSuAn56jwIiBgpve5wE609n4Mxch154MpFM21z8L8r81Le2V/7tJTi/EVVSgAEjCsH3WJZfXUz7sh7UUluiINvo2rZ+jlsAzS0kzgyKaxwx9Fpif443kH7lFBqqazp0pjeoXQQozgIi1RzMcPPM0yVHl740zujYK7Q9cgzXrMaGEl8SjiXq8WQqfW+fW0V5PK1wuezz+90In1KwpMMgu+Euo1IJ3LhdJsdUAX0FNEWt5dG7Dy4QKWBm/77WO+IVf/mfNvuSct5+acTxIb9P6Ql154rcPrecMrA8EZANo4r4LbuB1+b9MTMEGw6BSjhRW61+8YBXqVFrkAwI4J+INA78wyBeaWlC8MHPbGCy6OfOPphEm0jdgBb/uxXmixekIoLyT5kEwNKbUtrro3vNM6/LYl0KTwEy/3XTK+ASwSxyP1IZzZVSQpqAzKnDG51J52JkyUq+ew4Pi7Q/VQcmLAukm3t/Fj6rm1LRS9zTCc2nOyMcwBAw9leasHNIFe2ItPR5s6Su6AOhFWLVHr/GAGvmi3Av1vd9tEgaocWMAr8KcC4s4xLu0qxoNhufogRZ2Wj26qzvvih/Ve2v2cBPt5h5faIwdgtI+kdKeFwvG63gRVOjyB1IlvCoWlgyV0BTZlqjVOpGZFRfUzv1yFiXEmH2HxNQN6DJe4+YDx3BMg7nlpdyTWEGwhJgzhXQGUBV4bnxS/cuZ9YfNf24OKBbtAAAA="),
 PageFile(path: "/app/client/engine-writing.js", type: "text/javascript; charset=utf-8", text: ##"""
-import { Entries, drop, dropIfBeaten } from './entries.js';
 import { DeviceClock } from './clock.js';
-import { PartNames, fits, partChanges, policies } from './merging.js';
+import { Entries, dropIfBeaten } from './entries.js';
+import { PartNames, fits, isReached, partChanges, policies } from './merging.js';
+import { digest, digestOf, entryID, noDevice, stampOf, timeOf } from './records.js';
 import { Random, Receipts, TokenBucket, checkLimits, defaultLimits } from './rules.js';
-import {
-digest, digestOf, entryID, noDevice, stampOf, timeOf,
-} from './records.js';
 import { isSame } from './values.js';
-export const refusedMax = 1_024;
+const refusedMax = 1_024;
 const saveRetryMilliseconds = 1_000;
 const newMeta = () => ({
-account: null,
-cursor: null,
-hasCompletedFirstSync: false,
-correction: null,
-limits: { ...defaultLimits },
-allowance: { burst: 600, perSecond: 20 },
-lastSync: null,
-applied: {},
-refusedCount: 0,
+account: null, cursor: null, hasCompletedFirstSync: false, correction: null, limits: { ...defaultLimits },
+allowance: { burst: 600, perSecond: 20 }, lastSync: null, applied: {}, refusedCount: 0,
 });
 export class WritingEngine {
+entries = new Entries();
+device = noDevice;
+policies = new Map();
+refused = new Map();
+refusedUnsaved = new Set();
+isMetaUnsaved = false;
+save = null;
+diskFailure = null;
+saveRetryAt = Infinity;
+notices = new Map();
 constructor(rows, { seed, settings = {}, now }) {
 this.settings = settings;
 this.meta = { ...newMeta(), ...JSON.parse(rows.get('meta') ?? '{}') };
-this.entries = new Entries();
 this.clock = new DeviceClock(this.meta.correction);
 this.random = new Random(seed);
 this.names = new PartNames(this.random.next());
 this.bucket = new TokenBucket(this.meta.allowance, now.uptime);
 this.receipts = new Receipts(this.meta.cursor);
-this.device = noDevice;
-this.policies = new Map();
-this.refused = new Map();
-this.refusedUnsaved = new Set();
-this.isMetaUnsaved = false;
-this.save = null;
-this.diskFailure = null;
-this.saveRetryAt = Infinity;
-this.notices = new Map();
 for (const [name, text] of rows) {
 if (name.startsWith('e')) this.entries.load(name.slice(1), text);
 else if (name.startsWith('r')) this.refused.set(name, JSON.parse(text));
+if (this.refused.get(name)?.code === 'superseded') this.forget(name);
 }
-for (const { confirmed, pending } of this.entries.all.values()) {
-this.observe(confirmed, pending, now);
-}
+for (const { confirmed, pending } of this.entries.all.values()) this.observe(confirmed, pending, now);
 this.entries.takeChanged();
 }
 observe(confirmed, pending, now) {
@@ -1160,9 +989,8 @@ tell(reason, besides = new Set()) {
 this.post(reason, this.entries.takeChanged().filter((key) => !besides.has(key)));
 }
 post(reason, keys) {
-const all = this.notices.get(reason) ?? new Set();
-for (const key of keys) all.add(key);
-if (all.size || reason === 'accountChange') this.notices.set(reason, all);
+const all = new Set([...this.notices.get(reason) ?? [], ...keys]);
+if (all.size) this.notices.set(reason, all);
 }
 setPolicy(key, policy, resolver = null) {
 if (policy) this.policies.set(key, policy);
@@ -1171,249 +999,166 @@ if (resolver && policy === policies.custom) this.entries.resolvers.set(key, reso
 else this.entries.resolvers.delete(key);
 this.entries.stale.add(key);
 }
-intent(values) {
+intent(values, policyOf = (key, _value) => this.policies.get(key)) {
 const intent = { plain: [], merging: [] };
 for (const [key, value] of values) {
-const policy = this.policies.get(key);
+const policy = policyOf(key, value);
 if (policy) intent.merging.push([key, { policy, old: this.value(key), value }]);
 else intent.plain.push([key, value]);
 }
 return intent;
 }
-write({ plain, merging }, now) {
-const changes = [];
-if (plain.some(([key, value]) => !isSame(value, this.value(key)))) {
-for (const [key, value] of plain) changes.push(...this.replacing(key, value));
+revert(values) {
+return this.intent(values.filter(([key, value]) => !isSame(this.value(key), value)), (key, value) => {
+const policy = this.policies.get(key) ?? this.entries.state(key).policy;
+return policy && !isReached(policy) && (!value || fits(policy, value)) ? policy : null;
+});
 }
+write({ plain, merging }, now) {
+const changes = plain.some(([key, value]) => !isSame(value, this.value(key)))
+? plain.flatMap(([key, value]) => this.replacing(key, value)) : [];
 for (const [key, operation] of merging) {
 const { policy, value } = operation;
-if (value && !fits(policy, value)) {
-changes.push(...this.replacing(key, value));
-continue;
-}
-const state = this.entries.state(key);
-const resolver = this.entries.resolvers.get(key);
-for (const [part, content] of partChanges(operation, key, state, resolver, this.names)) {
-changes.push({ key, part, value: content });
-}
+const [state, resolver] = [this.entries.state(key), this.entries.resolvers.get(key)];
+if (value && !fits(policy, value)) changes.push(...this.replacing(key, value));
+else changes.push(...changesOf(key, partChanges(operation, key, state, resolver, this.names)));
 }
 this.transact(changes, now);
 }
-revert(values, now) {
-const intent = { plain: [], merging: [] };
-for (const [key, value] of values) {
-const old = this.value(key);
-if (isSame(old, value)) continue;
-const policy = this.policies.get(key) ?? this.entries.state(key).policy;
-const isMerged = policy && !'xn'.includes(policy) && (!value || fits(policy, value));
-if (isMerged) intent.merging.push([key, { policy, old, value }]);
-else intent.plain.push([key, value]);
-}
-return intent;
-}
-replacing(key, value) {
-const parts = this.entries.hasParts(key) ? this.entries.state(key).removal() : [];
-return [{ key, part: '', value },
-...[...parts].map(([part, content]) => ({ key, part, value: content }))];
-}
+replacing(key, value) { return changesOf(key, [['', value], ...this.entries.state(key).removal()]); }
 transact(changes, now) {
-const ids = changes.map(({ key, part }) => entryID(key, part));
-if (changes.every(({ value }, i) => isSame(value, this.entries.content(ids[i])))) return;
+const all = changes.map((change) => {
+const id = entryID(change.key, change.part);
+return { id, change, old: this.entries.content(id) };
+});
+if (all.every(({ change, old }) => isSame(change.value, old))) return;
 const after = this.entries.usage.copy();
-changes.forEach(({ part, value }, i) =>
-after.replace(this.entries.content(ids[i]), value, part));
+for (const { change, old } of all) after.replace(old, change.value, change.part);
 checkLimits(changes, this.entries.usage, after, this.meta.limits);
 const { time, provisional } = this.clock.issue(now);
-const transaction = this.transaction(ids);
+const transaction = this.transaction(all.map(({ id }) => id));
 const stamp = stampOf(time, this.device, digest(changes));
-changes.forEach((change, i) => {
-if (change.part && !change.value && this.entries.isNew(ids[i])) {
-this.entries.update(ids[i], drop);
-return;
+for (const { id, change } of all) {
+const pending = { record: { ...change, stamp }, transaction, provisional, had: this.entries.had(id) };
+this.entries.update(id, (entry) => Object.assign(entry, { pending }));
 }
-const had = this.entries.had(ids[i]);
-const pending = { record: { ...change, stamp }, transaction, provisional, had };
-this.entries.update(ids[i], (entry) => Object.assign(entry,
-{ pending, isAcknowledged: false }));
-});
 }
 transaction(ids) {
-const replaced = new Set(ids.filter((id) => this.entries.get(id)?.pending)
-.map((id) => (this.entries.get(id)).pending.transaction));
-if (!replaced.size) return this.random.next();
-const name = [...replaced].sort()[0];
-if (replaced.size === 1) return name;
-for (const id of [...this.entries.waiting]) {
-const pending = this.entries.get(id)?.pending;
-if (!pending || !replaced.has(pending.transaction)) continue;
-this.entries.update(id, (entry) => {
-entry.pending = { ...pending, transaction: name };
+const replaced = new Set(ids.map((id) => this.entries.pending(id)?.transaction).filter(Boolean));
+const transaction = [...replaced].sort()[0] ?? this.random.next();
+replaced.delete(transaction);
+const join = (old) => (replaced.has(old.transaction) ? { ...old, transaction } : old);
+if (replaced.size) this.changeWaiting(join);
+return transaction;
+}
+restamp(times) {
+this.changeWaiting((pending) => {
+const time = times.get(pending.record.stamp);
+if (time === undefined) return pending;
+const stamp = stampOf(time, this.device, digestOf(pending.record.stamp));
+return { ...pending, provisional: null, record: { ...pending.record, stamp } };
 });
 }
-return name;
+changeWaiting(change) {
+for (const id of [...this.entries.waiting]) {
+const old = this.entries.pending(id);
+const pending = change(old);
+if (pending === old) continue;
+this.entries.update(id, (entry) => dropIfBeaten(Object.assign(entry, { pending })));
+}
 }
 get isSaved() {
-return !this.save && !this.entries.unsaved.size && !this.isMetaUnsaved
-&& !this.refusedUnsaved.size;
+return !this.save && !this.entries.unsaved.size && !this.isMetaUnsaved && !this.refusedUnsaved.size;
 }
 nextSave(now) {
 const waits = this.saveRetryAt !== Infinity && now.uptime < this.saveRetryAt;
-if (waits && !this.isSaved) return null;
+if (this.save || this.isSaved || waits) return null;
 this.saveRetryAt = Infinity;
-if (this.isSaved || this.save) return null;
 const rows = new Map(this.entries.beginSave().map(([id, text]) => [`e${id}`, text]));
 for (const name of this.refusedUnsaved) {
-const write = this.refused.get(name);
-rows.set(name, write ? JSON.stringify(write) : null);
+rows.set(name, this.refused.has(name) ? JSON.stringify(this.refused.get(name)) : null);
 }
-const receipt = this.isMetaUnsaved ? this.receipts.beginSave(this.meta.cursor) : null;
-if (receipt) rows.set('meta', JSON.stringify(this.meta));
-this.save = { receipt, refused: this.refusedUnsaved };
-this.refusedUnsaved = new Set();
-this.isMetaUnsaved = false;
+if (this.isMetaUnsaved) {
+this.receipts.beginSave(this.meta.cursor);
+rows.set('meta', JSON.stringify(this.meta));
+}
+[this.save, this.refusedUnsaved, this.isMetaUnsaved] = [this.refusedUnsaved, new Set(), false];
 return rows;
 }
-saved(now) {
+saved(_event, now) {
 if (!this.save) return;
 this.entries.finishSave();
-if (this.save.receipt) this.receipts.finishSave(this.save.receipt, now.uptime);
-this.save = null;
-this.diskFailure = null;
+this.receipts.finishSave(now.uptime);
+[this.save, this.diskFailure] = [null, null];
 }
-saveFailed(reason, now) {
+saveFailed({ reason }, now) {
 if (!this.save) return;
 this.entries.undoSave();
-if (this.save.receipt) {
-this.receipts.hasNews ||= this.save.receipt.hasNews;
-this.isMetaUnsaved = true;
-}
-for (const name of this.save.refused) this.refusedUnsaved.add(name);
-this.save = null;
-this.diskFailure = reason;
+this.isMetaUnsaved ||= this.receipts.saving !== null;
+this.receipts.undoSave();
+this.refusedUnsaved = new Set([...this.save, ...this.refusedUnsaved]);
+[this.save, this.diskFailure] = [null, reason];
 this.saveRetryAt = now.uptime + saveRetryMilliseconds;
 }
-refuse(record, code = '', detail = '') {
+refuse(record, code, detail) {
 this.meta.refusedCount += 1;
 this.isMetaUnsaved = true;
 const name = `r${String(this.meta.refusedCount).padStart(12, '0')}`;
 this.refused.set(name, { record, code, detail });
 this.refusedUnsaved.add(name);
-const isLost = code === 'superseded';
-const alike = [...this.refused].filter(([, one]) => (one.code === 'superseded') === isLost)
-.map(([one]) => one).sort();
-for (const old of alike.slice(0, -refusedMax)) this.forget(old);
+for (const old of [...this.refused.keys()].sort().slice(0, -refusedMax)) this.forget(old);
 }
 forget(name) {
 this.refused.delete(name);
 this.refusedUnsaved.add(name);
 }
-follow(rows, now) {
-for (const [name, text] of rows) {
-if (name === 'meta' && text !== null) this.meta = { ...newMeta(), ...JSON.parse(text) };
-else if (name.startsWith('r') && text !== null) this.refused.set(name, JSON.parse(text));
-else if (name.startsWith('r')) this.refused.delete(name);
-else if (name.startsWith('e')) {
-this.entries.load(name.slice(1), text);
-const entry = this.entries.get(name.slice(1));
-this.observe(entry?.confirmed ?? null, entry?.pending ?? null, now);
 }
-}
-this.entries.finishSave();
-this.entries.unsaved.clear();
-}
-restamp(ids, times) {
-for (const id of [...ids]) {
-const pending = this.entries.get(id)?.pending;
-const time = pending ? times.get(pending.record.stamp) : undefined;
-if (!pending || time === undefined) continue;
-const stamp = stampOf(time, this.device, digestOf(pending.record.stamp));
-this.entries.update(id, (entry) => {
-entry.pending = { ...pending, provisional: null, record: { ...pending.record, stamp } };
-dropIfBeaten(entry);
-});
-}
-}
-}
-"""##, compressed: "H4sIAAAAAAACA60a227bRvZdXzEGimqIcrlOsNgHZ71Gm6ZAF01SxLvogyBsaHIkT02RAoey41X173suc4ZDinKcIghsSzPnfpszZ2I326bt1F69qbvWGpeqsm22/Pvn1Q8m70ytDmrVNhs1z/5qGCr73c1fzazg/mjubWFeV01xF8EW+H0E+Wvedu/yDfJZ2Q5+b2Hh9W1er3Fp21S2APIRkY1p17Zej8h8yOuy2aTqgymM3SKdfzd3pv5hV9yZLlXFrSnufrEb4lCaVb6rOv4aUW531ViRWWlBDiDAf9+vUoUKP/78Y6rqhrVMlevyzRb3Orsx8HcW0TRF05Zj81h3DSpHrO/zaie8zSeCKpradao1q50z5dv8k7pUL/57/vJvr2a84/J788GALG9tVVkHfOrSMdD5uQDV5uGt6XJY1om6/KfS+1leFM2u7i5UvauqdFbsWte08u02d6+bzbYynSl/sq3rrh/r4kKt8soZgG1a0KezTS3wFdnwAlTKsmxk13SWV1XzkNeFQYAbYARc/35+Dm417TUJfKFeniNklQsrpptvt5U1sL2HTW+D1yz2OZg36a0EmE791toOYuJNDZFhwGukfLsruqbVbfMAPt8rZ0wJrjIdQqKhgDT48EEdEsDobq3Lok35+Ip3NmxEUtPbVCcpfvvX9ft3GcSsM8QpW5tOzxF8nqirKzXfH+DDwZPxyQKUgIgkmE78LqWH34sSSAcJst4BgtNS3HskTgKNmsp+janlt0Oq6QgV1PnU6UTgbyhhPEKUQpEQwatkvmy3xagP8vj8E4n811gHCjiBL0lPhPbZ5NdD4jOdt/lW9ywoHE7v/KfG3BCAaxBeAKxDz/X7FNd+D9cQBeJPZLPu7qfcVrt2tBFS73u01M/1yta2exSLNx2oMRJ81bRKc0ou0CVQKsDsS9WsFEYNRqBdKY1bGVSTtnO/2e5Wz808SVQcOlnV5KWHAwsZ/SJhWpgSoIyaJNMGMt5EGOqaBYkCmOgAoUMs7x4r0cq2G0yfralLSAuoXCD5QC6IioyrGASTJFRz40x7b/QxBYodYjWg0uV3hot/qWn3cxS84cK2V5NPGkHmstwDZVSwUVPEPfMEEyi23a6tedUvZtu2ubcOMi6vJmlPwIFxTT1I6l6SfgmF0gNdgmoxMXV5ybFH5iAL6zvzCIp7cYdu6AFeKbCtqSrdmtw1dapujLNlCExKi+CobeO6AHjaI9nKVp1pNUsA58mZJ5rBwUGLHD4DcrBMAc7hBHECEsSZQiWTgalkRkkbhSFQwZhjYhhseVmynuQuXHH2f0b98YdiWmS4uT/tWIN5MmTsTC9l7i0Ma79i7XlE4r4Bgb+tcU11b1pfCCTueNuTlZpFdCNsSc0hUGnwlI1UCCy+/dYjkgoBodi5rtmMyoEgRUxlacD2GH7AfwAD2VGZyL6Hma2h6es053fvS16mc3Fb5Ra6gsUyVb5Bwy948MWlj+QjKlT6xvRE65Gl1qyZN5OYnJln0g5ud+5WM4N98FpTQQtBxPq88AKowzKUTKZEKsR0WFAygE81hsSFB+g4jPZ6B53VIVQl1qjgRhZUWiy9+MTFNZD8QzaUTtwYsqHTseQJ5esT9iTaiTBlVaBF8YUfdguQUfdIR7WeCTbQnuXYZBBRr1qvU29eb0jQLqCwkrwBcXyGPb0ewJMSXyQisIVebGdQWN/7dnALkTiJwjbEszTPIWlPJEEfWrEV8AqS4rGH3mbL9pcSHXSl0payMH3aebdR43Ws655xmANpeCGM1IHc4U/EDtozlxedLuQuJAdma4CLJOMo3r52RkICifGik4V87EMVIHrH9p56VkJjtT/hQgZ+FELYuLVr6tk8TQyu+ad6ntm6qHZwBIXCADv6jCMQDoOpABQFmOazS8nXqRyTUd6XQGzaxvEKhyv27s4b7aTNWrNpgB5c9S6o3njeiyjoLtR8HvRIZ5B6C/ghrstsA82qHkW/vzY+GbbJkhq5yYjtQ5Nup5IMxCqiircwYOQv1zqsi7MED2P/ETFFBWUJcaJwioG8nBoEWNglVVFp9HxLsuqOa8TO5WsDuNtHbESEPaTOm7y4RQEiWwQxZkTKFzLf7Z0Qw6P2WkYjit6CxyKlLK7fohsVX8JD1dvTGAIIR03kQdTj3tM6B7nMBYWRxHkWGyc1qECwhEIHUGqe8YrMUw/N3KLbnExLRI1kyoC8IO7bR06maKT89t/DaTKwhnXvzENwqjSywVbbEtOCt3l4lUhC9OfIbV4e51opREMV85eeS+q5cZ7jBx6iA1sEgiAy2cD+KXEaTQHGMmoKfjLH+5vf4Zqf5c7Zdc3r6Wzf33ys+764A/dVplzjlITusZiIr2Z8iIx9F7LQh2Z8OYb90NfbkvgPxFwTTHKVyT1pxtnrYfUUcCLAcRSFC5cIQR17MrjHDIYSYYqFwzJoocDkgrqEFgoOwWRxvpTuOaJJjfOLQBnxB8eeLfGwW0jjIcI/5DRGWkblOLj+SZMML5J47PQ64s1o0hjRaTkdFoOQ2M/ocxYHI1ZuCYmI9AUb7CDBMLDCYQbCU7m8xxsd0PXbZ/0UBHNvKBJPTNi2YXcwTZmF5eEUhnCQLboUmerBqYAmD+ddPFc5u+wnK8iyHzWpfxxBs/2ZViQe6dhHwecHOEglxkVPBoQRIZ9PzUM86hlY7cZAO0EqJ/5oRZ/S4Idcuvhovtnb8vBRFodtKDlRxixDo0b2w3uI2E+GO2s/3MGKhzPJftjD4Fc89HEgZr22q0dNy9g1hEGDVAsa3wn94fjsSg0mfpG6R8M+T1kylRASFWTjeWk6liqQCdNJP6Pbi2CpzMcvpqwUCu6fnQt6f6OcNBqglImmTmdHsTFKZYwrd8shEEUXYmTBDEMrRihHsFMD1+eNLVl4XAUNZOTxJZrsoCx/Ro/9cAKMhQ9OaAc5FKW3bMvuCQd0LV/3TqWDJ0VuTaZ8T+MLnwPPshMbZbI+RKXnu+lnF66yyF9zg4D9c4lksdsuQTVb0ZdgJcqO+GFDfQcn1pPWGJyFH9tv9teUKXqaHpzAeXmNM2D94mWq5ufz5PBxmA9RXZDGhuUOIh+mJ+uxceV+9kvj0FasNk7e3A7uyYBjynlotCt7Jwd5THYZ+o8FXLRqPwzR8CmbpJfQCvOUbmQR8OBD4ruDQT3FuyzEDwnhh+fnqfpL/8ImM3LAwQoK8DIfCQW1D3K2oB+ixYF22lRICt9O/JOUT78veBpgQ1CxpHYY4Oic5Ink8x+qaM6P1fHJF4NTLJ71hPAlbxFDI57GpMeQUZ//xHMI25S6pqn+bYAkzpM5PWFdZeHFgObS+DKp/I60YWFdpjOHp06AyaaqqEzeat+p0VUCW3J+THajCOkbVwD5M32qv+1ZKiJBCeZF4NKqcj3wLyVwfsMBYEAZUx73ukwNgiTAHE+Cnn1phL1JEZKv0iVHdzL/1Dy80Q1Zh5sd5kr8/x88R2mw4d//AfrOvh82IQAA"),
+const changesOf = (key, parts) => [...parts].map(([part, value]) => ({ key, part, value }));
+"""##, compressed: "H4sIAAAAAAACA5UZ227byPVdXzEGFqshllWdoNgHq6rRZHeBFM1mEbfIgyAkNDmyJ6ZIgUPZURX9+57bDGckGklfEnPm3O9zZDfbtuvVQf1iHm1pXtdt+aCOat21GzWd/bXE79lnN51PrIf8tek7a1yuqq7dvlm/MkVvmgjH8P0J1h9F1/9ebBBvbXv417r3pijvTZWrLdy9vi+aO7zdtrUtAT+iuDHdnW3uTihWFuD7XP5/t84Vct6/+SVXTcvq5Mr1xWaLd73dmHfriGhnyrarTsV8XzRVu8nVe1Mau0U5/9M+mObVrnwwwAvkLR/+bTekQWXWxa7u+TOmvKvP1LfuBpSPgB6LeuehyrZxverMeudM9bb4ohbqxcfLl3/zN654NO8N6PbW1rV1IHhTOQa6vPRAjXl6a/oCjnWmFv9Q+jApyrLdNf2VanZ1DcLvOtd2/uu+cK/bzbY2val+s53rb/ZNeaXWRe3AbmAbMFBv28bD16TmFegym81OVM8nRV23T0VTGgS4BUbA9efLS3Cn6W5I4Cv18hIgVV14Vky32G5ra+D6AJdig9cs9mU+OWbziflCRiwB06kPne0hFn5tICKMOkwk2kBtMICPTQ1YFUUAnkswzCchtBj4bbFFQOE5evjfBm3v725Mj3fWoaGHKzLZfIKfCAhaAXfrHn4rbL3rhrPgxn/2cPamWdvG9vv5pGl7EO9EKnJqtyv7ttNd+wThdlDOYLY406MFEB5N1rRP6piBJfp762bRpf9zzjcbDg5yn8SKznL8+tfNu99nkIPOEKfZHag5RfBppq6v1fRwhD+OQoYqgoga1QwdeMyG0MkEp6OkEiTOMI26+PsG64JchzqhI1QQ+AuY3sPfUjYKQpSfkRAhHslAs90W8z/II8ntJZLPWAdKFYBft53SnGBLFBMKCYiyUu1aoa3Q7natNF7NoNZ0vftg+3s9NdMsU0TPl8O6LSqBgyg0+kXGtDDAIX7UKJkukJGARAdrFiRyG9HByAQaCfSdQGfX4JYKQnGxUFO3g6SEW1NNhThoGSDnk2Os9QFKAURqt6FCbZoKQgrKGOifaAf2nnFJ017i9taZ7tHoc3zyiXeGp9AXD4abQKVJiG/hi+nDtbDlluWRuewPQDNqCN5WF0Iwg8LT77qGT+Vwtu3aR+sgjot6lPYIHLjHhLA/kWQ4QqF0oktQLSZG3sLSQeYg6+oHswfFRdzUBQPAXB0nvalr3ZnCtU2ubo2zVUgxKmOhYmxb1wfA5z0yW9u6N51mCaC/XAjRGTQSOsxIzIQcHFOKcChBjEQSLKHycPZz+aNYZUQqO8sVFScksRJ3YZA5+z8j3vCIzgwcC7EWnP2B1X6PoslQscf+4tr60XRSk30M8bWQ9V2C6EbYPlFToMpgB2WzE63A4scfBZH8GBDKnevbzUlx8EgRU3+UsD2HT/gnMBDptZkVVSWXx4ltYFLrNeepVwuGIhgZiOVHuiHvpkresVDZ4EsmRf1kWxcWpgT0lwxq+IENIy6exIDoU/FkGQZ63lJBKD0giGG9k5j1zA+F252710z+EPzc1jBQkA5DVgg1dVyFksuUSIGYDotJJpNEY0g+ALN7G6L8cSomBg4ZkxCl1OFpUI8LmMEfsfaIcWamcf9g3pzGgAQHA+/nXl6hBEF6ESbxYGI41Rdsra9faV7X3rIiorr2FK5kujmSvZ5gPDNagiIEhDqGks16lDzto7/J+K4FczxvKDrKTx2aZZNrwV/XRY+D0zkJaYcAVoIgsV0zhXE6EqUttMcC5xeKVFFhkH2IMokn0CKg+Gl8SZYfsngFQMtnXJM/l9verStOAGaHHhv1iNiUA9kX13HNJf5PMeTbJ1/0LNNBQSrq9K6K1RMVaJCTRkAHPcxvrih7XfrnHXd+zKMRwYbOdiLKcjmderdSW3guyjuzaQFMZyvugqP8TzqSN8MGA4g/kqSzOOTL21LuZySV/I12ykJiwVuv8ldxIfLCAk0qEraiofoY9TYsLXsN2RNh42wPskgiCEfJB7gGY4fZRXRa99TfEqY7VwBa2W73Oh1qT3hhwGMLZSoSPUbDXdBWeKe6R+/iwdTnEuRMV65o0uZnpX/wgDw4HEHsRWPQ0WvD05N1DgoAxxEjeS8DuAeNjsi05Ft0jbdnlQV0GgnxwcS7As0SEJlK1gi8Y/CqZac2HDwemTDUbBmaFxTduHSQR7S3PPOHEhkJnVgAH+unYQQnPoRSO28rTAaUSFPMkrrvbj/Dk2wGD2h71/A5tUs/z3PKDvmCZrNV1J8lEuKXMNyzWVEMX2m9GEIZ765jZ4Q58lXb1qZosmeciNOh57mC9gAtN1terkKDS96F84kH9eNQzNEz+NxapIzBzAuSgIQTLJwmckKDIydR6MeyHaFtIAk/7QmNaC5lv34oaFGhke1QHSJKXAXJ+RRyLozkKQEdHilRTUIEjHXEoz7h3w8cYfLMkRchwcIMumsqs7YNPpX8FMBY/3cmwN0ow7gMgvHCGycKZr/3SVIhJRZSwhfI4yQ1iS/ShzgNIbch9ZanzeGJcVZDLGOlWzwbrvOztGVuenB6uAKbUjRhTbfNznxXLsZrU/3txJTMBB9TE3jEx9gwdl7w1gdXTzgYpOx5Q0WhOdym26twnC68CAcZY4IhU530TbSp8zaM11oXi2GxhbSH3Yv6+xl0tK8gBWDUFAlJTfwmRiFaedA8Yxrv0qRatU/xOi2xyq2BcY5Uyrh8LdE/tNUh9yw/mR8Otjp+8odpsccRJ2w/UqORW3CBNuxokmUMlhlasUBtoeWNA4maO7veP7O0yWS45sebt1XiwFAz/E4r0m9knRXE4/1ePioHXnHYLYOt8zGFc3Uu0DDonsKG1UPOG9NVqBUoFT3aKbo/whjU9MmOZ4jyYdpJnIrud/fs1ZMlX3yXrALPlIt2tqQF1yn8d+Wlw2sQERs57huid813iQkFuE2ETJPx69eFSmWHcywDF4tFHPzh+ozes2vrUBZZ3+F5EMOvvt8qrP9qNBujpP9p/LcLbn3IWvuKj+tJ/EmlB1YhqCl4498E1E8L9WLUdmC5DgtwlKUL9an74XBDwa3H6cGzuKhucOGqX7zM1fRymh0/pbaMstnPb6m06jhufVq9yEo1KiDYfeI+5dngogueLTLryJL4Mld/GX4XytJ1LTck2taGkjGUA6Yq85CI8Q0psc8k7/NoN4SDvuMCif0av1ZSP/EjeXNDfgSc8EqGivInaL2ZvG0cAAA="),
 PageFile(path: "/app/client/engine.js", type: "text/javascript; charset=utf-8", text: ##"""
-import { ExchangeEngine, failure, refusedRetryMilliseconds } from './engine-exchange.js';
+import { ExchangeEngine, isBusy, pauseAfter } from './engine-exchange.js';
+import { failure } from './messages.js';
 import { Backoff } from './rules.js';
-const unauthorizedRetryMilliseconds = 300_000;
 const hurryMilliseconds = 1_000;
 const streamPatienceMilliseconds = 10_000;
 const lagMilliseconds = 2_000;
 const attemptsMax = 3;
 const configMilliseconds = 3_600_000;
 export class Engine extends ExchangeEngine {
-constructor(rows, options) {
-super(rows, options);
-this.isSignedIn = false;
-this.link = { kind: 'idle' };
-this.linkState = 'waiting';
-this.nextRetry = null;
-this.hangUp = null;
-this.backoff = new Backoff();
-this.streamsFailed = 0;
-this.streamSentAt = options.now;
-this.streamHeardAt = null;
-this.streamSaved = null;
-this.isStreamStale = false;
-this.polling = null;
-}
-handle(event, now) {
-switch (event.type) {
-case 'saved': return this.saved(now);
-case 'saveFailed': return this.saveFailed(event.reason, now);
-case 'signedIn': return this.signIn(event.account, event.device);
-case 'signedOut': return this.signOut();
-case 'streamReceived': return this.received(event.message, event.stream, now);
-case 'streamEnded': return this.streamEnded(event.stream, event.failure, now);
-case 'pushAnswered': return this.pushAnswered(event.number, event.answer, now);
-case 'pushFailed': return this.pushFailed(event.number, event.failure, now);
-case 'pulled': return this.pulled(event.number, event.changes, now);
-case 'pullFailed': return this.pullFailed(event.number, event.failure, now);
-case 'hurry': return this.hurry(now);
-}
-}
+backoff = new Backoff();
+streamsFailed = 0;
+handle(event, now) { this[event.type](event, now); }
 nextEffect(now) {
-this.checkRequests();
+this.finishRequests();
 for (const [reason, keys] of this.notices) {
 this.notices.delete(reason);
 return { type: 'notify', reason, keys: [...keys] };
 }
-const finished = this.finished.shift();
-if (finished) return { type: 'finishSync', ...finished };
+if (this.effects.length) return this.effects.shift();
 const rows = this.nextSave(now);
 if (rows) return { type: 'save', rows };
-const effect = this.nextLinkEffect(now);
-if (effect) return effect;
-const push = this.nextPush(now);
-return push ? { type: 'push', ...push } : this.nextPull(now);
+return this.nextLinkEffect(now) ?? this.nextPush(now) ?? this.nextPull(now);
 }
 get nextWake() {
-const { kind } = this.link;
-const link = !this.isSignedIn ? Infinity
-: kind === 'waiting' ? this.link.retry.at
-: kind === 'connecting' && !this.polling ? this.heardAt + streamPatienceMilliseconds
-: Infinity;
-const { saveRetryAt, pushAt, pollAt, receiptAt, lagEndsAt } = this;
-return Math.min(saveRetryAt, link, pushAt, pollAt, receiptAt, lagEndsAt);
+const { link, saveRetryAt, pushAt, pollAt, receiptAt, lagEndsAt } = this;
+const linkAt = !this.isSignedIn ? Infinity : link.kind === 'waiting' ? link.at
+: link.kind === 'connecting' && !this.polling ? this.heardAt + streamPatienceMilliseconds : Infinity;
+return Math.min(saveRetryAt, linkAt, pushAt, pollAt, receiptAt, lagEndsAt);
 }
 get status() {
+const { entries, link, meta, isSignedIn } = this;
+const connection = !isSignedIn ? 'signedOut' : this.isLive ? 'connected'
+: link.isUnauthorized ? 'unauthorized' : this.isReached ? 'polling'
+: link.kind === 'waiting' ? 'waiting' : 'connecting';
 return {
-connection: this.isSignedIn ? this.linkState : 'signedOut',
-lastError: this.isSignedIn ? this.lastError : null,
-nextRetry: this.isSignedIn && this.linkState === 'waiting' ? this.nextRetry : null,
-lastSync: this.meta.lastSync,
-pendingKeys: [...new Set([...this.entries.waiting].map(
-(id) => this.entries.get(id)?.key ?? ''))].sort(),
-isInitialSyncComplete: this.meta.hasCompletedFirstSync,
-diskError: this.diskFailure,
-usage: { bytes: this.entries.usage.bytes, keys: this.entries.values().size },
-limits: this.meta.limits,
+connection, lastError: isSignedIn ? this.lastError : null,
+nextRetry: connection === 'waiting' ? link.wall : null, lastSync: meta.lastSync,
+pendingKeys: [...new Set([...entries.waiting].map((id) => entries.get(id).key))].sort(),
+isInitialSyncComplete: meta.hasCompletedFirstSync, diskError: this.diskFailure,
+usage: { bytes: entries.usage.bytes, keys: entries.values().size }, limits: meta.limits,
 };
 }
-signIn(account, device) {
+signedIn({ account, device }) {
 if (this.meta.account !== null && this.meta.account !== account) {
 throw new Error('this store belongs to another account');
 }
@@ -1423,47 +1168,32 @@ this.device = device;
 this.isSignedIn = true;
 this.closeLink();
 }
-signOut() {
+signedOut() {
 if (!this.isSignedIn) return;
 this.isSignedIn = false;
 this.closeLink();
 this.push = null;
-this.failRequests(failure('unauthorized', 'this device was signed out'));
+this.finishRequests(failure('unauthorized', 'this device was signed out'));
 }
-get isLive() { return this.link?.kind === 'live'; }
-get isReached() { return this.isLive || (this.polling?.isWorking ?? false); }
-get stream() { return 'stream' in this.link ? this.link.stream : null; }
 nextLinkEffect(now) {
-if (this.hangUp !== null) {
-const stream = this.hangUp;
-this.hangUp = null;
-return { type: 'hangUp', stream };
-}
 if (!this.isSignedIn) return null;
 const { link } = this;
-if (link.kind === 'idle' || (link.kind === 'waiting' && link.retry.at <= now.uptime)) {
-return this.open(now);
-}
+if (link.kind === 'idle' || (link.kind === 'waiting' && link.at <= now.uptime)) return this.open(now);
 if (link.kind === 'connecting' && this.heardAt + streamPatienceMilliseconds <= now.uptime) {
 this.beginPolling(now.uptime);
 }
 if (this.lagEndsAt > now.uptime) return null;
 this.breakStream(failure('unreachable', 'the stream lags behind'), now);
-return this.nextLinkEffect(now);
+return this.effects.shift();
 }
 open(now) {
-this.streamsOpened += 1;
 this.fetchesStarted += 1;
-this.link = { kind: 'connecting', stream: this.streamsOpened, fetch: this.fetchesStarted };
-this.streamSentAt = now;
-this.streamHeardAt = null;
 this.heardAt = now.uptime;
-this.isStreamStale = false;
-const since = this.cursorToResumeFrom();
-if (!this.isReached) this.linkState = 'connecting';
-this.streamSaved = since !== null && since === this.receipts.saved ? since : null;
-const isSaved = this.streamSaved !== null;
-return { type: 'listen', stream: this.streamsOpened, since, isSaved };
+const [stream, since] = [this.fetchesStarted, this.cursorToResumeFrom()];
+const isSaved = since !== null && since === this.receipts.saved;
+this.link = { kind: 'connecting', stream, sentAt: now, firstHeardAt: null, isStale: false,
+saved: isSaved ? since : null };
+return { type: 'listen', stream, since, isSaved };
 }
 cursorToResumeFrom() {
 if (!this.meta.hasCompletedFirstSync) this.snapshotReason = 'firstSync';
@@ -1471,48 +1201,44 @@ else if (this.meta.cursor === null) this.snapshotReason ??= 'compacted';
 return this.snapshotReason ? null : this.meta.cursor;
 }
 closeLink() {
-this.hangUp = this.stream ?? this.hangUp;
-this.link = { kind: 'idle' };
-this.polling = null;
-this.pull = null;
-this.lag = null;
-this.streamsFailed = 0;
+this.hangUp();
+[this.polling, this.pull, this.lag, this.streamsFailed] = [null, null, null, 0];
 }
-received(message, stream, now) {
-if (stream !== this.stream) return;
-this.heardAt = now.uptime;
-this.streamHeardAt ??= now;
-if (this.isStreamStale) {
-this.hangUp = stream;
+hangUp() {
+if (this.link.stream !== undefined) this.effects.push({ type: 'hangUp', stream: this.link.stream });
 this.link = { kind: 'idle' };
-} else if (message.kind === 'changes') {
+}
+streamReceived({ message, stream }, now) {
+const { link } = this;
+if (stream !== link.stream) return;
+this.heardAt = now.uptime;
+link.firstHeardAt ??= now;
+if (link.isStale) this.hangUp();
+else if (message.kind === 'changes') {
 const { changes } = message;
 const tooMuch = this.refusal(changes.records, changes.isWhole);
 if (tooMuch) return this.breakStream(tooMuch, now);
-if (!this.isLive) this.measure(changes.server, this.streamSentAt, this.streamHeardAt, now);
+if (!this.isLive) this.measure(changes.server, link.sentAt, link.firstHeardAt, now);
 this.receive(changes, now);
+} else if (message.kind === 'ready' && this.snapshotReason && !this.isLive) {
+this.restart(now);
+this.lastError = 'the server did not send the store';
 } else if (message.kind === 'ready') this.becomeLive(message, now);
-else if (message.kind === 'resync') {
+else if (message.kind === 'resync') this.restart(now);
+}
+restart(now) {
 this.closeLink();
 this.wait(this.backoff.fail(this.random), now);
-}
 }
 becomeLive({ cursor, config }, now) {
-if (this.link.kind !== 'connecting') return;
-const { stream, fetch } = this.link;
-if (this.snapshotReason) {
-this.closeLink();
-this.wait(this.backoff.fail(this.random), now);
-return this.setLink('waiting', 'the server did not send the store');
-}
-this.measure(config.server, this.streamSentAt, this.streamHeardAt ?? now, now);
-this.link = { kind: 'live', stream, fetch };
-this.receipts.told(this.streamSaved);
+const { link } = this;
+if (this.isLive) return;
+this.measure(config.server, link.sentAt, link.firstHeardAt, now);
+link.kind = 'live';
+this.receipts.told(link.saved);
 this.backoff.succeed();
-this.streamsFailed = 0;
-this.finishFetch(fetch);
-this.polling = null;
-this.pull = null;
+this.finishFetch(link.stream);
+[this.polling, this.pull, this.streamsFailed, this.lastError] = [null, null, 0, null];
 for (const request of this.requests) {
 if (request.fetch > this.fetchesFinished) request.fetch = this.fetchesStarted + 1;
 }
@@ -1522,21 +1248,19 @@ this.pass(cursor);
 this.unacknowledge();
 this.adopt(config, now);
 this.meta.lastSync = this.clock.now(now);
-this.setLink('connected');
 this.tell('serverChange');
 }
 finishFetch(fetch) {
 this.fetchesFinished = Math.max(this.fetchesFinished, fetch);
 if (this.unknownPush !== null && this.unknownPush < fetch) this.unknownPush = null;
 }
-adopt(config, now) {
-this.meta.limits = config.limits;
-this.meta.allowance = config.allowance;
-this.bucket.adopt(config.allowance, now.uptime);
+adopt({ limits, allowance }, now) {
+Object.assign(this.meta, { limits, allowance });
+this.bucket.adopt(allowance, now.uptime);
 this.configuredAt = now.uptime;
 }
-streamEnded(stream, why, now) {
-if (stream !== this.stream) return;
+streamEnded({ stream, failure: why }, now) {
+if (stream !== this.link.stream) return;
 const wasLive = this.isLive;
 this.link = { kind: 'idle' };
 this.lag = null;
@@ -1547,11 +1271,10 @@ this.waitAfter(cause, now);
 if (wasLive) return;
 this.streamsFailed += 1;
 if (cause.kind === 'unauthorized') this.polling = null;
-else if (cause.kind === 'tooManyStreams' || cause.kind === 'timedOut'
-|| cause.kind === 'busy' || this.streamsFailed >= attemptsMax) {
+else if (isBusy(cause) || cause.kind === 'timedOut' || this.streamsFailed >= attemptsMax) {
 this.beginPolling(now.uptime + (cause.kind === 'busy' ? cause.wait ?? 0 : 0));
 }
-if (!this.polling) this.failRequests(cause);
+if (!this.polling) this.finishRequests(cause);
 }
 takeGone({ kind }) {
 if ((kind !== 'cursorGone' && kind !== 'otherHistory') || this.snapshotReason) return false;
@@ -1559,59 +1282,41 @@ this.snapshotReason = kind === 'otherHistory' ? kind : 'compacted';
 return true;
 }
 breakStream(why, now) {
-const { stream } = this;
-if (stream === null) return;
-this.streamEnded(stream, why, now);
-this.hangUp = stream;
+const { stream } = this.link;
+if (stream === undefined) return;
+this.streamEnded({ stream, failure: why }, now);
+this.effects.push({ type: 'hangUp', stream });
 }
 waitAfter(why, now) {
-if (why.kind === 'unauthorized') {
-this.wait(unauthorizedRetryMilliseconds, now);
-return this.setLink('unauthorized', why.detail);
-}
-if (why.kind === 'busy' || why.kind === 'tooManyStreams') {
-this.wait((why.wait ?? 5_000) + this.random.below(250), now, true);
-} else if (why.kind === 'refused' || why.kind === 'tooLarge') {
-this.wait(refusedRetryMilliseconds, now);
-} else this.wait(this.backoff.fail(this.random), now);
-this.setLink('waiting', why.detail);
+const pause = pauseAfter(why) ?? this.backoff.fail(this.random);
+this.wait(pause + (isBusy(why) ? this.random.below(250) : 0), now, isBusy(why));
+this.link.isUnauthorized = why.kind === 'unauthorized';
+this.lastError = why.detail;
 }
 wait(milliseconds, now, isOrdered = false) {
 const least = isOrdered ? milliseconds : Math.min(milliseconds, hurryMilliseconds);
-const notBefore = now.uptime + least;
-this.link = { kind: 'waiting', retry: { at: now.uptime + milliseconds, notBefore } };
-this.nextRetry = now.wall + milliseconds;
+const [at, notBefore] = [now.uptime + milliseconds, now.uptime + least];
+this.link = { kind: 'waiting', at, notBefore, wall: now.wall + milliseconds };
 }
-setLink(state, error = null) {
-this.linkState = state === 'waiting' && this.isReached ? 'polling' : state;
-this.lastError = error;
-}
-hurry(now) {
-const soon = (retry) => {
-if (retry) retry.at = Math.max(now.uptime, Math.min(retry.at, retry.notBefore));
-};
+hurry(_event, now) {
 if (this.saveRetryAt !== Infinity) this.saveRetryAt = now.uptime;
-if (this.link.kind === 'waiting') soon(this.link.retry);
-soon(this.pushRetry);
-soon(this.tooLarge?.retry);
-soon(this.polling?.next);
+for (const retry of [this.link, this.pushRetry, this.tooLarge?.retry, this.polling]) {
+if (retry?.at !== undefined) retry.at = Math.max(now.uptime, Math.min(retry.at, retry.notBefore));
+}
 this.polling?.pauses.succeed();
 }
-beginPolling(at) {
-this.polling ??= { next: { at, notBefore: at }, pauses: new Backoff(), isWorking: false };
-}
-pushWorked(now) {
+beginPolling(at) { this.polling ??= { at, notBefore: at, pauses: new Backoff(), isWorking: false }; }
+pollSoon(now) {
 if (!this.polling) return;
-const { next, pauses } = this.polling;
-pauses.succeed();
-next.at = Math.min(next.at, Math.max(next.notBefore, now.uptime));
+this.polling.pauses.succeed();
+this.polling.at = Math.min(this.polling.at, Math.max(this.polling.notBefore, now.uptime));
 }
 get wantsFetch() { return this.requests.some(({ fetch }) => fetch > this.fetchesStarted); }
 get pollAt() {
 if (!this.polling || this.pull || this.isLive || !this.isSignedIn) return Infinity;
-const { at, notBefore } = this.polling.next;
+const { at, notBefore } = this.polling;
 const due = this.wantsFetch ? Math.min(at, notBefore) : at;
-const isStreamComing = this.link.kind === 'connecting' && this.streamHeardAt;
+const isStreamComing = this.link.kind === 'connecting' && this.link.firstHeardAt;
 return isStreamComing ? Math.max(due, this.heardAt + streamPatienceMilliseconds) : due;
 }
 get receiptAt() {
@@ -1619,103 +1324,92 @@ const isFree = this.isLive && !this.pull && !this.lag && this.diskFailure === nu
 return isFree ? this.receipts.dueAt : Infinity;
 }
 get lagEndsAt() {
-if (!this.isLive || !this.lag) return Infinity;
-return Math.max(this.lag.noticedAt, this.heardAt) + lagMilliseconds;
+return this.isLive && this.lag ? Math.max(this.lag.noticedAt, this.heardAt) + lagMilliseconds : Infinity;
 }
 nextPull(now) {
-if (!this.isSignedIn) return null;
+const { isLive } = this;
 const isReceipt = this.receiptAt <= now.uptime;
-if (this.isLive) {
 const lacksTime = this.entries.waiting.size && !this.clock.isExact(now);
-if (this.pull || this.lag || !(this.wantsFetch || lacksTime || isReceipt)) return null;
-} else if (this.pollAt > now.uptime) return null;
+const isWanted = !isLive ? this.pollAt <= now.uptime
+: !this.lag && (this.wantsFetch || lacksTime || isReceipt);
+if (!this.isSignedIn || this.pull || !isWanted) return null;
 this.fetchesStarted += 1;
 if (isReceipt) this.receipts.sending(now.uptime);
 const since = isReceipt ? this.receipts.saved : this.cursorToResumeFrom();
 const isSaved = since !== null && since === this.receipts.saved;
 const number = this.fetchesStarted;
-this.pull = { number, since, isSaved, sentAt: now, isPoll: !this.isLive };
-const isConfigured = now.uptime - (this.configuredAt ?? -Infinity) < configMilliseconds;
-return { type: 'pull', number, since, isSaved, withConfig: !this.isLive && !isConfigured };
+this.pull = { number, since, isSaved, sentAt: now };
+const withConfig = !isLive && now.uptime - this.configuredAt >= configMilliseconds;
+return { type: 'pull', number, since, isSaved, withConfig };
 }
-pulled(number, changes, now) {
+pulled({ number, changes }, now) {
 const { pull } = this;
 if (pull?.number !== number) return;
 this.pull = null;
 if (pull.isSaved) this.receipts.told(pull.since);
-if (pull.isPoll) return this.polled(pull, changes, now);
+if (!this.isLive) return this.polled(pull, changes, now);
 this.meta.lastSync = this.clock.now(now);
 this.measure(changes.server, pull.sentAt, now, now);
 this.tell('serverChange');
-if (this.passed.has(changes.cursor)) {
-this.fetchesFinished = Math.max(this.fetchesFinished, number);
-} else this.lag = { fetch: number, cursor: changes.cursor, noticedAt: now.uptime };
+if (this.passed.has(changes.cursor)) this.fetchesFinished = Math.max(this.fetchesFinished, number);
+else this.lag = { fetch: number, cursor: changes.cursor, noticedAt: now.uptime };
 }
 polled(pull, changes, now) {
-if (!this.polling) return;
-if (pull.since !== this.cursorToResumeFrom()) return this.pushWorked(now);
-if (!changes.isWhole && this.snapshotReason) {
-return this.pollFailed(failure('unreachable', 'the server did not send the store'), now);
-}
-const tooMuch = this.refusal(changes.records, changes.isWhole);
-if (tooMuch) return this.pollFailed(tooMuch, now);
+const { link, polling } = this;
+if (!polling) return;
+if (pull.since !== this.cursorToResumeFrom()) return this.pollSoon(now);
+const why = !changes.isWhole && this.snapshotReason
+? failure('unreachable', 'the server did not send the store')
+: this.refusal(changes.records, changes.isWhole);
+if (why) return this.pollFailed(why, now);
 this.measure(changes.server, pull.sentAt, now, now);
-this.isStreamStale ||= changes.cursor !== this.meta.cursor || changes.isWhole;
+link.isStale ||= changes.cursor !== this.meta.cursor || changes.isWhole;
 if (changes.config) this.adopt(changes.config, now);
 this.receive(changes, now);
 this.unacknowledge(pull.number);
 this.finishFetch(pull.number);
-if (!this.polling.isWorking && this.link.kind === 'waiting') {
-this.link.retry.at = Math.min(this.link.retry.at, this.link.retry.notBefore);
-}
-this.polling.isWorking = true;
-if (changes.isWhole || changes.records.length) this.polling.pauses.succeed();
+if (!polling.isWorking && link.kind === 'waiting') link.at = Math.min(link.at, link.notBefore);
+polling.isWorking = true;
+if (changes.isWhole || changes.records.length) polling.pauses.succeed();
 this.pausePolling(now);
-this.setLink('polling', this.lastError);
 }
 pausePolling(now) {
-if (!this.polling) return;
-const at = now.uptime + this.polling.pauses.fail(this.random);
-this.polling.next = { at, notBefore: now.uptime + hurryMilliseconds };
+this.polling.at = now.uptime + this.polling.pauses.fail(this.random);
+this.polling.notBefore = now.uptime + hurryMilliseconds;
 }
-pullFailed(number, why, now) {
-const { pull } = this;
-if (pull?.number !== number) return;
+pullFailed({ number, failure: why }, now) {
+if (this.pull?.number !== number) return;
 this.pull = null;
-if (pull.isPoll) this.pollFailed(why, now);
-else this.breakStream(why, now);
+if (this.isLive) this.breakStream(why, now);
+else this.pollFailed(why, now);
 }
 pollFailed(why, now) {
-if (!this.polling) return;
-if (this.takeGone(why)) return this.pushWorked(now);
-if (this.polling.isWorking) this.polling.pauses.succeed();
-this.polling.isWorking = false;
+const { link, polling } = this;
+if (!polling) return;
+if (this.takeGone(why)) return this.pollSoon(now);
+if (polling.isWorking) polling.pauses.succeed();
+polling.isWorking = false;
 this.pausePolling(now);
-const { next } = this.polling;
+const pause = pauseAfter(why);
+if (pause !== null) polling.at = now.uptime + pause;
+else if (link.kind === 'waiting') polling.at = Math.max(link.at, now.uptime);
+if (isBusy(why)) polling.notBefore = polling.at;
 if (why.kind === 'unauthorized') {
 this.closeLink();
 this.waitAfter(why, now);
-} else if (why.kind === 'busy' || why.kind === 'tooManyStreams') {
-next.at = now.uptime + (why.wait ?? 5_000);
-next.notBefore = next.at;
-} else if (why.kind === 'refused' || why.kind === 'tooLarge') {
-next.at = now.uptime + refusedRetryMilliseconds;
-} else if (this.link.kind === 'waiting') {
-next.at = Math.max(this.link.retry.at, now.uptime);
 }
-if (this.polling) this.setLink(this.stream === null ? 'waiting' : 'connecting', why.detail);
-this.failRequests(why);
+this.lastError = why.detail;
+this.finishRequests(why);
 }
 }
-"""##, compressed: "H4sIAAAAAAACA7UbXY/bNvLdv4J5qSXE8e216D144xhpkL0GlyDBpkUfiqDQ2vRaZ1nyiVQ2263/+80MhxQ/ZK/T6yFAYvFjZjic72HK3b5ptXgQr78sN0V9K1/Xt2UtJ2JdlFXXwo9WrjslV9dSt/fvyqoqlVw29UqJg1i3zU6Mp3+TtOeZZBDTf6vx5ai0kH8olttmvfbWt10llVkFoJQWXV10etO05e9DiObiu4uL3y4uLuzyTdcmS/7uL1C6lcXuQ6FLWS9lvDKAVRW30fy3/nShtdzttXpXfEE67DD8vS7jjd/99g9Lp/xCh19WhVLCsFTIL1riwpDT4sGAbLulbtqsbe7URDR7XcJgDpOq28t4+HKkN6WalupjeVvL1ZsakK+LSkmeqMp6C0MPYlvWq5kYl6tKjsXBm/2oCy1hyfiuKHVZ3455rgYi6QJgru6qioeR3p/34dgNXysMyjt7yZmlzdyAugIpkitYcxGMf5S1fqlhmE80rZu7YMGPsmhXtMLDyHuLzwTRmwBGmCldVDLixb6BO6pv3YbDCA4D/MjkZyBiIgAzsfmu1MuNMKNTfb+XOLoslBRjhRjHM9AE3bW1MLTgWIabL71V5rgDS80EQwdSVVMb1G4332S8F4bf1LyvWC6bDmk2nyv5uVzKCML7Tg+AgNGsX0i8upZLWabnanmYUe6kUsWttCjN1ohyGntdr9KD9zNZuN98ORPjg9t3avOyVneyTeD5Uwyw7nY3srUAC5pM4Q1eSz8xCOsIcdUQoOoYEKPoKgVyhCI7cT5FZAojODTGsnmAP6jUr9drudQZSzstW27kcnst/9NJpRWKx7ppRWbs269WRrfyXn0SzdpArhsNIqccCP4GUayklpnZBJCYmgeBigQGCNet78foTHqwM/HrdDo1CA5IqUG9LutSbUjFCYf9nqpNuSYxLtcis6O5iHGZmY/39RLwAQIH72CNNxpTCx15gxaF2YWgcToFi1qMB8C9DpIkrvqw3oJx9XhtIJplDqb5tDBQDn0IH+Cb9/J6WrHoScFvczaaOYiZv7uq3NXfSi1w8JdiK7Pcehr2C7CPsaJDcO7QuI4nsYNZiDc1clLfj2Zm+3zuuQ+Yd6DAhoADmRY6WAngazg1Lf7mG0ZgjTPv3rDVf3rCgQNQS8mlOw9eDrmtl2AdyUzgvwAc/yWTttf4E5w9mCMFKOzhHZPfFXoz3ZV1FsDC85wH0TFcgWvtFLHbytDIHr6p+aoCzkZeeebb8skIQgj9um2b9vhWuwK2opObjJwbT/cA7+MoYOgi+0DAwkQsqFUMcid1MbVjk9EeQhvY/y+n1xgUfJQ6w9+0AUxYW4KtYEyfprtin42yElR4/kIES4CNOL5A4yAWCzEe5/mnqYKIKssno1K9gdsviwoxv2p2e7Q9PlWbQtnh1VXZWhJXpdr6jMTvK7apow7d3AxE6eZeSzUL6aHJKc1Y0xXMfy4qMKJZDr72dykOwKtyV2oVcIpGJiMydOzVnT9nTw6Cgtai38QLxJO5iV7c5SWz/NsYZrBRFJPRYbMx7gCpbFopbmTV1LdK6EYUYJM3srU7xyS/LCzvAPzPNYU44o8/5qdxcpwVTMeT5oAwbH4Mxa8QANvxZdUoiYY0yy23KIBh/sS2ydrVx6LiAKwLAcJIEn2sc4nscLOxn56A4TUc5TPdFcBcQiga0Nfc2YFSvYVACqkOnDPqHQi2s4sVLBpfCrvnWhbgl1fJNgMNboPlgy3nAiZ+adotGdGFOW5uoRkj6oPiYG0sSo+awHabBaz0CGjAqflyypmBldDeyTAgFh6zbDibiD2tmQY+MwhSmVMXz3CsM6Az9fYdd9LRep6bfAh5GU04KwiKFrgy8XyOYde0g3xlJ3PPuBNNDZg/53UHEEbO72xnF6G1YdeNhMzxg5GAzJu32NkrWF/3IoAR8MyAA/Rbk0H5Mt+iKBY3lTQiL+19AGAFlmQDpxvnNhr1uTEYBx1Gjkn2GJwjvodx0J6nkJlbLZSQi0lI6opWhzNxZusx1srLTKTAJ4JA8lQE/jCcmp6Vkm76Qcfi00kpa0dZkz00hqlrwbf91FxL1e3kVdvsbJRrJZ6tQi7SBN7jwGCabDD5HoRxz+dexrfXnNKCMTDzs0Cr4DAML0FhQaeKDGKsZf3IxRC2iUNgEoEBhgTG/7ibZxaputirTQMhDOYbyKe1XQFsknATInS1BiVxxdixITCLBTF8ty+WgHMcSn281vDbjwEMDjpg74qsMjij6DEJTXpqPk9Xd+J6h8sswxFQ4qHiSlCwOYxcNcDVAfwKAF8J0/pkHtAeeeUTihKqF/KYVM/dT6BIKb/M9sd4cxDu0vksvnk2afrYT5F4jBwJ77DKoJvmXbd0SRsVSIsq4x2oUE27gkjRDoCL3jSVZJ3m3Xng3n0TzAusZfXtAMYAuZWoQqGhtkiUbD9jrSAxZcEQc9nC9ks+WVSsOMkxgLW6HzMpN3DgnaRox8mJgXESgkJl7KsRSXSGzjjzS40UnZmRtqhXzc55H6xyeFTA7ZGqTbhOCyG5iAOX3kM/iTx0L7kuvWShJ8cR580OYmgA/pqDBQZGklfNXJRi3TLdvFiVK9gErgUyMWHcNYT8XlzvJIZ48nUCg5YIKArkJtY1imQnMbN8IUMvo5tqlcVOJA9rylPVLZcSo+BHqsmmtnOFmDLCl59tBb1iV2sCflfl4m9l5YW/TdwgXgRBxJVXh/JXzQdDjacYyBxGqdsR1jcMZGBBbrQvlMrMYntWyE6WW7gXYM2tdCwrVs1e810H1xYk7i4EqZrlFqvwmbfSCRwrB7g8O6VlVWVjI0KvyG4YQUsvxKpBxC9AbCouxZdsaJ7lJ/f0q6vxlDXWx9KM2J98znvTmb4JkLLHEuql63gvRlnMd5DqVlVzV5gojhe5ISvN3XIrdXAT/ZqJCAJ3cwu0BnQ09ZSQBnvVdKtjd5v7r3LFRt4hZaVkcu6nlue1jryoAfExpFyk+sV9sqJTiAgINfnpiezCmDGJBxR9ujH2RUAXW/nPpgYbhnDzKMZAu/hyrWVrpn0H6ggNNoRmxaQZuJq2e74qyP/tYSML41xdvBndeVHfG+euKO1MlsAVU7VvNDB506l72jVA8ou536B8LD8E85MNQ18wVuQg3tMFxK0XeR4m3nxiPn9QKTHXQabN3pAtMlvRzDxfS+YLV1E23E9QRerHEh0XBhfuzJFjZafo13aSeL8/YQAUTkozs+E4nuwshBJeNOarWBgPRDUGW/BwGcSAqB3R3ssjIe1h1It0rOrwfVxCH7xA42Rv/WScEZW9EOMKTF9ZOcEIiXCSGg5HChBSRyCs2H2PzfMcxNQLhaZYs7zLvv3+wgRFE7qlMD4N8fGDhWFK3hYt+qqAhmMvHKJI+Gtjt2NBW8RHgriL0WJG/L5dYavT1g56CaxAytFB9EsWwocA4u3aGSHk5OVEbi01hI4/yDUWiX3HA3dByI54h/5Qrek2PIA9moX746NZNAfnVYJHB7D1DpxktJEcILMSGyzYkaaOR192TEojaqC7YcMFV1IBzo3ZsI2BbbTHOTvbVpkbZPR4wPVW+0pnQxYnIxZQM8OGjfTtSohexNMzaNLflF3IzJw6VpEh9hONvkNFdtP2w3KRTIdBxEDyE7Anp7NkUScPsPfDWDK/TkatYi2GdthKNV5zFJ8vIJ4F1VN+wI+ZnOe+Cu0u13ULFyiCCM4InCdVM/jEbM+AnYVPU1CnuFg+Myplyk14JhznBx1Bpck5vTgnRPQWT58S8vLLUXou3OCLAdw4D008wcARd5ogRnSNBQgftTIhdtwlsJnLVEEqnIEP5iSMpHIofeHExLUMTIczG+SB88cU59mPvjFxtDyf9muDO0u4R5JiF686F6j2BwetdUwMYOUCJcCrWpLTedXsTKg2JPxDtfkg93XeMQK36K8NiJycX9VHIlcm0kCeu26y16Iv1VUrowjda5tz5vPEBeWWcK+n6SIRj34CuojqvkAKEOy31Q1droGQdN7CG4d1A1cdtNVtkgdL+c3IytUZmGPo9qO3eJf8dsW9aXikARhVrK/NAUVY534Z9XKCQqPJEZybBcOhfkIvNhdDLWzT7nX3YHLoUr3+UgSvP1KdwRtD9mWxWMNgjxQ+3CHy6Ixe8OM054xOz2BjBYH0iOKmgOnrh12msIfRc3ox2FGYnepyxO2Fr2xXuOiFXkoNV13C6s+DsK+qws7DBAtnIB0zG32hA5qJQOQPPb2vXKoexkvP+EKCVB5C22e9k34+8Ho0bZ4guRBXHSP2rtQbQ0NEI4pjQB67OHqjZqEFpV4vsSEehWkNDi34JRrfC/6M0psg9bfbpkxtLFNUAqQFdKo82IFsD2vjKNvSbIgo/+qK1rGiuSGGq59xnXO41tWrXqEgecBulAPL9bk/X/tiHoephym+PNhWprtLQjYTIXLyicbOBvG4kYajHD0d+7hr6rX0qGrnyWNLL8TirkbUIOndb1JJj+WBn0meUU86VhbvWwf/t6aOR2jU0/nzwhh2lfFxTnjv/aX49WUsK4V0c6HL7iVzwXrK9cpg6pyG0UAxmo7ihDkp2YfTieB5b1v8V2uDiYuX/02TjKtMchqKuuOxPop0RfqUEluN99ln5ddjM8vLtJL1rd6ENcOBpIctCQx7ZbukhmAT1Un07o/oTXafk8cUOk73hwhNShxhFkfxOpmmKBcLAKf/acN5JlYSa9GGSm5/uWcyfibWU68k1xvewXKgtaPxxsctaFjJho3n2MphaTxTrgaEOPgvEqnc+VnuQHZ7bgFyuPcZFTRPlPLOryj22XVY707Li5yJB/Uus/l/rykeoeJYgTGN40/Yt7h+4HKq0Kgdew4WVu+tSfEfm9h8EUtirmAWv7EKipdpIwClmdrx/wVCq1XTWDYAAA=="),
+"""##, compressed: "H4sIAAAAAAACA61a3XPbuBF/518Bv5zICY9176Z9kE/R5DJxL9NkkokvkwePJ0OLkMUzRaoE6I/69L93d7EAAZJS3LQviYiPxe5i97cfcLndNa0WT+LNw2qT1zfyTX1T1jIVpfq1U4+p2OWdkq/WWrZiL9ZtsxWz7C+SFv0oeU/2h5qdRaUltc7Lqmult34rlcpvpBos/DVf3Tbrtbew7Sq7atXUSotN17aP78uqKpWEkUKJhfjr19PTU7tA6Vbm24+5LmW9ksOVp/7SKr8ZzP/kT+day+1Oq/f5A0z9bIfh33U53Pjz17+fMm35QNKsqlwpYbQn5IOWuDBUqniKrlnihajlvZU/Ts4iI4Y6B9XJAqaBMOwsKhnLO1nrVNTNfQIq05tSXdJQph938sqfPhP7qIaj36zXcqVjsyPCHdm6rEu1+ST/1UmlFR64bloRGwkv4WjV1Km4lY/qSjRrOiWrG12upHI0+DsrZCW1jM0moNRK3bU18gYMzcUM160fZ6nwyc7FZZZl5oD9WbSPyrWIiawkblVWgVHpTSKYXDCnNuVaI9eG4ba5x0swXIHAF/mdJHHPiCxOOzqOLQWLkCncu3dcOxrvyvrWV9xy2c997NRmarSq+NR9dCO1wMEv+a2MUWWG0ydRAd1U4OGfpG4fX8Fd7YAc/d9UFf7fypUsdxp/gom+AcN5pcEnjIDOeIEODC/ECTFQqovyppbF21osxdsa71c/ijkty27LGmxosRCz+7zUZX0zg0U0k+totAbo1yA2LfvhB6aPvMGIYHk3Mm8LOP7FMX+bO0acet/nepNtyzoOFGBkeZ4inHaVznWnAt2C5belVCkreSt1jsDlNDPUoZW0qVGPgQpnin5/6PQM5GAVvyvvJM7xPlnMrPZK9bnOO71p2vLf4K+wpvO+PRKfZL7amBWs0ll07Jb63/PgZno3i3opUE1Kv2nbpp2LQBw63U0CrRqMNSV0oFuYB7qYspT7vKrsPjrm4rFezUnHmf1Mox3AHOz6p/NwhLULqWP8zdeTMemrbJvv4rgsErF4ae8ug6vFIYSGJLnKFGBpnKRRqd6CIZV5hee8brY7xBw+fpMrO1Kcly3zIopS3bIuSHz8PjehKI06jD9zsJnrRy2BV3s8jWc0aIHKTt3lFaBlnGQK7lTs0cq2pVZWB/SRRgRmijUfP4l8tWo6RORC3gFcij0arAM72spLxAnoHfWLXjc9y78NBANyUdQgGeMZ7gCnaCDQXsuqqW+U0I3IAX03EKt554zch23xPZD/XKMnFuLPPxfHzzyLxtPDSRZxwbKeRUNogjPazo6vqkZJhNk46XUGDhdbDQ2RzWL4FN11XqlJwga9AFiEUe7ZZADkFCUO3TYVRqss130OCqYjRQO4kBDbU7HiOPvMhh8QPGTCnQM4KCHsz+CGRhPOR8FgGM7FLwuM/Vm30+VWJmH4bMA9vbh4HPefj/PhkTY9uJaQ43w0GBd780Gw7+Pby4BGoClDDo6/vSAm/NtqEU/z60qay5LMJ8YLBX6wAelmCadD0dFUYh859bgsSWoAa3Wh8xagRbyABJK5sXrxJbdXemlYgCBfgqauYM3lBLXUsLHqWoC435tPUnVbeQ5pb5xcWUpgO+ScC0MqAAgzghdHdDhUgjy4g7kk01qAjeElh/EjFY5LwLdXeo6CpGKN8PmbEc6CfYksVwCW5GNpRCfMHXNLZsUs91Ipl2mBpUD66x+JG1JHgSBzShGBIx2G+sSoQNX5Tm0aCGiYZoLcs7VdAeFSAu8ixF1zJOkQWZ8ms1ySa2x3OQX80IiGa40K5mJ4BgnYo5K1L6wFPu/Q+C79JItNY0fat27Cv4K6gGzLXJL/7+kVnmeJ++GGPJ49BI2pqwsJSCiLJHQKxMvY3Z+h5O6PxfNp7ZMDFmegy8REWvoJ7RQuHahzEWjJYkRl5zsCjR7zHgODyDDtnbTeN3C6W1jhoSHbOqujvx9nPcy0D5tU0amZzziPEe+8w/q0bpr33WojnN+uIeWoYt6Bfty0BeQedqBUXzZNJRmyeXcI6z408gKLeH4cwuw1saaZKwRQe4iS7Z1sU1YpAQJ/+PqyRHvAuXMk7NxeHFEVcFg89sFl4D2u1rCsPtmTFEJm7B3eZ7ILRn0SAFK+AvjQiGmFMNEA8qHZs9hi1VzDBWwlMhA7AzUnH6WgEGUSMcHwPvK/rVDjHAWDufFSbgpkGObMSAulf7N1cWwfeVyCtRHGpNyZeJ4fBYoOnMfZBlH7L03DSykQ9+9Q92F80k1VGF+jOGKltzKrbrWSAA9JkKedY+iMfYf/JmQGQJkOCqARcJ6aH1dBH6Q12aFrgPC3spDK3yawQwLjR/lz4huBNVy1EJOZBSYW+2gcmoSNHxMpe5BM73KlYrPYqg5S2dUtXAvIfyOdQvOi2Wm+3MChg0rO8glmurrNYJXvfVpWVTwzhvGa3N+UFf5dkYDDRMoqBaibRkD+EE/NQx5C2z1T7WoUpcbOy7hO8id/4b3jGZv/7yOjgycu4FIBpW1zn2MS0/vOh+s/IBRmoFZI3/ukIRWT25wZd6tbqVnJbj4VQf5rNEs3AI42DlQ2VkJmTIHSpk2c9s7F/ebR43QQFofBuXdvY9VQxVAfY+F3Nb4Vvm0W4pSIhzKlpPc9N839FewVwxjyu1yKo2m7AXCJIos+j5/5NqDzW/mPpgZoQrrJALcQP6kvbab9COgYDTaELVaT3ONq2u6Be1ASWmG5HWbldbHBtMmZQ6zZhtTwik1bCSYn+Hi58BvP36qmADlG/F4DA9i2MeOoFlT+KaSlp4mrvoKuHgs1qImNDIRLVvHGMPoeRkyfJ5QGEfbgKgrw/QT1H34rMRJjkHVSB8HfJTR+HT9K6HsZA6IgK83MpxN1AkkImV6WBAY5CpI2CxWeCwU55yJMmCds6TkOyxuelWkTruyj3rLHfO/YxfpnGVzUN6YP5hJ+1mGIvHDWaygIb3mGLaX7+Ke/nSZkR6kpF731fgUwbIcSAhzyqImUDlcXALZlZcWPt17DwR3+oS1kS/TJbHqtVGAxiKr9kqXYhq1p14kOKY/el9wjw2VOWY7+VUKKYMr6wA9HHPZTxM7VAYy1TRyIJ/4BqcCOK5XlpvcanmBqKuI2/ho8CfV46fXYyRVtN94Wut50GICCHAgWYAZ06Zh3uRZiBczyN1Qe7/L2Ri6z1htlhLnqcyaYW2Kj6mTkTu0jjnu5Qc9T2t+XXZjyFqexpO9t8qnLjCxb+Vkl5s4elObavqL1TxxLvJ3gMub0aYjNw6c6tMMvTQuXecMdErgasY+Q2kXT1OOOoAPdAEF4dILjYNpTUMlpST+VDtIqO+MZld8btC8pkKNoZdI2VIZfWtqUN1NQbsQAVCaL3VPLfirv5YyW3h6RtnnKiSc14GIBpQ72g59Z4PNgA7V/VrLgHdxWj+F8kF1XdC7t6WUGaHD6DMgg0uXa68URJr9utibw92h3vIU6qpVcZBqQXPa3B4ymz2/AIqOFCXKocvdq5r2Nleq8lYOcz3vc42T6xKV5lnnvzcT1yTz+iehy0IEEVoBh//HP8OV6vcSXb2U9P46B5cCUYYwfnKna9HWTIMIOnvLD04PXWS/k87nDZ0F8pSNZRNhcfTXorvd/R7C6Vb8j1PP6wUOXeTBy+jU1VanePOQr2ySwB38Bs6SAduJeG50hD4+P5uGFxUPDBhfqWYMPJ9egMeSeUYb+eGIZmmrITzbHTQpsjxm2ps3jYPgYwH+1YbrZnuqXU31t21qdahb/H5rmhkDdba9lO12pu/ckqnWeeO2wox001TFSc+VV6s1r06PpLxi48nKFH8W4OISKYPw3J+MuO/I0Sw9y5B1OqQMup2TVbnA9y1FmTNKG7SMcWmasKaNh/DmMaX5JaLdlzNLQOqgxRAuI9cnmpQ8a6BLS7HDMf2dD41A71HDDPS/KOb/ZBXHJFzZkZIEPFo4st2cS8X09EVYxF5teRc5Red5fJR00F+HBFNoMgM59mzPmcFCbo79dsdE7tIiTUVrjLrz3w4POO75alzs574EaCtxm0Bc/0EyOntVtONAuTqL5dzXnqWwaymHK+r5y+06T818n6LE+vNteu377ENsPIafc4bB7CQ/YHrkxGEw9p+M/0WskIZy5jvq44bRvPJnLpd2T9vi1O3Fv3V4mzEPcmu5zuLNoTNo2Tn1VWHPyVMa37f4Q7VsZOg57HRpKr0eDtp8T5PNBsThVDRyq3kcJ/pDYqJy10M9m2cP/keaiw/LvQPzx29NkH8YHtWmvMRA1HP+fwClsKlIT4xgMEZ4NjemYWUxZnt/fmrCYo00dZoEmT9yj9WFLopVeb/KgP00UlxCFnEsF+ZrX5DQam7LBnqBDxsMN1aMvYoO+l6vwD7WLphqZRnf7aP8f1G+8tt0sAAA="),
 PageFile(path: "/app/client/entries.js", type: "text/javascript; charset=utf-8", text: ##"""
 import {
-isBehind, isCount, isOlder, isSameRow, keyAndPart, next, stampOf, timeOf,
-withoutDigest, zero,
+isBehind, isCount, isOlder, isSameRow, keyAndPart, next, stampOf, timeOf, withoutDigest, zero,
 } from './records.js';
-import { isSame } from './values.js';
 import { MergeState } from './merging.js';
 import { Usage, entryBytes } from './rules.js';
+import { isSame } from './values.js';
 const visible = (entry) => entry?.pending?.record ?? entry?.confirmed ?? null;
 export function merge(entry, record, isNews = false) {
 if (!isNews && entry.confirmed && isOlder(record, entry.confirmed)) return;
@@ -1729,70 +1423,58 @@ const mine = pending.record;
 if (pending.provisional && isBehind(mine, confirmed) === null) return;
 const following = stampOf(next(timeOf(mine.stamp)), zero);
 if (isCount(mine) && !confirmed.value && mine.value && confirmed.stamp !== following) return;
-const withoutMine = { ...mine, stamp: withoutDigest(mine.stamp) };
 if (isOlder(mine, confirmed) || isSameRow(mine, confirmed)
-|| isSameRow(withoutMine, confirmed)) drop(entry);
+|| isSameRow({ ...mine, stamp: withoutDigest(mine.stamp) }, confirmed)) drop(entry);
 }
-export function drop(entry) {
-entry.pending = null;
-entry.isAcknowledged = false;
-}
-function passedOn(pending) {
-if (!pending || pending.had) return pending?.had ?? null;
-return pending.provisional || !pending.record.value ? null : withoutDigest(pending.record.stamp);
-}
+export const drop = (entry) => Object.assign(entry, { pending: null });
 export class Entries {
-constructor() {
-this.all = new Map();
-this.waiting = new Set();
-this.usage = new Usage();
-this.agreed = new Usage();
-this.tombstones = 0;
-this.unsaved = new Map();
-this.saving = new Map();
-this.parts = new Map();
-this.views = new Map();
-this.touched = new Map();
-this.stale = new Set();
-this.resolvers = new Map();
-}
+all = new Map();
+waiting = new Set();
+acknowledged = new Map();
+usage = new Usage();
+agreed = new Usage();
+tombstones = 0;
+unsaved = new Set();
+saving = new Set();
+parts = new Map();
+views = new Map();
+touched = new Map();
+stale = new Set();
+resolvers = new Map();
 get(id) { return this.all.get(id); }
+pending(id) { return this.all.get(id)?.pending ?? null; }
 content(id) { return visible(this.all.get(id))?.value ?? null; }
+isAcknowledged(id) {
+const [pending, known] = [this.pending(id), this.acknowledged.get(id)];
+return pending !== null && known !== undefined && isSameRow(pending.record, known.write);
+}
+acknowledge(id, answer) {
+if (answer) this.acknowledged.set(id, answer);
+else this.acknowledged.delete(id);
+this.noteWaiting(id);
+}
 hasParts(key) { return this.parts.has(key); }
 value(key) {
 if (this.stale.delete(key)) {
-const value = this.hasParts(key) ? this.state(key).value(this.resolvers.get(key))
-: this.content(key);
+const value = this.hasParts(key) ? this.state(key).value(this.resolvers.get(key)) : this.content(key);
 if (value) this.views.set(key, value);
 else this.views.delete(key);
 }
 return this.views.get(key) ?? null;
 }
-of(key) {
-return [key, ...this.parts.get(key) ?? []].map((id) => this.all.get(id)).filter(Boolean);
-}
-bytes(key) {
-return this.of(key).reduce((sum, entry) =>
-sum + entryBytes(visible(entry)?.value ?? null, entry.part), 0);
-}
-lastStamp(key) {
-return this.of(key).map((entry) => visible(entry)?.stamp).filter(Boolean).sort().at(-1) ?? null;
-}
 values() {
-for (const key of [...this.stale]) this.value(key);
+for (const key of this.stale) this.value(key);
 return this.views;
 }
-state(key) {
-const own = visible(this.all.get(key));
-const parts = [...this.parts.get(key) ?? []].map((id) => visible(this.all.get(id)));
-return new MergeState(
-own?.value ? { value: own.value, stamp: own.stamp } : null,
-(parts.filter((record) => record?.value)));
+of(key) {
+return [key, ...this.parts.get(key) ?? []].map((id) => visible(this.all.get(id))).filter(Boolean);
 }
+bytes(key) { return this.of(key).reduce((sum, { value, part }) => sum + entryBytes(value, part), 0); }
+lastStamp(key) { return this.of(key).map(({ stamp }) => stamp).sort().at(-1) ?? null; }
+state(key) { return stateOf(this.of(key)); }
 update(id, change, saves = true) {
 const [key, part] = keyAndPart(id);
-const old = this.all.get(id)
-?? { key, part, confirmed: null, pending: null, isAcknowledged: false };
+const old = this.all.get(id) ?? { key, part, confirmed: null, pending: null };
 const entry = { ...old };
 change(entry);
 if (entry.confirmed && old.confirmed && isSameRow(entry.confirmed, old.confirmed)) {
@@ -1801,85 +1483,73 @@ entry.confirmed = old.confirmed;
 const isEmpty = !entry.confirmed && !entry.pending;
 if (isEmpty) this.all.delete(id);
 else this.all.set(id, entry);
-if (entry.pending && !entry.isAcknowledged) this.waiting.add(id);
-else this.waiting.delete(id);
+this.noteWaiting(id);
 const isChanged = entry.confirmed !== old.confirmed || entry.pending !== old.pending;
-if (saves && isChanged && !this.unsaved.has(id)) this.unsaved.set(id, old.pending);
+if (saves && isChanged) this.unsaved.add(id);
 if (part !== '') this.notePart(key, id, isEmpty);
 if (entry.confirmed !== old.confirmed) {
-const [before, after] = [old.confirmed, entry.confirmed];
-this.agreed.replace(before?.value ?? null, after?.value ?? null, part);
-this.tombstones += (after && !after.value ? 1 : 0) - (before && !before.value ? 1 : 0);
+this.agreed.replace(old.confirmed?.value ?? null, entry.confirmed?.value ?? null, part);
+const isTombstone = ({ confirmed }) => (confirmed && !confirmed.value ? 1 : 0);
+this.tombstones += isTombstone(entry) - isTombstone(old);
 }
-const [before, after] = [visible(old)?.value ?? null, visible(entry)?.value ?? null];
-if (before !== after) this.usage.replace(before, after, part);
-if (visible(old) !== visible(entry)) this.touch(key);
+const [before, after] = [visible(old), visible(entry)];
+if (before === after) return;
+this.usage.replace(before?.value ?? null, after?.value ?? null, part);
+if (!this.touched.has(key)) this.touched.set(key, this.views.get(key) ?? null);
+this.stale.add(key);
 }
-notePart(key, id, isEmpty = false) {
+noteWaiting(id) {
+if (this.pending(id) && !this.isAcknowledged(id)) this.waiting.add(id);
+else this.waiting.delete(id);
+}
+notePart(key, id, isEmpty) {
 const ids = this.parts.get(key) ?? new Set();
 if (isEmpty) ids.delete(id);
 else ids.add(id);
 if (ids.size) this.parts.set(key, ids);
 else this.parts.delete(key);
 }
-touch(key) {
-if (!this.touched.has(key)) this.touched.set(key, this.views.get(key) ?? null);
-this.stale.add(key);
-}
 takeChanged() {
-const changed = [...this.touched].filter(([key, before]) =>
-!isSame(this.value(key), before)).map(([key]) => key);
+const changed = [...this.touched].filter(([key, before]) => !isSame(this.value(key), before));
 this.touched.clear();
-return changed;
+return changed.map(([key]) => key);
 }
 had(id) {
-const entry = this.all.get(id);
-if (entry?.confirmed?.value) return withoutDigest(entry.confirmed.stamp);
-return this.unsaved.has(id) ? entry?.pending?.had ?? null : passedOn(entry?.pending ?? null);
-}
-isNew(id) {
-const entry = this.all.get(id);
-const isShared = keyAndPart(id)[1].startsWith('d');
-if (isShared || entry?.confirmed || this.saving.has(id)) return false;
-return this.unsaved.has(id) ? !this.unsaved.get(id) : !entry?.pending;
+const { confirmed = null, pending = null } = this.all.get(id) ?? {};
+if (confirmed?.value) return withoutDigest(confirmed.stamp);
+if (!pending || pending.had || this.unsaved.has(id)) return pending?.had ?? null;
+return pending.provisional || !pending.record.value ? null : withoutDigest(pending.record.stamp);
 }
 isSaved(id) { return !this.unsaved.has(id) && !this.saving.has(id); }
 load(id, text) {
-const stored = text === null ? null : JSON.parse(text);
-this.update(id, (entry) => {
-entry.confirmed = stored?.confirmed ?? null;
-entry.pending = stored?.pending ?? null;
-entry.isAcknowledged = false;
-}, false);
-}
-text(id) {
-const entry = this.all.get(id);
-return entry ? JSON.stringify({ confirmed: entry.confirmed, pending: entry.pending }) : null;
+const { confirmed = null, pending = null } = JSON.parse(text);
+this.update(id, (entry) => Object.assign(entry, { confirmed, pending }), false);
 }
 beginSave() {
-[this.saving, this.unsaved] = [this.unsaved, new Map()];
-return [...this.saving.keys()].map((id) => [id, this.text(id)]);
+[this.saving, this.unsaved] = [this.unsaved, new Set()];
+return [...this.saving].map((id) => {
+const { confirmed, pending } = this.all.get(id) ?? {};
+return [id, this.all.has(id) ? JSON.stringify({ confirmed, pending }) : null];
+});
 }
-finishSave() { this.saving = new Map(); }
-undoSave() {
-for (const [id, base] of this.saving) this.unsaved.set(id, base);
-this.saving = new Map();
+finishSave() { this.saving = new Set(); }
+undoSave() { [this.unsaved, this.saving] = [new Set([...this.saving, ...this.unsaved]), new Set()]; }
 }
+export function stateOf(rows) {
+const present = /** @type {any[]} */ (rows.filter(({ value }) => value));
+return new MergeState(present.find(({ part }) => !part) ?? null, present.filter(({ part }) => part));
 }
-"""##, compressed: "H4sIAAAAAAACA41YSW/bRhS+81eMLzGJKGxytaEKcZpDCyQuahQ9CDrQ4lCahuIIHMqK4+i/5y2zkrKTSyLPvPV761Dt9rofxFOmzI3cqq6eCWU+6EM34I/btpY9/rirdvIffZyJL/LxfVf/XfVw38mv8K8Zqt3+tpmJQe0k/J8d1bDVh+EPtZEG7r/JXs+yk2h6vROX5W+9XOu+NuX/5vI6U1a9VSEC2UPVHuSY6pPsN/JuqIaYcgeHqtuMSP811UbOhOyG/vHmcZAm4ugPrRO91p0ZxIMy6r6VYi5yYijE/HdmXZR72dUgflGy4WKxcDfA26h+J+msO7TtdSa/kvrm0K0HpTuBtkmWORMsAOH8LI8GlDVVa2SB4Dciv7DHr16x/Eg8HNlY5E7GiKQoQPpw6DswYcQ8t3qvs7rX+z+bGwnwddbP6+w0sfkMGZjIQD0JC8dMBA0n0EF01+yIJRHfv4uLYKE3kCXtVId4W9rS2YgC3Nm+1xgY3VUtQ8AZmiNrpB+CNZ8T/mMdjW5bfURT5i5Nc0zanFOVBJV0URScqAVbYEuACArUHfwoKTHxjLj9X4GABIoLsMnrHxtmS+QTY/AkyrJkp4j3SiQlFJspTs5ATocJFIC5r9bJbZbcRkbERAUlwE/yI+QFp5sL+dzVAZ0q8379pdPHVtYbykRKeJTphe0rY2R927mg+2qIksjlw7byWSR8VcJhKL/0MkkgTMY02WzsmFeMQR/RMvwRHOsWLBcfwU8FvcXWR39YD7rP0Ylhq0xZgWCARB7Fp2qfAzudHis1WLDg5k4O/uaATcueUwPzN9WmlwTh9GrQu3sz6E5iS3nrJHWmevAMsXY4D8rjiz00dXPm/EFxtxqfD/qw3p5XMVStPONeL41uH2Q/knbKNkCkILhPLrwOvdLeXIsTIgwdaURoO3c+ZigWLrw2N0DAtjI4uEwOQ2ysi5yHZOJLpCZ2S0opGVwra9nKgS9Db2R9c5aX6loIx2y52Lg8RYVsJ5nZFTM4l8kmMoL4ChECUxpmmrF+IJNQYzFBZCxiHXvNBE5tqKNTphvnuqVfkg5oVBFcMeNytSp3EE8KD0zPSUDKRrUDtKwbrVtZdWTLPQ7mkSJitOoBm/qwlnluDjs781B4Bn+K19Fsz10aMMko9m5aotHQ59+Saijf4Q6L+iX15FDYCMZauCmMHSsN9Ie8KKshf/MuAZV3GmoPje5FznkDmoRuxNJhSym2cjH2WXg9jRzKDDnlE1EfO0jDs5VB2eWmkCv45a9H9dlyC+ZRYfs9Lc/AGh8PKDr6dYU28qGfeXjCo/MEzZjiluVskQXYLj9kCP+0gkn9KTvsa9SoYD1ab6sO1z9sgugidGYZAOJcRtkruAsrLXUaB2Jbu1qO/MwW6INnj+amNdnNHvdnOgKveALiFGctlEluBUCVeEO2+wGMVX9mIQTi8YboBvuIepbSFmFqx0tiQoNosoHKfNztBzTx4owRF8n0d6sJcRQBO9uACNzQnPDGEKqusmNf3fgPSlIkrXg7Ssuqrsfy3VWs3fn0gSCu3d4aOYVrWwotLA6pSY4k8ZoTjcLghKPp8Sym6YK1IpJTh0Ek0iKBGUbaLi8tT6cHSYlKGajoLcFon8+TiTdRDdxL6EFQIlUDtYV1sEwoJ0+MVbKJQGfetxW0ZhYz6bgkdXJKHXi6tryGdxcxEGb0y3eMd9AM3hbijbCaiIR/jmhC0p7xzTUu8HE6Hl6cHiuG1mpHREmqiyKuYiMwrF7vLs3tSD8JSXVaabRS+Un9bLTjp6NN6dq4bjVt4tEalhQoME1rEw99NRE5HBj1zS0dLN4vHXCbVB1fj1aO4Jbb7uMF0m9dMQi2MEjHC6tKsnGS3V5n9UXaSswDTmtf+H7oWXUrP2V4OnAoV7RuXHBvzUcT2REVdlFARmIQbETizRp2gz4PY9JagqbCE4aX2tFQmCzBocajjw9uBrp1Nn3GjIrYv2PiXWLUn8Ri8ukjemRBqfk3W0oWxeSU0ceMX/TKdeW7bdVTbNKJvHy3QrMhr/4D1/LL+tInsuVwLXqRtu3ouRN6r3XcvkRfhiFt3+6RcmUn0iJMAPT3DonSx8nZ9h/mQmoavjlaTakAKS+/DgE6aJMMDB77rx3h5frX3e1nrDwDKYqM7g0Y9qFoiT03/FnB+S9ao/e9Ix0F/adP/pltWVSb+A3m13LDIskEC/YU3tmgWTWP+VO8f03WHr+KpT6cCrtf0gtEblSHoaMmsYziMkuygoZIfDALL9iVNzPs8BxaSGRY99MVeknxpdZgYVgRKI3qlNk6U8Rzb3XIkkNXa29y9JAgyfeVkSt8T0QCntk4kPSlrwKn7PQDYjkJfh8WAAA="),
+"""##, compressed: "H4sIAAAAAAACA5VYS3PbNhC+61dAl5hMGCa9xqO6cZpDO5OkU7fTg0YHWgQlJBSoISArjqL/3n3gRVJxpxdbWix2v30vpHb7rrfiNFPmVm6VrguhzLvuoC1++NTWsscPd9VO/tkdC/FFPr7V9R9VD+dafoW/xla7/aemEFbtJP4/KrvtDvZXtZEGzr/JvitmZ9H03U5cla96ue762pSfzdX1TDn14oPsN/LOVlaKyLoDotKbEevfptrIQkht+8fbRytNcqM/tHIsmtEnTA9Ve/Bc604bKx6UUfetFAuRkdhcLH5mBTflXuoaQNyUDFzc3PgTuNuofieJpg9tez2TX0lpc9Brqzot0ALJMgvBAtCdH+XRgLKmao3M0fmNyOaO/OwZy0/EA8nFIvMyRix5DtLtodcAYXR54fRez+q+2//W3EpwsnZ2Xs/OE8wX2AAiO+oknDsKETWcQQfxXbMhjkV8/y7mEWEAyJJ2SqO/HW/pMaIAT9v3HQam01XLLuAMzfBqoh+CtViQ/8c6mq5tuyNCWfg0zTBpM05VElTSQZ5zouaMwJUAMeSoO9pRUvYgjW6Hb5GBBIo5YAr6IzCWzrGc2AEOC6U2OZ0NTk+iLEtmIX1vhmWXmibOqZic4jsNP3sMz4ZV8On+s1zbsjJGbbTP5JAGb8jv4pyH1F+3wCreA5+CyjzNKjiG6Mij+FDtM+A7VspySJB4Jy0Sq/UX3R1bWW8oYxP2A1a7I1HlE/uml4ExUG23uze20xJr6zVc1aZ6CGxOE5Am2vfQzsxQ7YPiEk1Itjust2N44OJWDqX10nTtg+xH1zdwqiDIJ5cLwm6VKcE9pTu5FueZc+vTjKEnhb4DNyF+UK8jFa6vZWMJIIITNxGgzNskCCzH1dEyFD0y6BUYtiSRCdzCwUxkeG0r9Anh8bjnrmCxcEgkUQ66lg3krWt4PtWHLcJhKI+9spISOFEJ2gpRaXOUvW+r/tsUnSF0gR8yGLrxBb5attJKitCMTnVn5T+cxUw9z7aVwZloMpiP48hRdpXAQYfoavK9YyWQxEep5LXhYQwAB2vB8oa6boS/7G5xZFlkSEUKBct8wxd8vhAmAkH3nKMo/clDcF6w/oGHmCEBi15IrWYGrzZOSGe9ydC6putFxiYCl+gaET3hkQRfXU/lo7iu8Z50x0uCDO0x8X6KY7lalTuoSUpx6HA/LJK8bFRroVHfdl0rK0023uPGcSnMDgf4vD6sZZaZww4bJeEvBMKANon64EC8SNaXLGGBMnpNKQJd1N5h+35KFVlx4gHghVPLLw204iwvK5u9/ClPqzzmSZRJNBiHqWwCcdjXleWiWm8rjVsXdlRsbLY/yKRBkMvRAOwNcUfk8mCerq19BidORmwnEa4nk4pHSzGeNF4c+Q8E0iBE2XhCIMNsw6S+sEoB83i38q1mxF0Meakgp+vVgAdThAEq8363twhxfgGEoznj/F5AN/LopLT1JN0JTnzz8rZebkweyTtyTO33tAQK9t2hQ2DNGGALLAOsnAfkPCfcwXZDt6zqmjHQRofZj3KurhwbQqUModAr2orZ+stxm+DEWLA3aBeAstu3FdTdgGk05iZr8+ScajD67S+/UeBOdEpXXiq2bBjS8Y54I36CbvvaRydZT14sUuF+23o5IIIhecym5b2EZgkFWDXQkWgC+76FjEXoYixrxV7kS7Qf0724h3KscHMKnmPmiUvo4o8cRfu+s462ozDnXJw9OYySJ4aDdxQPQkwgP1hGiZ1OzXRjwiAQcbrLODhu+YzZGavKH6U1x5ov52lofqo2vrFNh02yFw5KHC5NqxuJg7pBglHf/Cxk8cGVcDqwgI9HM9lWX6Sr0CxiXoeGsPSD0kVq5Ydexk2ds2JF+T7nTpmNBrNnymOmc9DXMDX7LA5up5XnFopnsR7qthqunWnBLYbTwH2np+fFkXJmB44r3RfA6LU0erzl04esX0IBI34dtDpMeRWf4CL8YoDMYfEZHg4et/hQHm65oYOQlePH3YjXY8Yd/g4RDR8B80tgY63wg8jTaffoKBBQq/BW/t/h+P3u00dMRQN5gvd9r4m7xH+/LpMJ7DWcIc349xLawuRGabSVcnqZGFIMYhOfKo5QxIqMz5JQAyxiuB5eMD9B9UT+eeHkSc/j3X/DfjLwTNYb1TxmPzBa8N4DWM9kOLyPlNl6y0WCevAIxeVN113gG/kgNRY95C+OHBG3aO/OfOA/0DL9+chvk313NDF59vAUgfCCslfPn4tf7ONeilOlH5ers3j+ShB36Dxua3ZTlgs3dhF6U4efCzMnGS7rGq8mm/acplQytAKr15MwEy/6+F+7mVafExUAAA=="),
 PageFile(path: "/app/client/history.js", type: "text/javascript; charset=utf-8", text: ##"""
-import { MergeState } from './merging.js';
-import {
-checkedMilliseconds, checkedRow, deviceOf, idOf, milliseconds, pushBytes,
-} from './records.js';
+import { stateOf } from './entries.js';
+import { checkedNumber, checkedRow, deviceOf, idOf, milliseconds, pushBytes } from './records.js';
 import { UbiquityError, WireError, checkedList, isSame } from './values.js';
 const versionsMax = 100_000;
 const bytesMax = 2 ** 28;
 const pageMax = 1_000;
 export async function readHistory(ask, key, limit) {
 const versions = [];
-let before;
-let bytes = 0;
+let [before, bytes] = [undefined, 0];
 for (;;) {
 const page = await ask({ key, before, limit: Math.min(Math.max(limit, 100), pageMax) });
 const more = checkedList(page, 'versions').map(checkedVersion);
@@ -1888,47 +1558,41 @@ before = page.next;
 const isEnough = versions.length >= limit && !versions.some(({ record }) => record.part);
 if (typeof before !== 'string' || before === '' || !more.length || isEnough) return versions;
 bytes += more.reduce((sum, { record }) => sum + pushBytes(record), 0);
-if (versions.length < versionsMax && bytes < bytesMax) continue;
+if (versions.length >= versionsMax || bytes >= bytesMax) {
 throw new UbiquityError('too-long', 'the history is too long');
+}
 }
 }
 function checkedVersion(json) {
 const outcome = json?.current === true ? 'current' : json?.replaced ? 'replaced' : 'lost';
 if (outcome === 'lost' && !json?.lost) throw new WireError('a version has no outcome');
 const end = json.replaced ?? json.lost;
-return {
-record: checkedRow(json.record), outcome,
-revision: checkedMilliseconds(json.revision), came: checkedMilliseconds(json.cameMilliseconds),
-ended: checkedMilliseconds(end?.revision), endedAt: checkedMilliseconds(end?.milliseconds),
-};
+return { record: checkedRow(json.record), outcome,
+revision: checkedNumber(json.revision), came: checkedNumber(json.cameMilliseconds),
+ended: checkedNumber(end?.revision), endedAt: checkedNumber(end?.milliseconds) };
 }
-export class KeyHistory {
-constructor(key, versions) {
+export function valuesOf(key, versions, limit, resolver) {
 const mine = versions.filter(({ record }) => record.key === key);
-const wasHeld = ({ outcome, revision, ended }) => outcome !== 'lost'
-&& (outcome === 'current' || ended !== revision || revision === 0);
-this.held = mine.filter(wasHeld);
-this.neverHeld = mine.filter((one) => !wasHeld(one) && !one.record.part);
-}
-values(limit, resolver) {
-const state = new Map();
-for (const { record, outcome } of this.held) {
-if (outcome === 'current') state.set(idOf(record), record);
-}
-const revisions = [...new Set(this.held.flatMap(({ revision, ended, outcome }) =>
-(outcome === 'replaced' ? [revision, ended] : [revision])))].sort((a, b) => b - a);
-let [wire, outcome] = [valueOf(state, resolver), 'current'];
-const result = this.neverHeld.map(({ record, revision, came, outcome: end }) =>
-described(record.value, record.stamp, revision, came, end));
-for (const revision of revisions) {
-const came = this.held.filter((one) => one.revision === revision);
-const ended = this.held.filter((one) => one.outcome === 'replaced' && one.ended === revision);
-for (const { record } of came) state.delete(idOf(record));
-for (const { record } of ended) state.set(idOf(record), record);
-const earlier = valueOf(state, resolver);
+const wasHeld = ({ outcome, revision, ended }) => outcome === 'current'
+|| (outcome === 'replaced' && (ended !== revision || revision === 0));
+const held = mine.filter(wasHeld);
+const current = held.filter((one) => one.outcome === 'current');
+const rows = new Map(current.map(({ record }) => [idOf(record), record]));
+const value = () => stateOf([...rows.values()]).value(resolver);
+const result = mine.filter((one) => !wasHeld(one) && !one.record.part).map(({ record, ...one }) =>
+described(record.value, record.stamp, one.revision, one.came, one.outcome));
+let [wire, outcome] = [value(), 'current'];
+const revisions = new Set(held.flatMap((one) =>
+(one.outcome === 'replaced' ? [one.revision, one.ended] : [one.revision])));
+for (const revision of [...revisions].sort((a, b) => b - a)) {
+const came = held.filter((one) => one.revision === revision);
+const ended = held.filter((one) => one.outcome === 'replaced' && one.ended === revision);
+for (const { record } of came) rows.delete(idOf(record));
+for (const { record } of ended) rows.set(idOf(record), record);
+const earlier = value();
 const stamp = came.map(({ record }) => record.stamp).sort().at(-1);
 if (stamp && (came.some(({ record }) => !record.part) || !isSame(earlier, wire))) {
-const time = came[0]?.came || ended[0]?.endedAt || 0;
+const time = came[0].came || ended[0]?.endedAt || 0;
 result.push(described(wire, stamp, revision, time, outcome));
 outcome = 'replaced';
 }
@@ -1936,19 +1600,13 @@ wire = earlier;
 }
 return result.sort((a, b) => b.revision - a.revision).slice(0, limit);
 }
-}
-const described = (wire, stamp, revision, came, outcome) => ({ wire, revision, outcome,
+const described = (wire, stamp, revision, came, outcome) => ({
+wire, revision, outcome, device: deviceOf(stamp),
 date: new Date(came || milliseconds(stamp)), written: new Date(milliseconds(stamp)),
-device: deviceOf(stamp) });
-function valueOf(state, resolver) {
-const rows = /** @type {any[]} */ ([...state.values()].filter(({ value }) => value));
-return new MergeState(rows.find(({ part }) => !part) ?? null,
-rows.filter(({ part }) => part)).value(resolver);
-}
-"""##, compressed: "H4sIAAAAAAACA41X224bNxB911eMXrJcZ71W8lRIUdQWDWCgFQLUaPtgCAW9S1mM96KSXMuCo3/vDG+761uLAA41nMuZmcMhV9b7Vhl4hLVQt+LKcCPgBFvV1pDkFzUKZXObf9PJYiK96qTYieJOlGtZVVKLom1KnYEX/t4eMijFvSzE120GsqS/9Uhz3+ndz0cjdDbpIyncVaUeR4I/buQ/nTTHL0q1KoO/pBJ+6cP9JrXBKPqK10Pc97zqhHeGUbWBe6G0xNWaP8ASPsxmf89ms7B5Q2jczkc4O4OPP4SdPb8V3sQZiAcLjetjU8C2awqDXkEJXl4ilFYdGdd3GdyJYwaVrKVJqWAjCOjserOYVAIDi22rhF8TCNzDICgEtlj0pgQDt/iBS4p9xx5dBGfvI81hzc0ur2XD3II/MLuRUb5pFpJJ4ZSG/Go0R8eDajLSyiAJaJMUHe2Z1/jTSdE+7OfUTpbnOblCuYOEPslP3ogHE2JJ/aVpu9sd7kXjSjS3Zgefly4FePcOpnFTt7VgmKrjBqKG5Wf/I99zZTCa3AIzx71ot74WMF0uIdFGIW0T+P49iJcktoIpAQ2B8XeAlaJr06kmgsNcbEveL22ZciXKrkBAuqszeIIKZfC+ZzZzm1jzmQf5NONPI0Zi2i7Wp8jFFLBqRjYd0sPsVHuARhzGB4Ilpm3PqxYzxYaZnYCd4yDmBLgFdgsBnPBf5Oq4k+ybxnZGorWdKbDq2CKSr/KiU0o0xpbPqE7AChIvS2DulZTYV7wQJW2GNe0mVatN4vKPjqkPVm577RzQ7xT6LOM5ZwkPdYId19C0AWESKSya0sMdAFk5ATleTHxfHyeuK/PBrGLeznfLO89Q815S1Kg7HHbByKmgWYHT5w1N2h5K02yCoEX5sglurYbOrepP5g3leuz7RA33c6qouNbwqzj66RQarboCfzI7RAIRexbgCBHDU7qVlRHqtaOITmxb8f/YlAPXl6KixqBRqCqErHxS3k2gxjRSY4LUGDMmcg4PrLMl7eCPpHFN+nTqDB6GfOdAUEIhCw8taDQC07x8rsbaRlh4U2/gBERaXOTjMXSauBsnzFsldFuh376k2t6sS0vvNc7T1E95txsKGxmIdxmOtJgC+Xl2ikJNUuc818Iwum/74eMXhM/FCUWydxDObEJzhWYxUL6tuCF8ttejbg2wUV0mYzD9uV/B9RPLDc6CKNukabrB0a4MYxxvMFvjGzgHnrp78Pog6Urz3jeE1BYXE7N5Dqqb9UXYLGKKuqtwYMG4u/YSY32de4h0OmO4uR0nLsFS6ELJG1H6guYWRqhqjmDq/XNHaJ+OmxuZiR2NDeiZQWYBrmvBEwI6ug3YHYfDYASK8j99vNIvZDTteh9j9y9Q1DGTQAfelQLbJkbUe8vUBvofnPWpcVVJoWgavUKCRX/C6j29ZRDauNvjcWX1UsfANOeGnX/wd7TzQLPH+njx+TEdHnz7nHCPT+aBZkD0RY7H/hpp+0sur2eblb0N4hizEj/hSTij24oI7J5VPQXdoXjGOXIeyUtl7y/wvsV0/skehR4lSfyt6MM9PZA94/Bk9tdRrit82bNZeNy6t4VLNIKlqf8K3tFhs5GwwE63V4q3cImdntuR+QuuWKjc8L5zTUuROAcljRHNQP9FvYn7OJnHjxS/Yx/F8ZH0GtliV/GpQkP0Ar8WfqQHKDzy5ni9OcHZBTAarY7f/lrAidffoVbm6WTX1DffDXs9xC8xRlHQsinJjigXWOjoh8+cpqsqfK44vRBhoGkVU4eDDc7M6V/C/30V+Q0AAA=="),
+});
+"""##, compressed: "H4sIAAAAAAACA41X3W/bRgx/91/BvFSnVtHUPg0OXKPDCvRhWYEW2x4MY5AlOr5GH97dKY6R5n8feV+SXbcoAiQSySN/JH/kKbLd98rAE2hTGvy4hWfYqr6FJP8FO6Mk6vyLTm5mMthVO6zusf5zaDeosvD6qT9kUOODrMhHBrLm361sGqmx6rtaZ7Af9O63o0E9CaFIqerzEH9t5H+DNMf3SvUU4h+p0D/6aH9IbSiI/ly2OPH2UDZDwEtBtYEHVFrS0235CAt4XRT/FkURlBsG4zRv4OVLePNr0OzLO/RH3AF8tNBKfewq2A5dZcgrKCzrDwSlV0dR6vsM7vGYQSNbaVJ4OoNAzlbrm1mDBlYb3PYKM4dgzZqhq3ErO6wzKMiK1CBubkYvjIjsykMpGca9eHLBgicbdA63pdnlreyEeygfhVVknHqahbxSeE5Dqi0dJ8eTwgq2yiAJwJOUHO2Ft/jbSel80OfcWJHnObsiuYNEPtlP3uGjCbGkft/1w92OdPFwg92d2cHbhUsBXryAq6jUfYuCUnU0IdSweOtf8n2pDEWTWxDmuMd+62sBV4sFJJqo290l8PVrEC9YbAVXDDQEpvcAKyXXZlBdBEe5WL6+Wtgy5QrroSJAemgzOENFMng1clw4JdW88CAvZDxlJwO1wUgeiMntNzvVH6DDw+lUiMT0/XXTU47UKrND2DkiUjZAKrAqCv1sfyJlT7sovmhqZSRZP5iKKk7tYfkyrwalaAnY0hk1ICwh8bIE5t5I4b4pK6xZGZ5ZmzS9NonLPTrmHli57bNzwO8pjHnGcRdJGUoEu1JD1weESaQvdrWHOwGydAJ2fDPzPQ3tmk82lvDnfKe884yOPEiOOj9ddsHcKelARevnog0rbifLL81mBBTrc2MSLqcOrdE7c9FsukxpgLmzfivF5rr993Er7GoI7PLLIaMC6L4h6dhw2hQ4HcatbAzF+87EkVfbQfob638o9QdsuAd0KBQQQko+I+/mhAWBRzMi/ik/RhIRR4RzwDMdnPKoxGc+UaQRzs5h4bxCMh5hNImktsYx5b5DB5JOXgQaHRBPeZkzVW95Lzq93ZHnhVvxPTiuAvewHuHahnHt3ApxN7BY0S7lILnrp0jXqXsUsYMRC+qhMWcZx1yufO5OwBPH2U335ynqDCgymTj0sxp1peQGa5+BAxHSyAluu8/AuQz95jdmfzYtJCds772D5LvKS+295/Ki2sQ6r8fcnNNQ7M9ohGtZUxqufMhzJr5p2sihJay+RWhJtaYldaKjxqT+6j1FAHS52KYERGu6mZQRoqQL2FZ6A9dQpuNgcQl+xLAT/sYFMFlqWP80QU/mJWZ37nmS1khSToyhppbUeY3UJRRT0v7opI3jj2pqziWyjzmVqpGoeNu4lgeFpRF/gRCOi0M0pVvqCp/mpRHXr/3N6jzwsrA+Ln40XE1Zbz8C3Nej8LgyYG6mkxYaaVvILlfF2pKaz9mkSbDM/bJmYcHXDE+i+xYaB8cR3k/KyEH2HeeAazzevGM7ecPzeRJ6kCzx15kPd07DkVjEx/FmyXVDH+aiCB+n7MhlGaHyFvoOWj/PHi3HEU8zZzsZq7D73T8B8/jPgGsP3YA1bbe5neTf6UmEgk7vNW9L7DkoaQx2E/uLdjP6kP0fCUo4n8IMAAA="),
 PageFile(path: "/app/client/http.js", type: "text/javascript; charset=utf-8", text: ##"""
-import { failure } from './engine-exchange.js';
-import { sentence } from './messages.js';
+import { failure, sentence } from './messages.js';
 import { UbiquityError, WireError } from './values.js';
 export const version = '0.2.0';
 const silenceMilliseconds = 30_000;
@@ -1972,47 +1630,29 @@ throw new UbiquityError('address', `"${text}" is not a server address; an addres
 }
 const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
 if (url.protocol === 'http:' && !isLoopback && !allowsPlainHTTP) {
-throw new UbiquityError('address', `${text} is plain HTTP: anybody on the network could read `
-+ 'the credential; use https');
+throw new UbiquityError('address',
+`${text} is plain HTTP: anybody on the network could read the credential; use https`);
 }
 return url.href.replace(/\/+$/, '');
 }
+const meanings = {
+400: ['refused'], 401: ['unauthorized'], 403: ['refused'], 404: ['refused'], 408: ['timedOut'],
+409: ['refused'], 410: ['cursorGone'], 413: ['tooLarge'], 415: ['refused'], 422: ['refused'],
+429: ['busy', 1_000], 503: ['busy', 5_000], 504: ['timedOut'], 507: ['busy', 5_000],
+};
 export function failureOf(status, headers, problem, server) {
 const code = typeof problem?.code === 'string' ? problem.code : undefined;
 const detail = problem?.detail ? sentence(problem.detail) : `${server} answered ${status}`;
 const seconds = Number(headers.get('retry-after') ?? NaN);
 const wait = seconds >= 0 ? Math.min(seconds, 3_600) * 1_000 : undefined;
-const known = { code, detail, wait };
 const ahead = Number(problem?.serverMilliseconds);
-if (code === 'clock-ahead' && ahead > 0) return { kind: 'clockAhead', server: ahead, ...known };
-if (code === 'cursor-other-history') return { kind: 'otherHistory', ...known };
-if (code === 'too-many-streams') {
-return { kind: 'tooManyStreams', ...known, wait: wait ?? 30_000 };
-}
-if (code === 'too-many' || code?.startsWith('history-')) return { kind: 'refused', ...known };
-if (status === 401) return { kind: 'unauthorized', ...known };
-if ([400, 403, 404, 409, 415, 422].includes(status)) return { kind: 'refused', ...known };
-if (status === 408 || status === 504) return { kind: 'timedOut', ...known };
-if (status === 410) return { kind: 'cursorGone', ...known };
-if (status === 413) return { kind: 'tooLarge', ...known };
-if (status === 429) return { kind: 'busy', ...known, wait: wait ?? 1_000 };
-if (status === 503 || status === 507) return { kind: 'busy', ...known, wait: wait ?? 5_000 };
-return { kind: 'unreachable', ...known };
-}
-class Silence {
-constructor(controller, milliseconds) {
-this.controller = controller;
-this.milliseconds = milliseconds;
-this.moved();
-}
-moved() {
-clearTimeout(this.timer);
-this.timer = setTimeout(() => {
-this.isOver = true;
-this.controller.abort();
-}, this.milliseconds);
-}
-end() { clearTimeout(this.timer); }
+const as = (kind, pause = undefined) => ({ kind, code, detail, wait: wait ?? pause });
+if (code === 'clock-ahead' && ahead > 0) return { ...as('clockAhead'), server: ahead };
+if (code === 'cursor-other-history') return as('otherHistory');
+if (code === 'too-many-streams') return as('tooManyStreams', 30_000);
+if (code === 'too-many' || code?.startsWith('history-')) return as('refused');
+const [kind, pause] = meanings[status] ?? ['unreachable'];
+return as(kind, pause);
 }
 async function perform({ server, credential }, segments, options, read) {
 const { method = 'GET', body, query = {}, signal, accept = 'application/json' } = options;
@@ -2024,7 +1664,18 @@ const controller = new AbortController();
 const abort = () => controller.abort();
 if (signal?.aborted) abort();
 signal?.addEventListener('abort', abort);
-const silence = new Silence(controller, silenceMilliseconds);
+let [timer, isSilent] = [undefined, false];
+const silence = {
+patience: silenceMilliseconds,
+moved() {
+clearTimeout(timer);
+timer = setTimeout(() => {
+isSilent = true;
+abort();
+}, silence.patience);
+},
+};
+silence.moved();
 try {
 const response = await fetch(url, {
 method, signal: controller.signal, redirect: 'manual', credentials: 'omit', cache: 'no-store',
@@ -2041,10 +1692,9 @@ if (response.ok) return await read(response, silence);
 const problem = await json(response, silence, 2 ** 16).catch(() => null);
 throw new RequestError(failureOf(response.status, response.headers, problem, server));
 } catch (error) {
-if (error instanceof RequestError) throw error;
-throw new RequestError(unanswered(error, silence.isOver, server));
+throw error instanceof RequestError ? error : new RequestError(unanswered(error, isSilent, server));
 } finally {
-silence.end();
+clearTimeout(timer);
 signal?.removeEventListener('abort', abort);
 abort();
 }
@@ -2072,8 +1722,8 @@ yield decoder.decode(value, { stream: true });
 } finally { reader.cancel().catch(() => {}); }
 }
 async function json(response, silence, max = bytesMax) {
-let text = '';
 if (!response.body || response.status === 204) return null;
+let text = '';
 for await (const more of textOf(response, silence)) {
 text += more;
 if (text.length > max) throw new WireError('it is too large');
@@ -2096,141 +1746,151 @@ if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
 throw new WireError('it is not a stream of events');
 }
 heard();
-let [pieces, data] = [[], []];
-let [name, size] = ['', 0];
+let [rest, name, data, size] = ['', '', [], 0];
 for await (const more of textOf(response, silence)) {
 heard();
 size += more.length;
 const lines = more.split('\n');
-lines[0] = lines.length > 1 ? pieces.join('') + lines[0] : lines[0];
-if (lines.length > 1) pieces = [];
-pieces.push(lines.pop() ?? '');
+lines[0] = rest + lines[0];
+rest = lines.pop();
 for (const line of lines.map((one) => one.replace(/\r$/, ''))) {
 if (line.startsWith('event:')) name = line.slice(6).trim();
 else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
 if (line !== '') continue;
 const event = data.join('\n');
-if (name) silence.milliseconds = received(name, () => parse(event)) ?? silence.milliseconds;
+if (name) silence.patience = received(name, () => parse(event)) ?? silence.patience;
 silence.moved();
 [name, data, size] = ['', [], 0];
 }
 if (size > bytesMax) throw new WireError('an event is too large');
 }
 });
-"""##, compressed: "H4sIAAAAAAACA51Z61fbRhb/zl8x6eFEUiLLNuTRmiUum9J2dxPoAXL6gdAwlsZYQZZcPQDX8f++v3tnRpIfJLs9nAOjmXvv3PdjiKezLC/FQoxlnFS5EksxzrOpcIKuSm/iVHXUQziR6Y0KPhfOwU5s4QuVlioN2whTVRTyRhVrkB9G8Z9VXM6P8zzLffF7nCtetjDvZFJZPPXAeGGWFqW4U3kRZ6k4FE4v2At6ONcHRZzQ7e/jJIkLhb2oANB+71Ov17Mwo3mpivfyAQd74tkzsffKnqhETcH/ymHfHsbFSRYp7JfzmcrGYpZnISQTTw7BRZVGagy1RI54+tQeBYbNYhikhEqQNWAjUSJB5Uz9CVFLrQH1AB2C8xUViYVmJK/CMsvd+8ncw1ZRzRR/BCFdMRwKWt/GaeTzKlIlLOgd7JSTuAisNQ/pzOzdqnmhN/QSJC6vDnaW+DEcjqs0LEndhcoh0lEU5ZDOLcGmL2SSZPfFb4mM018vLn4DpbFMCkW8JaoUVZ7gnnwOg2OJ01Tdiw9n7xjbO4CxQ1mGExx3n4mRAi3xrCuWtc6ZMNAIGZp94mIRVGAklVMlvnyhg2AGDd5neWS/CyVz0DRfE1lMoIB4LNwnliCOnnT/mJTlrBgOdrsBPKJk0jBdmYVZ4pEA5SQHP8xx2xKuI7UKHF9cf7e7IFGW34FZkWalkEZNwgAdCJnaNcEUFViThbjeeS4c5mDQ7VaGfqAe5HSWKAF70xmO+nuvgx5++oPXr/uvHY9MY7XzLstmIxneQkHdP9wkC2UyyYryC3Dcj8HHaNH395feYn/55ePlYND/eOW1ZSVQUqNRTlt8cUhezRywRz9p3UWfa1b/X5VldEVqmLEdCHkABc1HWTQXcLFyokCjhDVvEetVEolcyUgri87CXEUI0VgmBwJuwEoqtFJyVVZ5qk2eq3GQK9wRKrf7sft8t+sLR4OtO7WJidOxW5SyrApfTHAjItenOB4hJfjGop4NQRGuZwICG+oQZM0hTOP0xhFDe6jPBu3416R0gIJYTcXsDOtc6loaJphBBprUPC2hvOJeQSsCWyzA8rrOhnUGPKmmI+QJI1lwo0rXgb7yeUeOS5U7HoX9iTzxLOq9jEvgWQpvDkUPHL2X5SSYxqlr9n2x/+lVr+eJZ6JPKXabgLdpdk8RvGCt+UZgX9+wtFCSWGsYrZWhpWznc+Otja5D+P1thwmwr2pSbwTYMi6xEJQQBwb0iCGtUQca3hdBEGhWlxsXVHmR5Z0M/pd3kDKRfufOJnE+/9Ucf41emWWdKXy+Ay9Rcgr3hWOtUwPQe8CcG5CGntbcQOsPVtPFjW5ZPnKPQ+mOtqHOUuZl8XtcTlzHSNJxvE1ZED+IrmiLGNrH+IIXvf4mZpXKqpxkefzXVvTLF72eD8x9+vWCfv2AX/2X+LW3dxXEaZhUkSrMNX+fs+9J5tbOy96LTVplPFXRaVV+g1h/myexT/ySpepbyPtb7s2ydzK/+Rbq3g+bqKOqmH/FGfrWF9Zoveztbyjk9f9N/aWlvml0eCn6QcTsmkyoVdzfnOvGbK2JwbrMsyRRaACn7RjneoLmpAFAbmg+TOsyXW3z2p8WIrtTkct53yyJgwT9wQVsn1Wly2DkCLltkviDc19pgYB2+MbyFBendwwAKdTBOp+BHKG88JW+2OBSV6CU+RCP8iGo+ZLFPA2bMoU2b5zlU3dh8pbfKoViSdnshntXX2QzQsCCKmdTsxZiqhCYlGSdX44vYCequb5A34n2DPmZiMQ3qURulmGoZpT/HTmbJTFaNFDsfi6y1EHHdmivsMl7HKuELXA6+qzCMgAfeYwgZtJeMI4T1BjXvfQFd/RXrE1ervbE3k4wlTMAUleyAox6R3vLw90F3Aip7MPZv95mGCVS3OV20aj/SMVYLJDultRBuozsecvruqTNULzYrFpRfNUmMS/4nKHAOV2nRtSNa1Nyu3f97u6CyC13F1r2AN59A/JDcT2s9zShpw6YQGF0nKYwr7g1tUxH5DRv6123vpu9CUDaA7e5GUc6222oN6FHUZ/WJ1F0fAfx3iHpq1RRW0Yg8AL+660NUIYtE7UrcbplxPJMi29ooNuDLgsiIjl1jBVafOovfcBoL7S+NmjLZN0Pjo1pMETmcVC/Kpk4bW8vqNZOY+I9RNJR+EyzDtUyJJ8d0+IMcNMRe/HAeLO/g7zktoJmiJA4MrWKHRxt1T8RkTDK7qKBg/GWMN9i6WkK3Kkett2WKDGIcMiEQOtcwBmdwdbwMWTMOElMOB/gWJ2jGyAC59rOAlqkzucCzmYmyTYvS3+HWBmIrQw164H49/npSaA70ng8ZwEIn72DbdmkSXIma74gu60rhLYjJZT6uPaEJsB001abnQTeBPf1YN1/5QU8+pnkmlaJHlPtFNGeiN2mSa+5s916vfFo205J14yZriJylBRJUv4QMXiXYAydfPtOT2heGOhRxtDumP5bU6vFNGVilQlYBJMTRYqF4lrQhGmuyBTfiNSmwuCnLhCbnMQFx2/Znl9IbLtfW9do1203RNc0bdlJthTNvBFlygy6fN218ZoNXTYPOmg8Nk7P52kpH46tNdYZWW0omBd9nX4bargJZUq8jBQ75wAnfFVgHp04/S/rvCQLfjRiEIxrEp3ksH44MbsGs96pJ6Is5xq3EMdvT09Ozo5//nB+/NPAjKVZmipth3vM9k2TenxyevHz6YcTAoxLKI6eLcxLATdJSFk4/XR8dvbp/PTtf44vNimO8uyW1GDuPX8cRiwvtZBXB99SaZrV1mXFFqtWdncXWuBhaw7VtL2lp7W62qE8EzTbtyK0SRB1ZYgUKdsWvQvA/6R3wF457nwPxujJsaS6QN2VWNbJJefoBmYd75THaJI94xO3LkJok4R7cNDufCKUdtNPcP/SpDNUHc5qxosJ0IbFlvQ4p8JupQj0X91pEON6nGtxvmyHvL0upAhI3NXsh4y+tet7LIVO+YXSvmTaxzYyADVtjnntWlEVheFa8uSqsdeajCgJH7ACtYZcrcAp6pBA0D5qYO7X6fLnhwys76cd2xi9IZZtSiXj1+nBRVxQRGAoEglPRe3XnJnMC2UeC7c83rSOjQ7sGy700NOiuLQd8zf+/EO02KINsNxvfKVK+d2DYRAs+VtY+Kh0Y/tGxsfQWu9hL+QHxmbj5Wht4/XIa9iha+yIXm++aT85P66didTqoWG+xiA1GSVxgd+uKRs8XLKoj7TTw8a8wCMAO6MdNR4F9dkvvbVH+YQL1lfvoChBmc4jKtuhihFWYvXOnU3cBQ2UNQFpmjqHJO0qqpTmHcWhMUjHz7YcxAPcalisPIeFpnWjOcLxVp9KNu9aex/e8GbzEszAFDqMbB4qWQOUTsgxL2cxNAHBIqS9K2jv8vLKF5dXV+ZYj0JF/JfiQwcpsnf1d2O0vpno2WC1sbBjzZgqnqbpqED7Ct18TIlzPrnsER+8bGK7Tw+dLIcZehxPPBc1/KBe6ihax/YMMgkIEENpVhUTAzrLZi4/UfIbLgd1wyxJrcF4eOQMDmPjb+sJODcvwJ5tgghjxcZsoQEZlmu0ljEo0L4rF70q2ucpaU4lGGy2EiADMj4tGu4NiZdew80fwjDTqEP/GwlqIzeMU3pYMP+TIrbADRPVytXWIEx+va87zrXnEBthrnYhXWh0lmCiHmt0G/KWymf8kLhY80Zy196VTW3sWG9alWlrjMjUyLWZ91EI/wsjKPSRfRwAAA=="),
+"""##, compressed: "H4sIAAAAAAACA51ZWXPbRhJ+568YpVQGYEMgKV9ZciVG6yjJ7tpSSkflgVKsITgUYYEAg0MyQ/O/79c9MwB4aDe1pSqT7Gt6+u5xNJunWSGWYiKjuMyUL3KVFCoJlViJSZbOhBO0ZyrP5b3Kgy+5029FluV6FP1RRsXiNMvSzBe/RZnirw3ORxmXlk99Zb4wTfJCPKosj9JEHAmnExwGHeA1Io9iOv1TFMdRrgAb5yB63fnc6XQszWhRqPyT/ArEoXj5Uhy+sxgVqxn0X0N2LTLKz9KxArxYzFU6EfMsDXEzsXcELcpkrCZRosaOePHCogKjZj4IEmIlyoqwvlEsIeVC/YGrFtoC6itsCM3XTCSWWpGsDIs0c5+mCw+gvJwr/hGEdMRgIOj7Q5SMff42VgVc4/VbxTTKA+MmXAI4A3tQi1wD9FeIGN72Wyv8GQ0nZRIWZO5cZbjSyXic4XZuATV9IeM4fcp/jWWU/HJ19SskTWScK9ItVoUosxjnZAs4HF+BTdSTuL74yNxeH84OZRFOgW6/FCMFWeJlW6wqm7NgsBEzLLvn4ktQQpFEzpT49o0QwRwWfEqzsf2dK5lBpvk1lfkUBogmwt2zAoHaa/8+LYp5PujttwNERMGi4boiDdPYowsU0wz6sMZNT7iO1CZwfHH33f6SrrL6DsqKJC2ENGYShqgvZGK/E01eQjWZi7vWK+GwBr12uzTyA/VVzuaxEvA34YDqHr4POvjr9t6/7753PHKNtc7HNJ2PZPgAA7V/d+M0lPE0zYtv4HFvgpvxsuu/XnnL16tvN8Ner3tz6zXvSqRkRmOc5vXFEUU1a8ARvdc4i35ueP2vGat1Z2xFZpizH4i5BwMtRul4IRBixVRBRgFvPiDXy3gsMiXHDA4zNUZ2RjLuC0QA2ye/Y3tkqiizRHs7U5MgUxAfKrd903613/aF0zTbTMkkSu4p6JetN51OTwwdMEHk2Ln1xZtOlyBlIstimmbRnxb8eovwzRbke4IU0UyNz8sCIMj/2yZRl08MyyxPs5/TRGkgSy/S9KPM7g3o7Sbn4eE6pPXmkKWPynyBWOxSlQPdW62qgb6toG82lAPo/TZha9XfSnxTN84nbl7Iosx9MYVXUN18qnUjlE3fRL1ny5QIN6slkQ10meLoQimDGxwxsEiN6zVrpBalixiEVVIMZFD1G9fKMAUPYhBtWqcVAix/UggfARBfYHVXdYyqS5yVsxFqqblZcK8KF7ZG7TqQk0Jljkel8UyeeZb1SUYF+KyE4yPRgUafZDENZlHiGrgvXn9+1+l44qV20K4LSjq0VqG6pta/2c2qwyWp7OpCP5eUD43m4omjY+EuhUaTWX1jRJ+17mndcR/NujIloHZOiGLycMB6cQHQGh4L3MMk21IEQSBzV5OeMKVnw6BnGFZbcjnsD1IkdHaA9oNWtnAqmSSOUb9YzCY/MuRghnpxgOhRcpav8wL7CchLg/NN539WikONgMAwdSGzIv8tKqauY/Q6cLw16TbxKh8MG+a/hf1tZRnqILvlXopKAm3CqYRLHTTWWmCDm8uTzBdJWCcdGvskzWZwo7ap36iAYkWWvudpxRfpnBjwhWplnYFLKIQSRoHl/Hx6BXNQlfUFJg00ZFQ/EhLdJxJRIcNQzSmaHTmfxxGaMiS2v+Rp4qBHH9kj7M0nkYo5ac5HX1RYBNAji1TusmgvmEQxMsZ1h77gGe6WA5K/rk9BXiuYyTkIqQ+tESN7CbY62l8iv+Gi64t/fkgxPCY4y21jNPuBSotYwo0rmhlcZva81V3lnzlSkRNUG4qP2hbmBV9SpKvTrh2rR5W6gLQfu+39JYlb7S/13QMMmvcQPxB3gwqmBb1woATS3HHqMoN/iyyNY8wFegY6GaHCfqigbp3YhKDcZjPUfAEjXBPL2m8DDaSEr7AVZjw+fcT1PiKYVaKoERMJooA/QUnz2ZD6AUIryi9pdC4ojIeVe3w9zN1ujNfcOWGNiH70dg3dfmuWPqqxy8EYYxy7wjFpWbh8HI2j9Mm+KSxKX3jZsqpQ88hK1W9VV+N45bMCezpDqWVZhDnXDJ1Gb8wf8DXXSMmVb6IwdNLE44NGZ4nNhV7T5jY9kHjYT0IUTgd1o5Sx08zGHOB0FpFtQ2Q6TOIk6QHVEIWpxzSUHk464SzrmWzzW6igbiOpB0jZEzN1cAKiif0DxoOl9pc1HYJrhfBarjwtgWeno2ZakSQmEQ6FGNgOrpAsTm9nehsxZsEhJZxrBP7ByT0YwXNnp1N9pYMvOZLB7DZNXeAIUqUndipUf++Jf12enwW6/0eTBV+A+L0dbqRgt+4L0oe6ILMfqeBV6Co66gKgG2nldrrwNrmvV73uOy/gZcREYlLGenGyc21zR3PrkajSzs5GFeDZIYmi1iw+riJx9QDNP0UE7SVUw+S0thkODL63rRAGVjPlaJF1Tq8fCx9gel88l5i2fGSKXPA/KkidmfirGtdf0ITSHI618MqrxqpuPaZixaLh3+5UhainunGqzMrFx92ZaNmyYP20gG6/hb1cJIX8emq9sKlIs3sbXfRx+pWi1iaUCekyUhyUPWD4qMA8f6zuGisIKHJ+vmASDMU0AwyqFd5ADWcFqeZOrLq8vYjTD+dnZxenP11fnv6I3OYtKU0Spf3whBnRziy+OD07v/rp/PqMCKMChqMF2uysD0n6lKBUAfv59OLi8+X5h3+fXm1LHGXpA5nBnHv5PI1YDfUl64nnOZMmaeVdNmy+7mV3f6kvPGhM+1q2t/LudkxOLwVtmY3MrAtD1RHGioxtm/EV6H/UEKhXTA6+h2L0qlVQP6AuxCNy5TzNWeU51S/aFy4YUzcfjG/C7febE9kYI4eZc3iuqssYug1XMxPFRGjTYkdZXNDAYW8R6E89AZHiejhuaL5qJr49LqQMiN31qodK3her7Wn0udI547cy+6ZmE3tvzTaUdxtVktvDYedNlflUbfVIQs6jQdTpswG1hVyzu6P/CCTtsw7mQkoCXh0xsTYmQezAdkwqe6Iu61V5cJEXlBHYDkTMa3jzcWEus1yZZ6sdb2MNtHn6sq+JuEtHX8UlcMS/8fF30VCLAFC5W8dKmfB2yTRIluwDPHxSuJF9rWE0jNj5ehjyU1cNeDvaALwfebU6dAzdgGulBR43Hz+ft85UavPQ8lRxkJmMkbix77aUTR5uWTTf2q1ma4/h1YSD0a5Az5L6HJfexvNwzA3rv55BWYL2nI2pXYcqQlqJ9TNb27y88lYCpBnmHLppW1GnNFupQ+uZzp9dNUhPuWtZsvboEJqRjfYbx1tfTbfP2nip3Ipm8ybJxJQ6zJzr0GYLuHYVgDbo0HoTG6P0kcp/8mI7dBx6RPPF8NYXndv/NzGr40iuzVCbAC3ru0RRBDAqx6wKg9wkpC5jhp1bXXmR4cJCKPw4phgQzNM5HcIZVwsl7TSeN04ur/AEPhvPhZl5LfRsISOONQew+XpkdW6g+swgx0ytXAyQmGlndLjC2iR2CiDLMj99CeZlPnUbIt56tTa/C6NMv1JF/2+D4/GOEiW0HZn/unjUGxML1Wuothpx8iPv1urEdtSh72qn6w6g05cFevzmtcm4ox0Nn40aGzErs7bC8ceNdrEzcGVi7rNdjNGd/gPi307kdRoAAA=="),
 PageFile(path: "/app/client/merging.js", type: "text/javascript; charset=utf-8", text: ##"""
 import {
-compareText, compareValues, isSame, textBytes, wireArray, wireDictionary,
+compare, compareText, compareValues, isSame, textBytes, wireArray, wireDictionary, wireReal,
 } from './values.js';
-import {
-add, comparable, comparableRemoved, countOf, isLess, subtract, sumOf, wireCount, wireSum,
-} from './numbers.js';
+const [min, max] = [-(2n ** 63n), 2n ** 63n - 1n];
+export function sumOf(wire) {
+if (wire?.integer !== undefined) return BigInt(wire.integer);
+const number = wire?.unsigned ?? wire?.real;
+return number === undefined ? null : Number(number);
+}
+export function add(a, b) {
+if (typeof a === 'number' || typeof b === 'number') return Number(a) + Number(b);
+return a + b < min ? min : a + b > max ? max : a + b;
+}
+const subtract = (a, b) => add(a, -b);
+export const wireSum = (sum) =>
+(typeof sum === 'bigint' ? { integer: String(sum) } : { real: wireReal(sum) });
+export function countOf(wire) {
+const values = wire?.array?.values;
+if (values?.length !== 2 || values[0].integer === undefined) return null;
+const total = sumOf(values[1]);
+return total === null ? null : { times: BigInt(values[0].integer), total };
+}
+const wireCount = (times, total) => wireArray([{ integer: String(times) }, wireSum(total)]);
+export function comparable(value) {
+if (!value) return null;
+const [kind, content] = Object.entries(value)[0];
+const place = { integer: 0, unsigned: 0, real: 0, date: 1, string: 2 }[kind];
+if (place === undefined) return null;
+const size = kind === 'string' ? 0 : Number(content);
+return { class: place, size: Number.isNaN(size) ? -Infinity : size, value };
+}
+export const comparableRemoved = (value) =>
+(value.array?.values?.length === 1 ? comparable(value.array.values[0]) : null);
+export function isLess(a, b) {
+if (a.class !== b.class) return a.class < b.class;
+return a.size !== b.size ? a.size < b.size : compareValues(a.value, b.value) < 0;
+}
 export const policies = {
-counter: 'c', maximum: 'x', minimum: 'n', unionOfArrays: 'a', unionOfDictionaries: 'd',
-custom: 'r',
+counter: 'c', maximum: 'x', minimum: 'n', unionOfArrays: 'a', unionOfDictionaries: 'd', custom: 'r',
 };
 const letters = new Set(Object.values(policies));
 const reachedPartsMax = 16;
 const kindOf = (part) => (letters.has(part[0]) ? part[0] : null);
-const nameOf = (part) => part.slice(1);
 const removalID = (part) => `c-${part.slice(1)}`;
 const isRemoval = (part) => part.startsWith('c-');
+export const isReached = (policy) => policy === 'x' || policy === 'n';
 export function fits(policy, value) {
 switch (policy) {
 case 'c': return sumOf(value) !== null;
 case 'x': case 'n': return comparable(value) !== null;
 case 'a': return value.array !== undefined;
-case 'd': return value.dictionary !== undefined && entriesOf(value)
-.every(([key]) => textBytes(key) < 1_024);
+case 'd': return value.dictionary !== undefined
+&& (value.dictionary.entries ?? []).every(({ key }) => textBytes(key) < 1_024);
 default: return true;
 }
 }
-export function isTakenAway({ part, value }) {
-if (!value) return true;
-if (part === '') {
-return isSame(value, { array: {} }) || isSame(value, { dictionary: {} });
-}
-return isRemoval(part) || ('xn'.includes(part[0]) && comparableRemoved(value) !== null);
-}
-const valuesOf = (value) => value?.array?.values ?? [];
-const entriesOf = (value) =>
-(value?.dictionary?.entries ?? []).map(({ key, value: one }) => [key, one]);
+export const isEmpty = (value) => isSame(value, { array: {} }) || isSame(value, { dictionary: {} });
+export const isTakenAway = ({ part, value }) => !value || (part === '' ? isEmpty(value)
+: isRemoval(part) || (isReached(part[0]) && comparableRemoved(value) !== null));
 const text = (value) => JSON.stringify(value);
+const itemsOf = (policy, value) => new Map(policy === 'a'
+? (value?.array?.values ?? []).map((one) => [text(one), one])
+: (value?.dictionary?.entries ?? []).map((entry) => [entry.key, entry.value]));
+const itemName = ({ part, value }) => (part[0] === 'a' ? text(value) : part.slice(1));
+const collection = (policy, items) => (policy === 'a' ? wireArray([...items.values()])
+: wireDictionary([...items].map(([key, value]) => ({ key, value }))));
 export class MergeState {
 constructor(own, parts) {
 this.own = own;
-this.all = [...parts].sort((a, b) =>
-(a.stamp < b.stamp ? -1 : a.stamp > b.stamp ? 1 : compareText(a.part, b.part)));
+this.all = [...parts].sort((a, b) => compare(a.stamp, b.stamp) || compareText(a.part, b.part));
 this.removals = new Map(this.all.filter(({ part }) => isRemoval(part))
 .map(({ part, value }) => [part, countOf(value)]));
 this.parts = this.all.filter(({ part, value }) => {
-switch (part[0]) {
-case 'c': {
+if (isReached(part[0])) return comparableRemoved(value) === null;
+if (part[0] !== 'c') return true;
 const count = isRemoval(part) ? null : countOf(value);
 const removed = this.removals.get(removalID(part));
 return count !== null && (!removed || count.times > removed.times);
-}
-case 'x': case 'n': return comparableRemoved(value) === null;
-default: return true;
-}
 });
-const last = this.parts.at(-1);
-this.policy = last ? kindOf(last.part) : null;
+this.policy = this.parts.length ? kindOf(this.parts.at(-1).part) : null;
 }
 of(kind) { return this.parts.filter(({ part }) => part[0] === kind); }
-content(id) {
-return this.all.find(({ part }) => part === id)?.value ?? null;
-}
+content(id) { return this.all.find(({ part }) => part === id)?.value ?? null; }
 removal() { return new Map(this.parts.map(removalOf)); }
 value(resolver) {
-if (!this.policy) return this.parts.at(-1)?.value ?? this.own?.value ?? null;
-const parts = this.of(this.policy);
-switch (this.policy) {
+const { policy, own } = this;
+if (!policy) return this.parts.at(-1)?.value ?? own?.value ?? null;
+const parts = this.of(policy);
+switch (policy) {
 case 'c': return this.sum(parts);
-case 'x': return this.greatest(parts, isLess);
-case 'n': return this.greatest(parts, (a, b) => isLess(b, a));
-case 'a': {
-const all = [...valuesOf(this.own?.value), ...parts.map(({ value }) => value)];
-return wireArray([...new Map(all.map((one) => [text(one), one])).values()]);
+case 'x': case 'n': return this.reached(parts);
+case 'a': case 'd': {
+const items = itemsOf(policy, own?.value);
+for (const part of parts) items.set(itemName(part), part.value);
+return collection(policy, items);
 }
-case 'd': {
-const entries = new Map(entriesOf(this.own?.value));
-for (const { part, value } of parts) entries.set(nameOf(part), value);
-return wireDictionary([...entries].map(([key, value]) => ({ key, value })));
+default: {
+const all = [...parts, ...(own ? [own] : [])]
+.sort((a, b) => compare(a.stamp, b.stamp) || compareValues(a.value, b.value));
+if (!resolver) return all.at(-1).value;
+return all.reduce((earlier, later) => (isSame(earlier.value, later.value) ? later
+: { ...later, value: resolver(earlier, later) })).value;
 }
-default: return this.resolved(parts, resolver);
 }
 }
 sum(parts) {
-let sum = sumOf(this.own?.value ?? null) ?? 0n;
+let sum = sumOf(this.own?.value) ?? 0n;
 for (const { part, value } of [...parts].sort((a, b) => compareText(a.part, b.part))) {
-const count = countOf(value);
-const removed = this.removals.get(removalID(part))?.total ?? 0n;
-if (count) sum = add(sum, add(count.total, removed));
+sum = add(sum, add(countOf(value).total, this.removals.get(removalID(part))?.total ?? 0n));
 }
 return wireSum(sum);
 }
-greatest(parts, less) {
-const all = [this.own?.value, ...parts.map(({ value }) => value)].map(comparable)
-.filter((one) => one !== null);
-const last = all.at(-1)?.class;
-if (last === undefined) return parts.at(-1)?.value ?? null;
-return all.filter((one) => one?.class === last)
-.reduce((a, b) => (a && b && less(a, b) ? b : a))?.value ?? null;
-}
-resolved(parts, resolver) {
-const all = [...parts, ...(this.own ? [this.own] : [])].sort((a, b) =>
-(a.stamp < b.stamp ? -1 : a.stamp > b.stamp ? 1 : compareValues(a.value, b.value)));
-if (!resolver) return all.at(-1)?.value ?? null;
-return all.reduce((earlier, later) => (isSame(earlier.value, later.value) ? later
-: { ...later, value: resolver(earlier, later) }))?.value ?? null;
+reached(parts) {
+const all = [this.own, ...parts].map((one) => comparable(one?.value)).filter((one) => one !== null);
+const alike = all.filter((one) => one.class === all.at(-1).class);
+const isLast = isFurther(this.policy);
+return alike.length ? alike.reduce((a, b) => (isLast(b, a) ? b : a)).value : parts.at(-1)?.value ?? null;
 }
 }
+const isFurther = (policy) => (a, b) => (policy === 'x' ? isLess(b, a) : isLess(a, b));
 function removalOf({ part, value }) {
 const count = part[0] === 'c' ? countOf(value) : null;
 if (count) return [removalID(part), wireCount(count.times, subtract(0n, count.total))];
-if ('xn'.includes(part[0]) && comparable(value)) return [part, { array: { values: [value] } }];
-return [part, null];
+return [part, isReached(part[0]) && comparable(value) ? wireArray([value]) : null];
 }
 export class PartNames {
 constructor(run) {
@@ -2244,39 +1904,30 @@ const isUsable = own && own.part[0] === policy && !state.removals.has(removalID(
 && isSame(state.content(own.part), own.value);
 return isUsable ? own : null;
 }
-begin(policy, key) {
-return this.own.has(key) ? this.next(policy) : policy + this.run;
-}
+begin(policy, key) { return this.own.has(key) ? this.next(policy) : policy + this.run; }
 next(policy) {
 this.count += 1;
 return `${policy}${this.run}.${this.count.toString(36).padStart(7, '0')}`;
 }
 }
 export function partChanges({ policy, old, value }, key, state, resolver, names) {
-const writes = new Map();
-if (value === null) {
-if (state.own) writes.set('', null);
-for (const [part, content] of state.removal()) writes.set(part, content);
-return writes;
-}
-const own = () => (writes.has('') ? writes.get('') ?? null : state.own?.value ?? null);
+const writes = value === null ? state.removal() : new Map();
+if (value === null) return state.own ? writes.set('', null) : writes;
+const own = () => (writes.has('') ? writes.get('') : state.own?.value) ?? null;
 const kept = () => state.of(policy).filter(({ part }) => !writes.has(part));
 const remove = (part) => writes.set(...removalOf(part));
 const visible = state.value(resolver);
-const last = state.parts.at(-1);
-if (last && kindOf(last.part) !== policy) {
+if (state.parts.length && state.policy !== policy) {
 writes.set('', visible && fits(policy, visible) ? visible : null);
-for (const [part, content] of state.removal()) writes.set(part, content);
+for (const part of state.parts) remove(part);
 } else {
-const plain = own();
-if (plain && !fits(policy, plain)) writes.set('', null);
+if (own() && !fits(policy, own())) writes.set('', null);
 for (const part of state.parts) if (part.part[0] !== policy) remove(part);
 }
-const leave = (content, id) => {
-const part = id ?? names.begin(policy, key);
-writes.set(part, content);
-names.own.set(key, { part, value: content });
-return part;
+const leave = (content, id = names.begin(policy, key)) => {
+writes.set(id, content);
+names.own.set(key, { part: id, value: content });
+return id;
 };
 switch (policy) {
 case 'c': {
@@ -2289,195 +1940,87 @@ break;
 }
 case 'x': case 'n': {
 const raised = comparable(value);
-const isBeaten = [own(), ...kept().map((part) => part.value)].some((one) => {
-const present = comparable(one);
-return raised && present?.class === raised.class
-&& !(policy === 'x' ? isLess(present, raised) : isLess(raised, present));
-});
-if (!raised || isBeaten) break;
-const plain = own();
-if (plain && comparable(plain)?.class !== raised.class) writes.set('', null);
-for (const part of kept()) {
-if (comparable(part.value)?.class !== raised.class) remove(part);
-}
+const isOther = (one) => comparable(one)?.class !== raised.class;
+if ([own(), ...kept().map((part) => part.value)].some((one) =>
+!isOther(one) && !isFurther(policy)(raised, comparable(one)))) break;
+if (own() && isOther(own())) writes.set('', null);
+for (const part of kept()) if (isOther(part.value)) remove(part);
 const mine = names.continued(policy, key, state);
-const isMine = comparable(mine?.value)?.class === raised.class;
-const id = leave(value, isMine ? mine?.part : undefined);
+const id = leave(value, mine && !isOther(mine.value) ? mine.part : undefined);
 const others = state.all.filter(({ part }) => part[0] === policy && part !== id);
 for (const { part } of others.slice(0, Math.max(0, others.length - reachedPartsMax + 1))) {
 writes.set(part, null);
 }
 break;
 }
-case 'a': {
-const wanted = new Set(valuesOf(value).map(text));
-const removed = new Set(valuesOf(old).map(text).filter((one) => !wanted.has(one)));
-for (const part of kept()) if (removed.has(text(part.value))) remove(part);
-if (!own() && (removed.size || !wanted.size)) writes.set('', { array: {} });
-const plain = valuesOf(own());
-const rest = plain.filter((one) => !removed.has(text(one)));
-if (rest.length < plain.length) {
-writes.set('', wireArray(rest));
-}
-const known = new Set([...kept().map((part) => part.value), ...rest, ...valuesOf(old)]
-.map(text));
-for (const element of valuesOf(value)) {
-if (!known.has(text(element))) writes.set(names.next(policy), element);
-known.add(text(element));
-}
-break;
-}
-case 'd': {
-const [before, after] = [new Map(entriesOf(old)), new Map(entriesOf(value))];
-const removed = new Set([...before.keys()].filter((one) => !after.has(one)));
-for (const part of kept()) if (removed.has(nameOf(part.part))) remove(part);
-if (!own() && (removed.size || !after.size)) writes.set('', { dictionary: {} });
-const plain = entriesOf(own());
-const rest = plain.filter(([one]) => !removed.has(one));
-if (rest.length < plain.length) {
-writes.set('', wireDictionary(rest.map(([one, content]) => (
-{ key: one, value: content }))));
-}
+case 'a': case 'd': {
+const [before, after] = [itemsOf(policy, old), itemsOf(policy, value)];
+const removed = new Set([...before.keys()].filter((name) => !after.has(name)));
+for (const part of kept()) if (removed.has(itemName(part))) remove(part);
+if (!own() && (removed.size || !after.size)) writes.set('', collection(policy, new Map()));
+const plain = itemsOf(policy, own());
+const rest = new Map([...plain].filter(([name]) => !removed.has(name)));
+if (rest.size < plain.size) writes.set('', collection(policy, rest));
+const known = new Set([...kept().map(itemName), ...rest.keys(), ...before.keys()]);
 for (const [name, content] of after) {
-if (isSame(before.get(name) ?? null, content)) continue;
 const part = policy + name;
-if (writes.has(part) || !isSame(state.content(part), content)) {
-writes.set(part, content);
-}
+if (policy === 'a') {
+if (!known.has(name)) writes.set(names.next(policy), content);
+} else if (!isSame(before.get(name) ?? null, content)
+&& (writes.has(part) || !isSame(state.content(part), content))) writes.set(part, content);
 }
 break;
 }
 default: {
 if (isSame(value, visible)) break;
-const hasSeenAll = isSame(old, visible);
-for (const part of kept()) if (hasSeenAll || isSame(part.value, old)) remove(part);
-const plain = own();
-if (plain && (hasSeenAll || isSame(plain, old))) writes.set('', null);
+const isKnown = (one) => isSame(old, visible) || isSame(one, old);
+for (const part of kept()) if (isKnown(part.value)) remove(part);
+if (own() && isKnown(own())) writes.set('', null);
 writes.set(names.next(policy), value);
 }
 }
 return writes;
 }
-"""##, compressed: "H4sIAAAAAAACA60a227jxvVdXzECFtEQoVm7DVLAilfYJC8tuusiTtsHQehS0shmVqIMklrbVfTvOdeZIUXZ3jQI4JCcOff70Rab+23VmP1gsd3c55X72T02qZGXf+frnatTU9Q3+calpoHD758a/PRQVO5dVeVP/PhjsWiKbZlXT+ngYFbVdmNG2Z8+E3z2Sz0aDwollC+XSiCfr138/JPbbD87Ot6VzfUKKf/D1UCu3s2bKl80+LTBAyT6A97ix5vdJiZc7jZzVwll90iUF9uybsz9dl0sClebK5IZELjq0owWo9Rs8sdis9vA2yO+FaW8lfC2K0G66xVJXMO3PHzzogNWOFmO0sFiVzdbBK3g5TAeMOm1a4AYUi7dg7lxjb2e/+IWTcZqsspakihE5fLFnVv+M6+a+n3+CJAX3+rZp6JcXq/gkwXlNYm5emusUMju8pq+Ts9niZkYeTSXptyt1x57CTbtYMCHrAY2nL2IuACr5Ou//di6+nFx9mbfun/4qBBF/RPD9CBvUJj/FM2dHS3ORok3z2pXkh7NqmhEF+BbpJoETFU/FM3izsgBflnktUPDXQKDza4q2TOsQAyvrkjasdx7hHv8VAaI4HmnwPJwmW5kOXoAXduVS7cqSrfUu8vu3aUPijaA+eor48oGHcYzPMjcZ1c9WTv95J5mpC8fbRY+JeY7c/Hf8z9/AxoDNPlu3XhqTbVz48EB/uvqsqh/zj+58t1D/mT3ZABRqTmgCouVsUORvIULD/C2uQK+RyO8K+ecCpjp1OwN6ePS7A+I8ddfj86DDuQSMupxiZuIjwC4HT2Wo6woF+vd0kVODBo7ShNdmxFqdkCOKHZuuQUKpacJm3AiUWcmEzOdqeN6q7QAB1YggzCTTK4yfJJt8nsLKgZLiYYvzbYkNQPhKX2G95kPKjRum7u/31x/gPCoivK2WD3JQche67yuzXtX3bqbJm8cZS9AVO0Wzbay24cyJfvWaKvmrqgz+AQE4O+Y3/M1huM0yzK6N8tqwGttnpo5C5ljcG7uwdHm8jQxZxeQNfTgbXSA36OSAcDsXXP6f4I5jKhK8tCs9x7UpNxkq2IN6cqKZ4quOk4BgSGq7XgvqpU/SbEQjc08aRIT6J6g18YVZRj1uTjFiLaZFuDsuu6EPJB0EjPTSqEQ+MKMKiW7hSLg06sIPB747IS01LsxBOxQEUGo0HHWFBtwwrdKgd85El6T9zqhdOXT38kc42UCh2xUIFJ1ljf27MJrnxI1XKB7E6lXFt/YRaQcIdLtyuIxqNyTC1h7vURLGjJMoGNDsd9AWNpiGSWsyPrlsgcLoQAISQgYz8qWWMZGfLV8mPlD95Sb16uEGCFM8LHeriGp+0wb6SXpEZTVF/GhYXzEmrQysX+DCmP0Y+/OLaI9VZPOoXRazh5xvYxv3EIvAqWo4WvamPnr5QvXfZoRQDtPTZ4kcZnVEAt5SrO47SgiSY1mMU0OcShLHvBx5FtVi0jVgugSBAxpmbMJpmR6k1SdaGOWzKKAWkasag0IuS2U9S7PgGK1rYxlyE4KMtuVZm/BkNWQGrhD47ygvVBLrNB2k2wCO2PBpqEYcUPRqk+grITEOop0zlDku0u1n/dl7jOCv4AuoOvE3gu0wB3YCbdN8OG8fEkNJwvU8+XmKEP//4l4kjXbBnpYYRtDmJAmIi0MMhaeUnqQbIwAqVJJ4mZHphSEoM/dCFljOHWDoKPKV/k9HYUMDwVUM6h6OjYmUdPUSucYFpqIqOdgwfk0bmJ9BjuRvDhTyZ24+kZcCAlCjBSA18otdzBNBKvbHCvfHP+giuRgAl8uMYP0pu0TvtuTYuQKPHm3Bdxe7zgzQXf3x/VKPFEDuNhzrtkhYT0PA7OR6l5WrqrN5dW6cBW4EzhXxQqUllyOlDJdEOrAI70OILWhLujF97HK0hHyQ6/6DwM/fviy2Dd8tMM1LuhQnoCjdgD7biEKQ5F/2gncaDlgoyYpLBHseZmaKGATLBaI9zXDh/ATqLNgYRKS4QMch1MvpLVDKEZyHWWZjcPExnGAg/6HHBu6dndf7Urf1sMzqAv+Sp+lCjwfx22/1iOdiZqi3GFEyFhNZaDGOSJYggEVB2VEnDvDTP+vGuXnmQJ1grdis0nHBydDQh2yK+4jgpEUDnp7uCveyRDawfkrKVHpVD7PyoRYCX3k3N0WZSxktw9EZMgMHUmDVWI90QbpUqX42qi2EXHrzj5W/NdX5sIz9vHNni8d3uwV/JDJszrcDY149i/fJiDi8gb3IfavqRmdj2iD0jfGoyp+uMvLW/DKvVH5tuulD6jYpCHjpbTjicrKQ1U0rX5F0g5j0e5fG1a2CegsEUBqSkajVCtHVMn9LEYGnGElbzmBTVpIWrejnoZuhDmefdJyHhNwtB+uJCaK75aYSjQHgQ09490WxC/P3H3jEcvtlRq4f+IYRuR1UIt7itaqK5IU0mlIg23Az0VdcEQxC52xoVOZ+U570vKlGQLpeMAa+qBEi3ZMqMQBsr1x4++oX71y+cfb+2DcuvZLDHO/zgvZVqhL8idMJi326HPyCock03mupFnVvZbPW7GK2I5so+CCa5ezcYX5FIdF3hhEhHCEJC/DeMuO89B48IwyGAhzU81JN203xpd6l9ZnUds1xuXyc5tR5XFZrFaucuWCnE3LYGthSl2urNctpBb5Itb4QAt1G/DwruAcDeQ9Zg4t7Sf12g00iZhoSLZnK9A4bgWoN9fSjzgmWWBwb6iSXxKnVLrx0YASyEq2U/d1HQLJ/KKM2nT8zo16JE9CK38gJ/YXYfr3KKrXKi9q4bjTH4Sy+T32+ejcU/JuajYx/1hZGrb349rE11soir5X9r4GycHJeOMJ4iXvFsIRmEXuxj02H/IHrL1Dq1sa7LoeseuS8VyAUwHBwign/CFV9DTj+OaVidMamMXuOMVzcR5JxEGunA87nH9B8LOetZ7FFIKuT5PpTwhf7thF/Z5hIgZi1z5lIg+PHsYeLs27YJxELgsWCrOZQm6bO/7FibPgyaVrfxtHF4a8HusZ23leZxLyI9B5Cl1FcweO/YjPcrZ25W1zZ86Ofs+CuOTR/Sg5+n1+JwzjRdFDLulCf07z+yJWK4UXLnWSnvH/CAZTXoA4mlaHTI3KP35Lnnc4dDddySII7ZYip0u63kXxQ2FBi16FrYv/OYwnJY/vx9Wv/TNMN9iCiIg+0gW1FXTrWNwj5lVolgx6DLHqd4KBX3sajbB+Q7AkiqRPZRhW0BbTV2RGSp+IiB5a1psNWhaPrOPWboNpEwzU8RG/myVegrQCkbR1zTEfDwOp4gaCjAKrTBtFjxvHS8Tp3AGrENT5Ckwww0JxvE1E+YDY8YGIMTvt4ahVJgHKfcJt5rG1ifTv9e1oS+m3cV/m3Ez+lG/3/ITYdvBITS97+JR2u0c+TnL/Tu+OtrAEy9tXwBj6Y55gBrSApV8Ge1o72cfGTXZJ/+wibrJJVeq1MjuLdW/FQ/0kFHrMxGihGre7Vj/tIiCL351zyEK9U7pM6IHI/rku9xCHgV86twSR6qYNZad5AI5unCvf0fJOIHgGlvsvem2EIfxUHZILjdRHzvty53ICLx4LylMtywu5RVvJQ7RG1gn5Nx6sd6q5IwAA"),
+"""##, compressed: "H4sIAAAAAAACA51aW2/byBV+168YA8FquKFZO1ukgBSvsLcCaTdxEW/bB0HoUtJI5pqiDJKK7Wr133uuM0NKidPFAg45nHOZc75zG22xud/WrdkPFtvNfV671MjDL+6x9S//ysuda1JTNDf5Bva08PH7pxaXHorafVfX+RM//lgs2mJb5bW8f3B5mQ4OZlVvN2aY/ekjccp+a4ZjEFk1rZluiio1m/xxZq7M9Ny+qszXX5vX31RJavyzOTeX1Ww8cI+k7mpXkRjT7DbXK4uCEjhDsTL0PMmKqnVrV5uzqyuzq5ZuVVRumZjatbu6Mt8X67dVS1t1Z6LqVLvNHAivDDPaVU2xBlozmchKDScaD4ST7o7FmAksl6UZmff01fImkHA40j9fLm2emrlq3z7du+3K5MRxyIRD8/vvRj7MOx/8gURQnpiX+jxPvJI5rM7NGwOGBt3w70jWvkW74xr8lTXUki3R7OZtnS9asIXoePWtKnyO7OUwvBuNc7Pb4GZwCu4d6GkaXEa158UazD0EgXsjdh+Zm7YuqjUTHUCLvUELjzx65Ety7PzFdle1kftZEUaYd2CO2JxkvDomI/PzJCtdtW5vCSOv0Ma8Pr2YefhcnYQPelfh0m7bvARhDEThcDkLxpcNwIhA4bGxN22xcc1IwXgkHODPtIfgEjzSD3hqNDPRyybyjQ9FOz22L+0GO6bqKcuEs5OGxajP56VjtRSdZ/J2wg7Tu6JaYr4AsVWLoXw9/80t2gze6sI1wgjOpxT3Zb5wsC9S9SI1Gm/0wkCAh2XeupG5TE1DhxmBvw4kccYeFV7Peqsp/osikZIRyfwQkRchXuUQwYd7syjzBnxFclJio7uzonmfv7e4lACb87cViC/aJ2CHaymjip3YCZhg5A9us/0IeePKqLkxeOixC18PWdT9EqT1HcXbM4+lBLTA85/wcdH87Jqmk3zyjI5JATHnZ29F/fZGv4TskpFVmYgeJ7r2RldG3UICkkhFkJ3Jid+YiyML3W/LYlFQLGNwA+wRJMPFkMpFsdlt4O0R38Di/FYNEUJwvusVRQL4bJiHNV+dCoy84RK+LHZNu0XSegh1SoFSuhaEoeTKPZgb11qBM5vWqmqJrxuA1cWtW/4jr9vmHaRTcNBr/YZ4u16hf8EGLcWqFQnZbd7QKnlrYuQx+E25A0Ty8u2PHSa/Ls5f7PEta0AdZy+Tw69KUTQfmKZDwZtbVPLfRXtrh4vzYT+TIyWdhSjxoE9MS48cN49UlOKVaniMsVXRiqmeJA4Qas1D0S5uA2vwbd449OtI0RZl04SQJUFM+x5hHz9VgeI4ZfXJ8rA5ipVuh6B7l/29S9/WdAkGX30lQRtt0ZyHPcN0lmTuo6ufrN2bO/cEhQxt6RsoC2uI/sv/XLz6M3gC+Oa7svXi23rnMDAOfR/9tLmHJBOnDOnOrITW3tABodIcUCi4q/89aCybjoDwS37nqu8echK0J/T4hEYiuSIgc8IYQwHTqSgo2g1GAY8CRiTxSAsRAPY8Sox9j4agQzN2bfC3m+v3GWf1YqXifUy0btNIIHZRCZQY6O/yexuDOh8OJsK910mobzdAYbcVs5iiPvSWGvg7w3MrdTD2pI8P4oFrHGdTeswAGKnhR2IxSzrneA+u/JRX1Jx6CPAHaSaHHZlOzvBsF9uydBy5kYXIaMK2YxoziTuOLMtop2bIhE7fHQnCrhkfekqHlOORCAqScJokiUBJBeidq9fupoWGQDu+erdot7XdPsAYgQdrMKW0t0WTwRKcBP6O+T0vMRuiErRvljXA14bmVooUlCdIkZt7LE/0QGiN5iLYwEaf07+oI/GXLK1lA9GkcrNVUUK+t+IvcVQvKJIBm+WUT6e8pD0vu3LmRdOBQO4n5HV5cbk/jr7kOJv2QvDKJ1VquwRmGJiQvpNu0lJQcbvaj3/fCHdP1Cl4VII6ls3WUIp9MbRqfa82ytI0gbnEnikj8iB8zqgRhslHPvA7DmfelIJyEwyrfddESrmNPuWtPb9MGAhStjFhb1cW9yY0z7BVAs1JMMRBS6RjQ30/9qK2OOLETq6WJ7gQC6CQZIV5htQCfmI7G3HrQJX1QxTKzutVQooQJ1hstiWUszBu7Y0mCoy2g5iN8XGmJf7YAmy1SEGg7qurg0IMbTCrMB1/SSNBNNBNWE4Mn20hBGghJML+3O/HzmAflxOENpcVGxlCjgIMVtva2HAQA/OwJClOlw0AWvM545mzmGfgsa3JuZeZEWy+a1DVepkuNfCEGRIQPIV/sL+EyjMb/JEM+KkePhGnB4zohABIlSihnWF0gA+1W+6gDFmX12Xh6tSUkNprLgbSsMgnlUcbdG6Y8OsAB2o4I71IskPHsiZHzKGwqCoH+i9ABEwIrTnfWUgfqrVk4oXCuFh1XNvLsujlZ8vMyUpCDTLJxpsWeErpoZskMxrd0y9IjRPeyhonhBWxvd4C4O0KL8fA7wNJTUBAklN1Wp+o/4YltVTiM53ug39DHzf2Qoo7bGbiuhURyOiJSS2CEs+nYdz5OW+4zvx1V7e3wCJK5tFdGIoK6ZxfFYPeQ5bZ2TlYHzE2x9sxxYz0TydymOb+g1dKdOlNUpGg3lA10bmcJY86YzpmEx2tfHY+LvD7XuXtNIOLIV0bxGjyRQujlz75yJ328JSGGygbVdPU3xXaiyrVOkvXS8nMm146mOeafusjO+outUVkVWfxVQFhA8duzKBNrymsd5XvBuEZrAF/pc6rfS7Gcbeo1TCRW7e2qHaoq+Rc6k4bbD+DoZlQeVAc4lQXoPnPBg/GrSgeFnfFXhEQwJczYh1iGm8Hgg+UDhpF2CvZkSm0T/BbqAz1i4hXhept1K3M3bqo4kP2uw1khsrQpwmvVZjAFNYjPcVLo9bGtqGzZx8b/uWVufSK/fpiz5sOL/ZKfsjkWfEkN5nfvMZua3mDtxj2L6kZXgzp3uNw4n4dTfHDbV6toWBFnUq59PESuzT1FSM1VU73perjhxqqLRZ7JovuczseswTRACF/3ewpfGwxHddk5k69wHCYyr6RLI87MLOcN4QCXTIcJoHFmlggsecfl624r7pz961nKLt9d3W6RT2LxGrvHffrnbum6FBQNELC6hJ+LJqCg4NV6PWZbEL+1GnFIQBklWF35uMIndYzqAoBou6dFK+j/XSLv3g70bhFaiRyYj4NgM+4snEyWYHRLWW1s440WoYKf8rbz8vTgSuLp67QYHeU8beYOftEsgMkX5yoCNrZccjLbBipV4QrfWDLdJgJGk5xqfQ9UKaWvumS/XSdpGlnOcar1c/16xpny2K1crWr6KcBX1U694HUy6TSm0Eoy4pARe7wAx8eWi/QHd7dc+h27hSBm6Jy3iqfzfidmZaGU62kyCOOM//rDmpKlRAf8VcA8ontlVEdQyF5XlZRx4fr3OpF50nowhvEibflMIeTs43atc6LRjTuFdpQpq61VTnd1EGnE34fYH76UwAafkrwpgYRM4uVe63u1bNcW0BHDJVL5QzORDYvYNyELk7AYllg2tcJ40kM0Ik8z/H/jTnWncNNmUSq90Ptj0KIApGxIGMN8eCzs1RcCGMOvZGSo+hHLl8bkKLxSfSTF06nuw7acMZ3BifGGp5nWITcGl6kUOHaW3DxIz7LN0nN50c/hgCsebSJ3MDdoDji0Efx6Yl7OnegHRgrX8HZ6H8YOBq+ISGkRyO54O74dkl/3sFpjZnjxSteX3oDole5+pFUKn60ljyPIL1kQprulH+EJJqdPX49Jf1+BsO3CKffGY/gfOJywDchodTel3lRnb6vsHElpzlK6WmMRcJgkCmenu9rz+IDeqPwyZtWfwUkelb9CzRHyqDOXRX6cnVUlF/UqJx4SCj7j967Hu26i04R/WKN/9vFqo2vtvgqLfS1SCAXn52LcP/zOOkamSI+LOeGuB2OS6u0D8RF+nrRfS20vn0LZPTjU78jI6ycHA1kLFDqrnp6u+wVCgEZXS5xUox/RdKS2qupRfN38ZsvJkLHvbcW4vCrFGzj4P2CrEy8P5eVe6WA93++FDzjKq2Vh+gGRbrzw/8AoPdGskQlAAA="),
 PageFile(path: "/app/client/messages.js", type: "text/javascript; charset=utf-8", text: ##"""
+import { checkedNumber, checkedRow, timestamp } from './records.js';
 import { checkedConfig } from './rules.js';
 import { WireError, checkedList, isObject } from './values.js';
-import { checkedMilliseconds, checkedRow, timestamp } from './records.js';
+export const failure = (kind, detail = '') => ({ kind, detail });
 export const sentence = (text) =>
 String(text).slice(0, 1_000).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').replace(/\.$/, '');
 export function checkedCursor(json) {
-if (typeof json !== 'string' || !/^[\x21-\x7e]{1,128}$/.test(json)) {
+if (typeof json === 'string' && /^[\x21-\x7e]{1,128}$/.test(json)) return json;
 throw new WireError('a cursor is not 1 to 128 visible characters');
-}
-return json;
 }
 export const checkedChanges = (json) => ({
 records: checkedList(json, 'records').map(checkedRow),
 cursor: checkedCursor(json.cursor),
-server: checkedMilliseconds(json.serverMilliseconds),
+server: checkedNumber(json.serverMilliseconds),
 isWhole: json.whole === true,
-horizon: timestamp(checkedMilliseconds(json.horizonMilliseconds)),
+horizon: timestamp(checkedNumber(json.horizonMilliseconds)),
 });
-export const checkedReady = (json) => ({
-cursor: checkedCursor(json?.cursor), config: checkedConfig(json?.config),
-});
+export const checkedReady = (json) =>
+({ cursor: checkedCursor(json?.cursor), config: checkedConfig(json?.config) });
 export const checkedAnswer = (json) => ({
 cursor: checkedCursor(json?.cursor),
-server: checkedMilliseconds(json.serverMilliseconds),
+server: checkedNumber(json.serverMilliseconds),
 results: checkedList(json, 'results').map((result) => {
 if (isObject(result?.refused)) {
 const { code, detail } = result.refused;
 return { code: sentence(code ?? '').slice(0, 64), detail: sentence(detail ?? '') };
 }
-return checkedList(result?.committed, 'writes').map((write) => {
-if (write?.applied === true) return { held: ('applied') };
-if (write?.olderThanForgotten === true) return { held: ('none') };
-return { held: checkedRow(write?.superseded) };
-});
+return checkedList(result?.committed, 'writes').map((write) => (write?.applied === true ? 'applied'
+: write?.olderThanForgotten === true ? 'none' : checkedRow(write?.superseded)));
 }),
 });
-"""##, compressed: "H4sIAAAAAAACA51TUU/bMBB+z684JKQkWpa2aNqmoFBNaHvaNIlNQhplU0iurZljR7ZDCyX/fRc7SQMDHniJcvZ33919vo+VlVQGdpCvMf+LxakUS7aCBpZKluDHE1Vz1PG19o891mPPmcLPSkkV9WlfmTYRMP396hpzM0q/yXj9X36X9I1xzjTmUhR6YDqTmwgMK1GbrKzGjRBQFR0Vbi0VpWoDGoVBkSOkEBjcmhDSE++HUUysXBxrznIMphHM/kyn0zBWWPGMTiYXi2p32tDnF7ffqrl8M1nVEfjgj2CL+HBCZ344VF7WIjdMikG3WmmpgmstRQg7jy2pldsK5RLaIzhIU/C1bcmH+3s4mPy+WGyPZm8X2w94uZtFs6OPzeEkNjS2I2lZzFrJDQjc7BUP/AxyW4vUBiENzMBIoHS4YZpdcaSOMpXlBpVu+208haZWwvbRhg+k67tfZ2KFuhXQTZCeQLDzOsmT8StbAGnR3ZFKZVYF+8cLI8/1lzwhTeyuCKNR3eAeM14Fh3SA8TllMX2+lhwTO0y8af8hJWmNqjHy1lKxOymS/foEz9J32Af8VKAJj58U6Ayz4vaxPM/POR8GbWnIUMlDf/UgG7xQ9pPQG1SvqftKgRXqmpvnXtzedS8euND25Pa9d393Myf7LGuNhV1lNxZZXxYYQYEmY5zMnYID99jjflsdMhm8HbQhzOetCfd2fv8u7MlG0I7dgaEZeWA8Vd9lLsuSGYMFjbhRjBzYT2ij0YA2nsdZVXGGxbB4IQw9r5EXCZBHHcRVH6VKXqD6SWb7ItVKUlHxEouQAh3Fo6u923piXVfkdyxIbTtwa3y3V/8AnNjjiuEFAAA="),
-PageFile(path: "/app/client/numbers.js", type: "text/javascript; charset=utf-8", text: ##"""
-import { compareValues, wireReal } from './values.js';
-const [min, max] = [-(2n ** 63n), 2n ** 63n - 1n];
-export function sumOf(wire) {
-if (wire?.integer !== undefined) return BigInt(wire.integer);
-if (wire?.unsigned !== undefined) return Number(wire.unsigned);
-return wire?.real !== undefined ? Number(wire.real) : null;
-}
-export function add(a, b) {
-if (typeof a === 'number' || typeof b === 'number') return Number(a) + Number(b);
-return a + b < min ? min : a + b > max ? max : a + b;
-}
-export function subtract(a, b) {
-if (typeof a === 'number' || typeof b === 'number') return Number(a) - Number(b);
-return a - b < min ? min : a - b > max ? max : a - b;
-}
-export const wireSum = (sum) =>
-(typeof sum === 'bigint' ? { integer: String(sum) } : { real: wireReal(sum) });
-export function countOf(wire) {
-const values = wire?.array?.values;
-if (values?.length !== 2 || values[0].integer === undefined) return null;
-const total = sumOf(values[1]);
-return total === null ? null : { times: BigInt(values[0].integer), total };
-}
-export const wireCount = (times, total) =>
-({ array: { values: [{ integer: String(times) }, wireSum(total)] } });
-export function comparable(value) {
-if (!value) return null;
-const [kind, content] = Object.entries(value)[0];
-const size = kind === 'string' ? 0 : Number(content);
-const place = { integer: 0, unsigned: 0, real: 0, date: 1, string: 2 }[kind];
-if (place === undefined) return null;
-return { class: place, size: Number.isNaN(size) ? -Infinity : size, value };
-}
-export const comparableRemoved = (value) =>
-value.array?.values?.length === 1 ? comparable(value.array.values[0]) : null;
-export function isLess(a, b) {
-if (a.class !== b.class) return a.class < b.class;
-return a.size !== b.size ? a.size < b.size : compareValues(a.value, b.value) < 0;
-}
-"""##, compressed: "H4sIAAAAAAACA61VwW7bMAy95yvYU+LO9pIO2MGJG2A7FRhSoAV2CXKQHSVTZ8uBJHfN0vz7KFFK6sbbaReHovioR/JJEfWuUQYOUDb1jin+nVUt1zH8Eoo/cFbBETaqqWGYfnx2W+mTHk4HZSO1gWUtZAw1e1lBDstkdCPh+ho+f5JRDCcbEpjI1XTAX9xJm1aWRjQSdFvfb0b2nAgOA7EBZ89TIQ3fcgVXeQ6tXPONkHwdgeKmVRK+iO2dNC40REbTN+hWarFFwF/gi7YuuCJ4CEW836UUypbdgcO8A7QBEWQg26qaDo4XlbH1esRiKEJdZr/jzQYY5Jh0KF2mIby+gt8oOhvvubIIPgS7OHNl6C1gBjgCpGe/mffd2olYH369r4+lbgujWGn+L9Wkl2rSQzXpoZp0qJLIbMsf2xoVNkLJRJDfDgJNbd2WTyG2KIYhZjqAV0UGj0YJuSXQEdMfwA4uO0nb70SX0iybVpo34iQipH/kQTJhSrH9PCUvSZDseVpxuTU/nIZubPPIvxyvTuLOe9VJgqLTTGNQhrm/Jj7DZHXuqg/ARBaGpbsfW6YRNddZuCoXh+PlJOyxt9dfbfG22y6Nj6W2H8AVbc+grBksLxvucNjYOIxuRClWOIX+btuXhxUVJ65Bi1d+1dOc5U8h17Elbbg09vW5L554aVJcKcG1T4RFB4QWvzmGWRxJRjuyVjJjbJoXrU8YBdSuYqWFvSlyHEN4ONyCNIXGmhmewSQGypzh6I+O54rE4XP9Y/B+gW9xxTT21iFiRz0wTIVesMXIuiKkntxJTCTMHkuwvpjm0jPZc5MfeN0845uWQ2g3jtZZXUmfZGwpT/Cw93Oi8PSkr/OT+H7CQn/jWnceGpa6It0dKcg+dSPszcLO+SVJ3RwJ5Mx58M2CJ+v+leFJjiGenfp6ZzDG/vwB2/AGjvoGAAA="),
-PageFile(path: "/app/client/platform.js", type: "text/javascript; charset=utf-8", text: ##"""
-import { Device } from './device.js';
-export async function openStoreIn(folder, { identifier, ...options }) {
-const device = await openDeviceIn(folder);
-try {
-const store = await device.openStore(identifier, options);
-store.ownsDevice = true;
-return store;
-} catch (error) {
-await device.close();
-throw error;
-}
-}
-export async function openDeviceIn(folder) {
-try {
-return await Device.open(folder);
-} catch (error) {
-await folder.close();
-throw error;
-}
-}
-export const randomSeed = () => [...crypto.getRandomValues(new Uint8Array(8))]
-.map((byte) => byte.toString(16).padStart(2, '0')).join('');
-let boot = '';
-let lastGap = 0;
-export function reading() {
-const [wall, uptime] = [Date.now(), performance.now()];
-if (boot === '' || Math.abs(wall - uptime - lastGap) > 1_500) boot = randomSeed();
-lastGap = wall - uptime;
-return { wall, uptime, boot };
-}
-export { UbiquityError, Real, real, ExactDate } from './values.js';
-export { version } from './http.js';
-"""##, compressed: "H4sIAAAAAAACA4VTTWvbQBC961fMTStQt06hJSAcKDiUHnqJSS/GlLU0ijdIu+poZEUo/u/dlRTJDoQiELvDm/fefKwuK0sMPWzwpFOEM+RkSwjl52wIyOc6TAJ8GVCq7kwKeWNS1taArdBs2RL+NCK3RYYUOyKdoWGda3+TUtrKY2s4R9AHqTsxjMywBtUqzQPNqD7zREnA1M0JtReZ8ZOxWV1cKk5yjmBIkrY19eZNj6nBJCDkhsxImgRnSBWnRxBIZMmbvFJJC1uj8H6OZFsYQC7JfR/35H0xjnOsZlIeBTZLGUvVH7kZAf93M/aLlMlsuUXMXNEigvUd7NwoUuoqtvIJ+WEA/FZFg7Uw2MKjNnz7nUh14jaK9oEsVSXEoWMcsv1Bst0yafMkbr5FslLZlhWx+BJDuAqjSD5bbUQYOnMFMhysZScehuO1UDX/UJWLrOZtmntGqDLPu2zIrlVFEUPjhlni3mXtNso5MLYVUQwVUm6pVCadQvsk0DmIUXPtVeH1FX4pPkp1qIUng08TmztMZiK4g5s/X1er6M3t0jff48XzFcG8QD1cuoxHknOyDKOHx4P+22ju7v2gYnhA5fA0/O9fVMq+qosndxoGcvXkejgh1b5LC+zIXA2gfwpqbpS9AwAA"),
+"""##, compressed: "H4sIAAAAAAACA5VUUW/TMBB+z6+4h2lJREjbCQHKVCo0wRMwCZAmsQ6UJZfWm2NHtrN2VPnvXOykScsmwUuU83333d3nO7OyksrADrI1ZveYf6nLW1RRb36VmwgMK1GbtKyggULJEvx4ojCTKtfxnfbPPXZEciFFwVZjdM3xGHvFFH5QSg7JPjFtImD68vYOMzMKf0h53cfj1sZnUmgDRcp4rRDmENwzkUeQo6Ejsn0/hPk7CHZw4GjCIwaNwqDILIXBrWmjvG9GMbFydqw5yzCYRjD7NZ1Ow1hhxVM6mVwvq91FQ58f3H6r5ubFZFVH4IM/gi3jk0nU1rPPXNQiM0yKvVy10lIFd1qKEHYeK6iUxwplAe0RzOfUjrYl+XB6CpOf18vt2ezlcvsGb3azaHb2tjmZxIbuyHGEoNDUStjwc8+sldyAwM0geeCnkNmsJDcIaWAGRgIxwQPT7JYj1ZaqNDOodFt5c6haX/g6FSvUrXaueKu4181GMr5XCyAZOh8JVKZVMExZGHmuoOQJVWLnIoxG9YADxk2rwzjXZ8Y505RE5JrwTF+tJcfEShFv2n+rp1E1Rt5aKvZbimSY8OAJ4g51wEzUf41S3wym+eNYEo+G8PneFvvmWhpam+Rwi3qQNUJ4Lut7oTeojm/iX9L+t6YKdc3Nc9drfd31Bs601bi57pe78yxoTYpaYx62g+8aIrFkjsPGUk8O3GPPvW68HTLZ73DQmrBYtMs2rO3rV2FPNoJ27A4MTTvhHeu4q77KTJYlMwbpIfE3itGq9R1ay8ltfxdxWlWcYb4fM6AU3ZnvJdChJM9Rfaf9+SjVShK1OAgQUqAPyegZ7ul1XdFOYt5q1i6mm8Q/wr9PsscFAAA="),
 PageFile(path: "/app/client/records.js", type: "text/javascript; charset=utf-8", text: ##"""
 import {
-WireError, checkedInteger, checkedText, checkedValue, compareText, compareValues, isObject,
-isSame, quotaBytes, textBytes,
+WireError, checkedInteger, checkedText, checkedValue, compareText, compareValues, isObject, isSame,
+quotaBytes, textBytes,
 } from './values.js';
-import { comparable, comparableRemoved, countOf, isLess } from './numbers.js';
+import { comparable, comparableRemoved, countOf, isLess } from './merging.js';
 export const zero = '0'.repeat(16);
 export const noDevice = zero;
 const millisecondsMax = 2 ** 48 - 1;
@@ -2498,70 +2041,55 @@ export const digestOf = (stamp) => stamp.slice(32);
 export const withoutDigest = (stamp) => stamp.slice(0, 32) + zero;
 export const later = (a, b) => (a < b ? b : a);
 const separator = '\uDBFF';
-export const entryID = (key, part = '') => part === '' ? key : key + separator + part;
+export const entryID = (key, part = '') => (part === '' ? key : key + separator + part);
+export const idOf = ({ key, part }) => entryID(key, part);
 export function keyAndPart(id) {
 const end = id.indexOf(separator);
 return end < 0 ? [id, ''] : [id.slice(0, end), id.slice(end + 1)];
 }
-export const idOf = (row) => entryID(row.key, row.part);
 export const isCount = (row) => row.part.startsWith('c');
 export const isOfServer = (row) => row.part === 'c+' || (isCount(row) && row.value === null);
-export const pushBytes = (row) =>
-256 + textBytes(row.key) + (row.part ? 1 + textBytes(row.part) : 0)
-+ (row.value ? quotaBytes(row.value) : 0);
+export const pushBytes = ({ key, part, value }) =>
+256 + textBytes(key) + (part ? 1 + textBytes(part) : 0) + (value ? quotaBytes(value) : 0);
 export function isBehind(a, b) {
 if (!a.value || !b.value) return null;
 const kind = a.part[0];
 if (kind === 'c') {
 const [mine, theirs] = [countOf(a.value), countOf(b.value)];
-if (!mine || !theirs || mine.times === theirs.times) return null;
-return mine.times < theirs.times;
+return !mine || !theirs || mine.times === theirs.times ? null : mine.times < theirs.times;
 }
 if (kind !== 'x' && kind !== 'n') return null;
-const [mine, theirs] = [a.value, b.value].map((value) => comparable(value)
-?? comparableRemoved(value));
+const [mine, theirs] = [a.value, b.value].map((value) => comparable(value) ?? comparableRemoved(value));
 if (!mine || !theirs) return null;
-const [less, more] = kind === 'n' ? [theirs, mine] : [mine, theirs];
-if (isLess(less, more)) return true;
-if (isLess(more, less)) return false;
+if (isLess(mine, theirs) || isLess(theirs, mine)) return isLess(mine, theirs) === (kind === 'x');
 const [isRemoved, areTheirs] = [!comparable(a.value), !comparable(b.value)];
 return isRemoved === areTheirs ? null : areTheirs;
 }
 export const isOlder = (a, b) => isBehind(a, b) ?? a.stamp < b.stamp;
-export const wins = (a, b) =>
-isOlder(b, a) || (!isOlder(a, b) && compareValues(b.value, a.value) < 0);
+export const wins = (a, b) => isOlder(b, a) || (!isOlder(a, b) && compareValues(b.value, a.value) < 0);
 export const isSameRow = (a, b) =>
 a.stamp === b.stamp && a.key === b.key && a.part === b.part && isSame(a.value, b.value);
 export function digest(writes) {
-const text = JSON.stringify(writes.map(({ key, part, value }) => [key, part, value])
-.sort((a, b) => compareText(String(a[0]), String(b[0]))
-|| compareText(String(a[1]), String(b[1]))));
+const text = JSON.stringify([...writes]
+.sort((a, b) => compareText(a.key, b.key) || compareText(a.part, b.part))
+.map(({ key, part, value }) => [key, part, value]));
 let [one, other] = [0xdeadbeef, 0x41c6ce57];
 for (let i = 0; i < text.length; i += 1) {
 const unit = text.charCodeAt(i);
 one = Math.imul(one ^ unit, 2_654_435_761);
 other = Math.imul(other ^ unit, 1_597_334_677);
 }
-const mix = (a, b) => Math.imul(a ^ (a >>> 16), 2_246_822_507)
-^ Math.imul(b ^ (b >>> 13), 3_266_489_909);
+const mix = (a, b) => Math.imul(a ^ (a >>> 16), 2_246_822_507) ^ Math.imul(b ^ (b >>> 13), 3_266_489_909);
 one = mix(one, other);
 other = mix(other, one);
 const result = hex(one >>> 0, 8) + hex(other >>> 0, 8);
 return result === zero ? hex(1, 16) : result;
 }
-const integer64 = (json) => checkedInteger(json ?? 0, 0n, 2n ** 64n - 1n);
-export const checkedDevice = (json) => {
-if (typeof json !== 'string' || !/^[0-9a-fA-F]{16}$/.test(json)) {
+export function checkedDevice(json) {
+if (typeof json === 'string' && /^[0-9a-fA-F]{16}$/.test(json)) return json.toLowerCase();
 throw new WireError('a device is not 16 hexadecimal digits');
 }
-return json.toLowerCase();
-};
-export const checkedMilliseconds = (json) => Number(checkedInteger(json ?? 0, 0n, 2n ** 53n - 1n));
-export function checkedStamp(json) {
-const ms = Number(checkedInteger(json?.milliseconds ?? 0, 1n, BigInt(millisecondsMax)));
-const count = Number(checkedInteger(json?.counter ?? 0, 0n, 0xffffn));
-return stampOf(timestamp(ms, count), checkedDevice(json?.device));
-}
+export const checkedNumber = (json, max = 2n ** 53n - 1n) => Number(checkedInteger(json ?? 0, 0n, max));
 export function checkedRow(json) {
 if (!isObject(json)) throw new WireError('a record is not an object');
 const [key, part] = [checkedText(json.key, 'a key'), checkedText(json.part ?? '', 'a part')];
@@ -2571,29 +2099,27 @@ throw new WireError('a key or a part is empty or too long');
 if ((json.deleted === true) === (json.value != null)) {
 throw new WireError('a record has either a value or is deleted');
 }
-const value = json.deleted === true ? null : checkedValue(json.value);
-const digest = BigInt(integer64(json.digest)).toString(16).padStart(16, '0');
-return { key, part, value, stamp: checkedStamp(json).slice(0, 32) + digest };
+const ms = Number(checkedInteger(json.milliseconds ?? 0, 1n, BigInt(millisecondsMax)));
+const time = timestamp(ms, checkedNumber(json.counter, 0xffffn));
+const digest = hex(BigInt(checkedInteger(json.digest ?? 0, 0n, 2n ** 64n - 1n)), 16);
+return { key, part, value: json.deleted === true ? null : checkedValue(json.value),
+stamp: stampOf(time, checkedDevice(json.device), digest) };
 }
 const wireStamp = (stamp, device) => ({
 milliseconds: String(milliseconds(stamp)),
 ...(counter(stamp) ? { counter: counter(stamp) } : {}),
 ...(deviceOf(stamp) === device ? {} : { device: deviceOf(stamp) }),
 });
-export const wireRow = (row, device, had = (null), isUnkept = false) => ({
-key: row.key,
-...(row.part ? { part: row.part } : {}),
-...(row.value ? { value: row.value } : { deleted: true }),
-...wireStamp(row.stamp, device),
-...(digestOf(row.stamp) === zero ? {} : { digest: String(BigInt(`0x${digestOf(row.stamp)}`)) }),
+export const wireRow = ({ key, part, value, stamp }, device, had = null, isUnkept = false) => ({
+key, ...(part ? { part } : {}), ...(value ? { value } : { deleted: true }), ...wireStamp(stamp, device),
+...(digestOf(stamp) === zero ? {} : { digest: String(BigInt(`0x${digestOf(stamp)}`)) }),
 ...(had ? { had: wireStamp(had, device) } : {}), ...(isUnkept ? { unkept: true } : {}),
 });
-"""##, compressed: "H4sIAAAAAAACA41YWXPbNhB+16+AZzolWTOMJMtyrMTx5Ghm2mnqTt3jwXVUSIQsJBKpklAsV9V/7x4AQVKKWz/IOPbGh8Uu9XKVF0ZsO7/rQn1bFHkRi+lcTT+p9LvMqDvl57+ojakmv8nFWsEsX65koewWT2irjIUuryYf1dTEHV1eyyVQ/7XOjXz9YHDXAAsPOzsxK/KlCJKnn4k1+VgGzzvaWmbFysmi0ofjn9Uy/6xSXFpn5mqG+n5QZSm8tGy9nKjCilMbEjfNs9KIv1WRiwsRdIOkUCslTdgbRi2aLH+rPuupAjokf97h5aVeLHSpYJKW7+UGdvvim2/E4Jl4InqOaK5wI2QDYpHqO23KSFy8FLyUmPzaFDq7Q73JSqbXRhYmZLoY7WpbY/RSlUYuVyi3boMNgCpgo4sqOqA8fC/NPFnqzA6kXTHFOps22KMYuOK2V7DS60fiGB0JrfxYDNpG1bnQLjKQ3IRDKhUAiJeScgGBDLskFX72Yu1d+C8ZvT7xN4XMwCuj80xkAKoQQxUBoln0zdKF6BbE39RNZsoqgDy9BeTNBDstXojuZgZ/kSiUWReZP4awEgtR6oEplmBZAlMbI5cNPmIQI1p73tk1I0FEVzOMBO4DdgiEhCGQYMFI8cF9kMUEOCCKA7hhcT6w7TPZOw4W+RhbbxiLk/4eH1nwGN8+z70283xt3jr3vmznCSGS72JDxEJa7MhYTIgzlHAKE4j7BOIsI3ctS4XJw+RIHPyxfvv63bt2ZlCZKR6+e4vSPqmHGEGIVgWBgyTMLnAOwoEAxOPvcU30MVHtYxPoXmXpT3jPderxqbIU5Os00VmqNlezsJLkQYU0AEVQeaMh4wXBLeiFoY8NUACQqxVkQJTd7uFLp3w8RX5PHll/cZ6QwzhAB9rnpMs3hPYaryNNSsxe5e9wkmEwDfY5r2bXqvjMZ9Rm5nBOjwPxzz8itFqY6uuviYoeBSLL1otFW/pqXc7pHakJ7/RPh+B/9cQ47xA/YaX4UvT2iMhzCG436lhS1n5Ze7v8MlPuH7UuX6s5nKcF5JYyypG0ssDPo4kTYE8YPXMo/aQJEpKMuenahMSrFKugnt10BsnBzJUuSkpw9jkMrbaoeiBDp9MKPEJWMoa5cYhLCeUqUsUbvNAy1aU7z/CiQY7Aq8w+QrM3AR6on2fBQe/3PbKeQCh5cAvv2SoMbQABSr4osIudy8v9SsHuRYe9P2zLAgoKeBzzQqEl/ggyvP43zBlTEOhGNkxnPVyUhF5Q5N+SYq0aRLgdCyT1RDO5KFVljy6rsgerLh+jo1oM/MnXV2unb0VXwsinSh54hjHAxOmW9rNIebVIWzm3BXo4AplwxQKpmEd7qT8r6yI6Vmw4AfciygdHbolpAECNItN5BfTuQr2o30hnLZafP+f3DWXOOnTe2ofyJSYKu4gjWqoS1YSHsMhCwzY4D2QDfhXD+0IbvEbu6mLiAYO+v776EbRjMahnD5aKEb4V1RMUC84dOwr1TXv9NuokJSgN/XHUKvPQ1poSkgmgws4mOIs6EOWDpL0GKcwivDoLBSjMEeU5wLwg7HU3qZLpRCmowbubQW86nKrTM8DZDF7DEDk01qbP4d8L8jpZqOzOzHHh+AJrIReSdaYxJEQzncviTZ6qV/BcgmLQCTtUxOrlehHi/AMxxKI/Hp4OxoOT0/HZEEsxMq1JTSuOvjc+PT8bn5wMxsOzswjB7crZTQPRnl8CL/y8fPmSi8/+uD8Yjp/1++PT7lnU+VAjnSDphElPgPRk3B8Ox4Nn5+Pz7nnlCKgKfRhrNtMGjmErU1XlUqhyvcDYYEGOIlA+vPvPXJHO/NVqdckd4wUXjnC5kbpHVR9ccd72IdDc8w0HGIiPZZ4xlhoNIa3j/QZN3QyCkWEDNBxk2AFle6U981a9lJfKz6J5WKl8JkgmvQt8F6gcOHr64ab75Fw+mb168u522xvuvnqaGLxMJASBY+bwGkPdfy+qBjYMpCuKdQltnAFf0WuZqqleyoVtxwI6eRsmlAdN2Q/5vSreyFKFuHnYk/etpqfy50dq7cL/E6zTExusA+nC8l9Tt8DC3f1YosIvq7lMGg0ZK+2B0tf6DvuodpMXVfCa2tLuMdmuR/O+cG9ETtgw2u4lPNAmRXETClYqH1QU1Z6YdiQgcVdxoKfbfVhwKPgCBgrwtEgdBmQmcuIKKq99GuXKyX/mIMlcD4Mg+B9Ejc8gvM9V5CXU40SG08BVV+4RCQjIvsikKhRSw7jbHzR3uPS0W49AGyVDYmV96J1argwtmTwXixzuTuSqL7YzVZCE7TOPRUdEI97jZ+XI1taPqLXRnEtQqCnZSPsmgWawwioJavnUFu7ioBG+zKh/UaoZVR1T1flaGFc5ynpH21H0hW8q2Kny9xSL0f1XNWbcjg5cvXb3aW3ZeSfvIUjX7sMMyXE9O3ei20792o3ck9r4DsEtbxR3kiRxn1tcH3xJX8BoaSRaezuI3nZn+VzTXjXQEGibBkEGkdr5SLRpUcZuvzMvXNEEiPBfIuYy5Y9bABj86vZr9kmt8HyoVnVeQ5BHwnWVZGCt8dpS+Ee+CWx4Um+7tnxEo1on6FwhPI0YTJa1OgyS0TwNGyX7icITRPXH0cWJqKrDssD7s7v5antAwO7PKHIWhBgdNBv+jzw4cNnjwnkrkKEKIHKtaeicckGBo/kXf2h2DagVAAA="),
+"""##, compressed: "H4sIAAAAAAACA4VYbXPbNgz+7l/B3PUqqXFV23GcJm2a68t6113b7Jpt/ZC5Hm3RMVtb8iS6ceb6vw8vJPVip8uHWAIBEHgAgoD0YpnlRmxan3WufsnzLG+LyUxNvqnkXWrUjSrff1dr41/+lPOVgrdssZS5skv8QktFW+jicvxVTQw+XcmFarf+WWVGvrozuGpAhB9bWzHNs4UI4iffSTT+WgTPWtpaZtXK8dzvh8+f1CL7rhIkrVJzOcVd3quiEKW2hcpvdHrD6tSa1E2ytDDiX5Vn4lwEnSDO1VJJE3YHUYMnzd6o73qigA/Zn7WYvNDzuS4UvCTFB7mG1Z549Ej0n4rHouuYZgoXwnS1GCOAib7RpojE+QvBpNhkVyYH23DfeCmTKyNzEzJfG+1qWmP0QhVGLpaot2qDBUDlsNDBLVqwefhBmlm80Kl9kJZi8lU6qYlHbZBqN70CSrcXiUN0JLT626LfNKoqhXaRgeQmBKlQkEBMios5ABl2SCv828G6dOH/dHR7JF9XMgWvjM5SkUJShQhVBBnNqq8XDqIhqL+umsycHkB+HULmTQU7LZ6LznoKf5HIlVnlaRmG0KsFlLpgimVYFCDUzJGLmhwJiDOiPWtt60gQ0+UUkcB1yB1KQsoh0GCTkfDBddDFDPhAHHvyhtWVwDZjshMOVvkzse6gLY56O3Jkwc/kdmVutZllK/PGuXe/nUeUkXwWayrm0uaObIsxSYYSojAG3MeAs4zcsSwUFg+TIXPw1+rNq7dvm5VBpSa/e/cGtX1Td21MQrQqCFgvv54jAbQDB+jH/4cV3Yck1PRTJ4zLRpR6t6TUblnutyexYe1lmvyGRUInZXKrNAGdOol1mqj15TT0VpQZiTyQx2DutYZyGQRDsBkeS2CBA06Bp6AApuhwJzl18ZoyHtzIs1syHn5jtDkusIIVnyGaYTDZKV9wF0yvVP6d49QUZkQnh4H48UOEdhfmeviQuOhiILZ0NZ83tS9XxYzukgbAbcFyhHOrdzwAv/y9g3hjQnFML0S3tkhxAKA6xMJqLkR5gTGJOXbDpYtXagYxsRm5oZJyIK0b4OTBOLYKbJTQLZem3zSFVRI21x1bkZhKQAXV8qZTqA5mpnReUIWz92Fod4v8DRm6PYc+Nw5QmuxhBfiIpJjqFe3GC5ZwQXaC0xWm5zUWzBlv7QFauw4wiOV7Gux1etcR6wAgyA9DuMeWoQMe0qdsBhzx4mK3Q7BrEaPY9LhhC7JwHxFW7YlQwtKZ0iYIIi++Vwjxq8RtHfhKdK0L38Bg/1R6fVDxqgxhlbobRq+M9vH6ynB50p4jfTlPGtWzkb0Aqoy594Ciyk87RTwtGipIbTgG9wi88MCRmAdSotYuOq+A352M59Wj5azFRvJTdlvdrOWsQ+etfahfxliZmYhPRPLlZsyPQGSlYTPd9hxrvt/C21xDBSjPIFYNMOjXq8uPsDu2dXp6F17Hccycw1ZcgJ6whKfSNodkZpttJKjqi1zH2NooavEZuK/GiesmfYiJP1eQcRlmZgapmVOeddaJkslYKeicO+t+dzKYqOMTyKkpXGEhSmjsKJ/Bz3PyMJ6r9MbMkHB4jh2Mc3+VanSfeCYzmb/OEvUS7inYGPaEFWo99WI1D/H9Cwm0RW80OO6P+kfHo5MBNlBkWp2bKI6/Ozo+PRkdHfVHg5OTCBPZNaHrWuqV8hJk4d+LFy+4ZeyNev3B6GmvNzrunESwWLKOkXXMrEfAejTqDQaj/tPT0Wnn1DsCW4UljBWbaQGfYSlV/pTnqljNERtso1EF6ocL96lrrVneU/2BdoLn3O7BQUbuLvVqcJx5uXKWfYba6Ywnl/BrkaXu9jF3S5VNBZK4GnGmUnF+8uW68/hUPp6+fPx2uOkOtg+exAYznRT4GodvMLm8z25V/loWKgSDzQyuZ+i7b4UfIMNAuqZUFzBGGbAa7ZeJmuiFnNtxKIh2ipG1/iPNSBhU3BEqLY9ZKc5Zx0cpDlophZoZw/q8SkJYtADSDktHe86yFYJaUoPpwE2tzvd7HMyhu88T56BMRUZSlQrvTyLfyuUMTZr50IMi+A2i2ozN69yVXEC/Rmz4GrjhxNW1gBqmRkcDGTzq9Pr1FW5n7BL6eo9bqBnOP++H3qnF0hDJZJmYZ5Awkbvi2c5EQa2wNw+Ml8reerTGlenANm0/2daiOZOwoaYzIW1Zg53BCrtJUD32eOHcnwBxbTblbOhCNrzSNzhSNufdyMeNpqrz5qBXTUzW76dinhDTUoOf1PDM2v32WWj5ykzlDB/0bYa7Ideevt2afyb2RqC89qvfaioRidotcu3MTZt21NwtHjGf48iNn5HYlhG4hQheuU8SpMlNqzwrbVpVlM+E/eJRm8B52AOD4LJ0HxrcBHhB336IdCYaa1vwbrO1cm5c9aMjAGELEOggVvt+Jpq8qGO7O5PmrsnYRb3NqIltOZvPJPbrCDp+hfoj/aaWGP+pnBceC1KD1tpxY2NHQOsILbkxY+PudGs6xfeMg2t5PfgN5C0idhCvImIvEocHcfig2DT9u7N+sGkIb/+OGCZUjJ6iffB7ViYAksvY11zycKDUih6dIy6EAP9/isVOm4YUAAA="),
 PageFile(path: "/app/client/rules.js", type: "text/javascript; charset=utf-8", text: ##"""
-import {
-UbiquityError, checkedInteger, isObject, quotaBytes, textBytes,
-} from './values.js';
+import { checkedNumber } from './records.js';
 import { isTakenAway } from './merging.js';
+import { UbiquityError, quotaBytes, textBytes } from './values.js';
 export class Random {
 constructor(seed) { this.state = BigInt(`0x${seed}`); }
 next() {
@@ -2621,85 +2147,73 @@ this.tokens = allowance.burst;
 this.countedAt = now;
 }
 take(now) {
-this.refill(now);
-if (this.tokens >= 1) {
-this.tokens -= 1;
-return 0;
-}
+this.adopt(this.allowance, now);
+if (this.tokens < 1) {
 const wait = Math.ceil((1 - this.tokens) / this.allowance.perSecond * 1_000);
 return Math.min(Math.max(1, wait), 3_600_000);
 }
+this.tokens -= 1;
+return 0;
+}
 charge(bytes) { this.tokens -= Math.floor(bytes / 8_192); }
 adopt(allowance, now) {
-this.refill(now);
-this.allowance = allowance;
-this.tokens = Math.min(this.tokens, allowance.burst);
-}
-refill(now) {
 const seconds = Math.max(0, now - this.countedAt) / 1_000;
-const { burst, perSecond } = this.allowance;
-this.tokens = Math.min(burst, this.tokens + seconds * perSecond);
+const tokens = Math.min(this.allowance.burst, this.tokens + seconds * this.allowance.perSecond);
+this.tokens = Math.min(tokens, allowance.burst);
+this.allowance = allowance;
 this.countedAt = Math.max(this.countedAt, now);
 }
 }
 export class Receipts {
-constructor(saved) {
-this.saved = saved;
-this.hasNews = false;
-this.downloads = 0;
-this.owedSince = null;
-this.notBefore = -Infinity;
-}
-received(isWhole = false, isByOthers = false) {
-if (isWhole) {
-this.saved = null;
-this.downloads += 1;
-}
+hasNews = false;
+saving = null;
+owedSince = null;
+notBefore = -Infinity;
+constructor(saved) { this.saved = saved; }
+received(isWhole, isByOthers) {
+if (isWhole) [this.saved, this.saving] = [null, null];
 this.hasNews ||= isWhole || isByOthers;
 }
 beginSave(cursor) {
-const saving = { cursor, hasNews: this.hasNews, downloads: this.downloads };
+this.saving = { cursor, hasNews: this.hasNews };
 this.hasNews = false;
-return saving;
 }
-finishSave(saving, now) {
-if (saving.downloads !== this.downloads) return;
-this.saved = saving.cursor;
-if (saving.hasNews) this.owedSince ??= now;
+finishSave(now) {
+if (!this.saving) return;
+this.saved = this.saving.cursor;
+if (this.saving.hasNews) this.owedSince ??= now;
+this.saving = null;
+}
+undoSave() {
+this.hasNews ||= this.saving?.hasNews ?? false;
+this.saving = null;
 }
 told(cursor) { if (cursor !== null && cursor === this.saved) this.owedSince = null; }
 get dueAt() {
 if (this.saved === null || this.owedSince === null) return Infinity;
 return Math.max(this.owedSince + 1_000, this.notBefore);
 }
-sending(now) {
-this.notBefore = Math.max(this.notBefore, now - 240_000) + 60_000;
-}
+sending(now) { this.notBefore = Math.max(this.notBefore, now - 240_000) + 60_000; }
 }
 export const defaultLimits = {
-storeBytesMax: 1_048_576, keysMax: 1_024, valueBytesMax: 1_048_576, keyBytesMax: 64,
-keyUtf16Max: 0, pushBytesMax: 8_388_608,
+storeBytesMax: 1_048_576, keysMax: 1_024, valueBytesMax: 1_048_576, keyBytesMax: 64, keyUtf16Max: 0,
+pushBytesMax: 8_388_608,
 };
 const ceiling = {
-storeBytesMax: 2 ** 26, keysMax: 65_536, valueBytesMax: 2 ** 26, keyBytesMax: 1_024,
-keyUtf16Max: 1_024, pushBytesMax: 2 ** 26,
+storeBytesMax: 2 ** 26, keysMax: 65_536, valueBytesMax: 2 ** 26, keyBytesMax: 1_024, keyUtf16Max: 1_024,
+pushBytesMax: 2 ** 26,
 };
-export const partsMax = 16_384;
+const partsMax = 16_384;
 export const tombstonesMax = 4 * 16_384;
 export function checkedConfig(json) {
-const number = (one) => Number(checkedInteger(one ?? 0, 0n, 2n ** 64n - 1n));
-const [announced, allowance] = [json?.limits ?? {}, json?.allowance ?? {}];
-const limits = { ...defaultLimits };
-for (const name of /** @type {(keyof Limits)[]} */ (Object.keys(limits))) {
-limits[name] = Math.min(number(isObject(announced) ? announced[name] : 0), ceiling[name]);
-}
-const perSecond = Number(allowance.perSecond);
+const number = (one) => checkedNumber(one, 2n ** 64n - 1n);
+const limits = Object.fromEntries(Object.entries(ceiling).map(([name, max]) =>
+[name, Math.min(number(json?.limits?.[name]), max)]));
+const perSecond = Number(json?.allowance?.perSecond);
 return {
-server: number(json?.serverMilliseconds), limits,
-allowance: {
-burst: Math.max(1, number(allowance.burst)),
-perSecond: perSecond > 0 && Number.isFinite(perSecond) ? perSecond : 1,
-},
+server: number(json?.serverMilliseconds), limits: /** @type {Limits} */ (limits),
+allowance: { burst: Math.max(1, number(json?.allowance?.burst)),
+perSecond: perSecond > 0 && Number.isFinite(perSecond) ? perSecond : 1 },
 keepAliveSeconds: number(json?.keepAliveSeconds),
 };
 }
@@ -2716,9 +2230,8 @@ this[part ? 'parts' : 'keys'] += (value ? 1 : 0) - (old ? 1 : 0);
 copy() { return Object.assign(new Usage(), this); }
 }
 function exceeded(from, to, limits, factor = 1) {
-const maxima = [['keys', limits.keysMax, 'keys'], ['parts', partsMax, 'parts of keys'],
-['bytes', limits.storeBytesMax, 'bytes']];
-for (const [name, max, words] of maxima) {
+for (const [name, max, words] of [['keys', limits.keysMax, 'keys'], ['parts', partsMax, 'parts of keys'],
+['bytes', limits.storeBytesMax, 'bytes']]) {
 if (to[name] > max * factor && to[name] > from[name]) {
 return new UbiquityError(`quota-${name}`,
 `the store would have ${to[name]} ${words}, but may have at most ${max}`);
@@ -2726,130 +2239,79 @@ return new UbiquityError(`quota-${name}`,
 }
 return null;
 }
-export const fitsKey = (key, limits) =>
-(limits.keyUtf16Max ? key.length <= limits.keyUtf16Max : textBytes(key) <= limits.keyBytesMax);
+export const fitsKey = (key, { keyUtf16Max, keyBytesMax }) =>
+(keyUtf16Max ? key.length <= keyUtf16Max : textBytes(key) <= keyBytesMax);
 export function checkLimits(writes, from, to, limits) {
-for (const { key, value } of writes) {
-if (!value) continue;
+for (const { key, value } of writes.filter((one) => one.value)) {
 if (!fitsKey(key, limits)) {
 const max = limits.keyUtf16Max ? `${limits.keyUtf16Max} UTF-16 units`
 : `${limits.keyBytesMax} bytes of UTF-8`;
 throw new UbiquityError('key-too-long', `a key may have at most ${max}`);
 }
-const bytes = quotaBytes(value);
-if (bytes > limits.valueBytesMax) {
+if (quotaBytes(value) > limits.valueBytesMax) {
 throw new UbiquityError('value-too-large',
-`the value has ${bytes} bytes, but may have at most ${limits.valueBytesMax}`);
+`the value has ${quotaBytes(value)} bytes, but may have at most ${limits.valueBytesMax}`);
 }
 }
-const error = exceeded(from, to, limits);
-if (!error) return;
 const onlyRemoves = writes.some(({ part }) => part) && writes.every(isTakenAway);
-const worse = onlyRemoves ? exceeded(from, to, limits, 2) : error;
-if (worse) throw worse;
+const error = exceeded(from, to, limits, onlyRemoves ? 2 : 1);
+if (error) throw error;
 }
 export function isTooMuch(from, to, limits) {
 const most = (name) =>
 Math.min(4 * Math.max(limits?.[name] ?? ceiling[name], defaultLimits[name]), ceiling[name]);
-const intake = { ...ceiling, storeBytesMax: most('storeBytesMax'), keysMax: most('keysMax') };
+const intake = { storeBytesMax: most('storeBytesMax'), keysMax: most('keysMax') };
 return to.parts > 4 * partsMax ? to.parts > from.parts
 : exceeded({ ...from, parts: 0 }, { ...to, parts: 0 }, intake) !== null;
 }
-"""##, compressed: "H4sIAAAAAAACA41YbXPbNhL+rl+BzPgq0KYZUZblt5Pd+OY602mTzsTx3AePz4IoSGJCESoJWlYU/ffbxYLgi+X2vtjkYrH77PtS8XKlMs22nftJ/GcR682/s0xlPosWMvomp7+mWs4lvMf5H5OvMtI++7NQWtxutMx9puWLpsfOjs0ytWTd4P2zSAqZB1/z7lUntuLh/hfxTaYf1mLDKtalzOZxOide+WJ4o0TkOfss0inwbDuRSnOdFZFWGc+lnHogTC/iPMi10JKN2G08B5R83Hs52CLDbuxdsV0nBWgcmDt7mAOR38ep/sSHA78u7Ij1Xi7kydnZxeTibDYQZ1F4mnpXnURq9h1uV6xXne/7pfHv7L/45/qanfRSz2OHIHMyOz0fnA2nYSQH8nRygTL//n7/rLx/MZj2BheTSXhyEoahnOD9TOoiSxv6QuAPtLrTGfiUh0MvWInpnRaZhhefdXtduLfrTGSi1nwpXtCVVsxKZLlENxoTyXdBnsSR5D2fhX0P/gw99g8G19C7u2a0bkX0Tc1m4G2htVyudA7W9a46MxEnPDOh9MpYsqlMIAlG7KPQi2AZp7x/2gMz++zwsKIZHKUwUN4DBMPeU6/XAxsah+xoxELnDxL+HqQdMVIckL31g9D4IS+iCPKFu4xqYH9t5BcFCXxbQFnoVl6KBDSINJI+S9Uar7vEc0dAdc/WAo0C8/pBMCmyXNvjSBVQfdMPGjhALELWUEMcnp34TM7iJDEkKLYZ43XB1+AYx2lpx3Vn9VAmBWUtYl3GJJIQNR6yY1a76YHvmhYFK5ndSbg+heiFNjRWsosjPYgXHvpGB4Tx5GnYKyMJ6hcim0s+wS7iIlGBNfdniQIvGxZAcf4UXvRNjYupWumW9/e75v+PRTMDiey3I2SQ1xS43M6NPyo5YHiPksI60wUV/WmcdmWvbpkR7bPKrbuy5/w9Wnu3fnrk0BxWMr09yeWgNk/InWhpqxA+S8gQrJNWdxbPpj3bjotvINz8t0oXIv8k14h7JpK8NGaq1mmixNT2DENTazm9iylUaZEklpwqfStnKkPy8a/pLE5hYlEsABIo4nH+n4VKZKkCB9ft5g+9kJlTixCxVCzrK8Q1fRU0ajK7ph0/foxYqfDHj5oqarMw2u5AJo8gNiqrJYl4hgYNmraMjnxmJV6yunyfOf32oMKze8ultgBJB+JAJ+ULA4SIrkzQCUSqCX43GrV0eXZIXL0KLN4kC67qwiwmj7VCeXNTNTKVTCu/MLxMb0Y/RoD99JP1DhuVkGyG7c8Q6Adz6MzTQn6gwe/aoUVcCoZItSXYo9JSVqVWo5+VJVLdPKIatoXn0pPmi0ynOIjrTamewE2Z7qRsF/0BNUnQQYOvWYl2lM5Ekejf42Vsxta2k0MlSrOSfRQvl4hucP50egbj/5vcOFofNg2zpr3FWdFhKekA4V7PwqEhgLGrIl9UHOdPJ+fn0NPPYQksmxmOEJvjbUhmzvfrgIanT6cnw1eI6owNnP02JGtRE1Z5HUE1nAa7jkYWABcOAfugda7VcgKYU2mZBjjemoyzIo10rNJyTf6XgoSZ86+5SqsyT4vlREL2Mg6yPDa6Zp8MhTd3azyF0kC/9lKf9VPEPRykkAK40JUefRBpCp05ktPaNHoE6Q+o9SZIKAdA0HbnM6JVA8+QH0tZicsXFgRBM4nAW5CFUI5kg1hKpmbsPWD6WW9Wkm05uB4oxO49PO7Y4XvG6esgwJhyEu956Ap6fkA5j/V5Rc7h5WcFd9Z57Ia5F3sPkg72BptTRPOq1aWal6PSw3t2lGo3gYyU2bPMLm2EODmLiB9hpMd2boJOgu93nMBLuG5m7SWrrzZpWy+tCZ7fcQAua0CvWQ/7G6EN4vwX7DaSV2DBCRU3JDhkMea8XH1IYMwRPW8Z0D72TOq3OoZMdUbVhIlpKs43FQGv3S5maYeogKD60iMStiJueG+qLz9DwJNwaOJk/rQ+5u5zMZfoOKsXWhkmCj2ZcqTHTK4SAZ8cMBxsN2hgsz2UpMBArmypG+JB4dROjCxDp/n1YA3oGr1dgNtFLN1HlOhMD8mWY4b33Tvl3GrDa19ONvHBzHgOaS3XZC33aCZ49CHhGoZ8wW8OWFTwExhYlMsxGOC4RjG7tFO4IL3ipcAqfyCYJXtgu6dfwvfZgzXJdx3Ot1ZiBVuuzkPX+K8S1GjPcIOOHx8bfcAUnY9wYI1X2TR/RJmEzs1aZcv1Gg+gaVqDINFrR2i3LWG4Z51o3Fb/AYKPTfIdH2yRdTf2O2NYrJjBCgAKCMoCpjo72Jaid/BskEH3mxTouQ2xCHhWYMLBFlDhjwNmjJaKza7XqpEZuOU3iZ+o2OtKR1FtVN4vxw9kB7wFiUznesH+OWJ7WC5r9QJ0r8lWOt97Y75Qq+XrLDY/urQzB/1YC9WWGdCUyTsME10sw/TO1jJw6zgtJK1u76zRDYsbecj2WnbDxgfb1/Qdu//yyzG0hAIaWz7uXDbZSot3jIoZQCL/+RhrNIP153VCYJofa6WOE5XOIXvHAu386zAT9rLrvGpnZDkdX5fGNZYQ6jlvADKcBAk/Ybs2R8nxsAMDFCPbGvlmWu5T7PLUdm3UCCa82T2sLe8MY7Ww022VJpvPcqmejRsoG4JcLSXnW+qvO7OeUPeEcrUsEubhhtd+uXPLCBRajitsXfLNX/W2Ps4FA46AGgG4yaNvzUutCl32g2qlPhbRgu/LeZuZ6ESoVGwCpkTdioF7m5vRdO0msH0I9qHGOuE3V2nboF7vHKQzTvGHmHJ/sjw+ay26iIx3G8SuV1t76dy+wnjbuQ1Fq4D69rVZPt3CelM/QZfQC1SXc71BRN4yZzC2GHREQ0b31Ylkhuc+uSAE/wOZrZfSDxYAAA=="),
-PageFile(path: "/app/client/store.js", type: "text/javascript; charset=utf-8", text: ##"""
+"""##, compressed: "H4sIAAAAAAACA4VYbVPjOBL+7l+hreI2MhiPHUKAZEN2uNqt2rqb2aphqPtA5cBxlMSDY2VtGchk/d+vW5Jl2YG5L2C3Wv369IuTbLY8F2RP4jWLn9jic7mZs5xUZJnzDen5H3IW83xR+N+K3thJau6k+Bo9sezjS7SzeDcsXyXZqsN7N0/+KhOx+y3Pee6Rv0ouopudYIVHBHsV8tES8hylJdP62KuUEadRUZAvUbYAlr0T86wQeRkLntOCsYULSsQ6KfxCRIKRCblJVn9kgj4Gr0d7ZKge3TGpnAy0UWB23mD2o+IuycRnOhx4trATErxesbOLi6v51cVyEF3E4Xnmjp2UCfIdbjesY+f729Lod/Jf/HN9Tc6CzHXJMcicL88vBxfDRRizATufX6HM/3+/f1HfvxosgsHVfB6enYVhyOZ4P2eizLOWvhD4fcFvRQ55oeHQ9bfR4lZEuYAXj/SCHtyrnDlL+QvdRK8YSi1mG+UFwzBKF1Xs/CJNYkYDj4R9F/4MXfIPAtcwulU7WzdR/MSXS4h2JATbbEUB3gVjZxklKc1lKt06l2TBUgDShHyKxNrfJBntnwfgZp8cHzc0aUctDJQHYMEweAiCAHxoHZKTCQlNPJTwDyDthCjFvvLXPghlHIoyjgEv1CCqZfuhk185FMFNCYUjOriMUtAQZTHzSMZf8LoBnjkCqnnWHggUWNgH/rzMC6GPY15mgi0+CuAAsWiygDqk8NyIX/CtTlrbCPAwWRJq6/kF/DZJeIkSUecgZpAlGpJTYrG7EKu2XH/L8ltoENkCshXqVOiwm7yph+iVhp7UAWk7exgGdeaqluenduYCPI3XUb5idI5twuSl4ZbSlymHmEsWsPHyIbzqy4pXseiEwThcSMsLgzswMVDp0m6bcKPn0r2xvmry1EFnO2tey9gTo/D43TC6XRw08iXF6wLDQP8HoLJRYzxtn9QAOUD4FwZQwALYO+uo+Mxe0KhllBYgvIieoasgFMs0HTv8hS1uE2WComRc3LAlz5Fy+ke2TDIYA+N2/46e7QaOb8As/2MCc1QPzzQp/rPmKWQwKW52f4o1yxEMEtD6yCX3jQzPyAMLZyDxHi3ypF0zHZban7//nhAtA54tBaozwkS7BZE0hnDzvBkftfMwOuWJR7TAEWmJrzrqTPgqBwNSrKV0DUz05ydLvqu78dhpxcfi8JV2q7Y1XetzFXOTnOlU9462GypjlVNCg5QWGU/tOFl3puZgOq1deluk4OmiCR9BQ9Ub+WmiuMjPP+sokslkYmHhwHotFaCxgp67KNlHNdJt7zFEtWBIaFeCPqpDSxpgtjpXXSPNzRPVAzS2DLjV5GDZAkesymOH46DuzEndbvoD1Q5Bhxpp7WGjh+QyKlPx72STyIG0dwqoICb3p0/R6witG1w+nF/AYH9iO0Prww4hl6r3OBs6rhtAuBPLcCgJgedsy2LdcFw+nF1eQve+9JyqboY4LHQtdE2SE7xvGzQ8fzg/Gx5YZDO27Ox3TVK0jln19cYoWF8EnoFV4RCMHozb0RR8MwdjM6aZBjjB2ozLMotFwrN6N/4nB6Ss6LeCZ80QydTCPCEUZLlkct3epJHqkX6G9g0HGaQ6xFVN3U3rVP45/8Zi4eMK/FsGuxorqCYx/apj7AKGtpTeZ9EGxAKeZqjS0e9mWCijpKVTX2mZ+pJp5spr7sw1VjQzfEI+2xfNHJm2BpSuEsg1y59ZPiItbYr4KUnTRI870KhMGJEPEIVfxW7LyF7BuCLHHwhVx67nGI0jqCE530bEXh+yd8xToxAEGDtHllvXJMAGo3zzk+J3LHdGG5/I1OIGhJHKc54Y235MYfYoctFxs3vsSuh1KhaTp9CM+JCI9yQw4bXXk5lTVDCg+SxSJGwFVPJOm88kScCTcAh2QrvAP53PpLsiWkF8nbnWCzsLFp96klWhHnO2TSNY5qE562ps2aabv5IC+3Tji+2IC4C2TqQsSVez4F470JN6e2BuD23pzVCicT1UvpwSvG/e5e7HtztqfZPoogA3kxWgnL0ob6mrerKruqapW/aK2zxsD1hYwMJrJHowsHD9wOaArkIrhpkkc9aUFmyr+OU7I3xJ7u+V4bUAX/czr3bII/faSc+0Hk/7jQI0l3PfkxFtBLUaJtxQx7OZGWpc1S2gGGyCJqUtB0BbR+igrm+4p6Ml42N/fNNHibLToz2yVo+e8wiLDpEmgLMlRH8N45Mc7WvRFTzLKFQe1KMAE3aKJYJnDuE62oNV+H0tV8dasR78rWJYgrf/YviVRyEYHiTVauutvk8qVRrWOaAC3vyUZSuxJr9M7LuAlqZAgO7q81qc+05DVx2IvuSJ/C2ii5EOLqS5ulBIhSlVF/1lkgpoC6b9w39fVbBZ6LTrym8tvZkgGzl/GlxZPj8e7Q/pFbn7+vspdIAS2ljx6IzabLXbFVG1C5Yi/+UjlmQO28YhLBDDp4Lz05RnK4DmY4TO/jjZ6Nhhz7qu/WiNd9VN3tEtOZV2/NDraVCqQMOKCVoP9Gjf3sXkW0YYkKqo8yzdfWEb/iybpM5lwTeM0r3qgxKFustBtWkWBtNtR63fv8wcZegPyPpB17GVTmFpGcnfHTCU8jJuuxgl+WIVkMEtqOX8Uxmv6Vto1XDCEECRYf3KOjJbAa44Zpq2twLc4fWKoQhee900u0OLybieZPgzhPwY6iyAaA3ttYg911oH1bl+hbFTmf1CcF91z2u5m5l9bmqfYBjUC5SBCfye+L6vIiTPYJzASCeSjCGzicp013yKQNj/B09hhFIUFQAA"),
+PageFile(path: "/app/client/shell.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { Engine } from './engine.js';
-import { failure } from './engine-exchange.js';
-import { KeyHistory, readHistory } from './history.js';
-import { RequestError, listen, request } from './http.js';
-import { checkedAnswer, checkedChanges, checkedReady } from './messages.js';
-import { add, sumOf, wireSum } from './numbers.js';
-import { policies } from './merging.js';
-import { randomSeed, reading } from './platform.js';
-import { checkedMilliseconds, checkedRow, deviceOf, idOf, milliseconds, noDevice } from './records.js';
-import { Entries } from './entries.js';
+import { RequestError, listen } from './http.js';
+import { checkedAnswer, checkedChanges, checkedReady, failure } from './messages.js';
 import { checkedConfig } from './rules.js';
-import { UbiquityError, checkedList, compareText, fromWire, isText, toWire } from './values.js';
+import { UbiquityError, compare, isSame } from './values.js';
 const keepAliveMilliseconds = (seconds) => Math.min(Math.max(50_000, seconds * 2_500), 600_000);
 const timerMax = 2 ** 30;
 const tabsMax = 64;
-class ChangeEvent extends Event {
-constructor(reason, keys) {
-super('change');
-this.reason = reason;
-this.keys = keys;
+const randomSeed = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16).padStart(16, '0');
+let [boot, lastGap] = ['', 0];
+function reading() {
+const [wall, uptime] = [Date.now(), performance.now()];
+if (boot === '' || Math.abs(wall - uptime - lastGap) > 1_500) boot = randomSeed();
+lastGap = wall - uptime;
+return { wall, uptime, boot };
 }
-}
-class Queue {
-constructor(nameOf, merge, end) {
-this.nameOf = nameOf;
-this.merge = merge;
-this.end = end;
-this.elements = [];
-this.isOver = false;
-this.wake = () => {};
-}
-push(element) {
-const at = this.elements.findIndex((one) => this.nameOf(one) === this.nameOf(element));
-if (at < 0) this.elements.push(element);
-else this.elements[at] = this.merge(this.elements[at], element);
-this.wake();
-}
-finish() {
-this.isOver = true;
-this.end();
-this.wake();
-}
-[Symbol.asyncIterator]() { return this; }
-async next() {
-while (!this.elements.length && !this.isOver) {
-await new Promise((resolve) => { this.wake = () => resolve(undefined); });
-}
-const done = !this.elements.length;
-return { done, value: done ? undefined : this.elements.shift() };
-}
-async return() {
-this.finish();
-return { done: true, value: undefined };
-}
-}
-export class Store extends EventTarget {
-constructor(device, identifier, { firstSync = 'serverWins', historyExcluded = [] } = {}) {
+export class Shell extends EventTarget {
+ownsDevice = false;
+isLeader = false;
+isClosed = false;
+declared = new Map();
+queues = new Set();
+waiters = [];
+syncs = new Map();
+requests = new AbortController();
+stream = null;
+tab = randomSeed();
+intents = new Map();
+intentsMade = 0;
+hasAccount = false;
+leaderStatus = null;
+lastStatus = '';
+constructor(device, identifier, settings) {
 super();
 this.device = device;
 this.identifier = identifier;
-this.settings = { firstSync: firstSync === 'timestamps' ? firstSync : 'serverWins',
-unkept: [...historyExcluded] };
-this.ownsDevice = false;
-this.isLeader = false;
-this.isClosed = false;
-this.declared = new Map();
-this.queues = new Set();
-this.syncs = new Map();
-this.waiters = new Set();
-this.requests = new AbortController();
-this.stream = null;
-this.streamNumber = 0;
-this.tab = randomSeed();
-this.intents = new Map();
-this.intentsMade = 0;
-this.version = 0;
-this.hasAccount = false;
-this.rows = new Map();
-this.leaderStatus = null;
-this.lastStatus = '';
+this.settings = settings;
 }
 async start() {
 const { folder } = this.device;
-let early = [];
 this.stopListening = folder.onMessage((message) => {
-if (message?.store !== this.identifier) return;
-if (early) early.push(message);
-else this.heard(message);
+if (message?.store === this.identifier) this.heard(message);
 });
-await this.load();
-const messages = early;
-early = null;
-for (const message of messages) this.heard(message);
+const document = this.device.documentOf(this.identifier);
+this.install(document, await folder.read(document));
+if (this.isBehind) this.follow();
 this.stopLeading = folder.lead(this.identifier, () => {
 this.leading = this.lead();
 this.leading.catch((error) => { this.engine.diskFailure = String(error?.message ?? error); });
@@ -2857,24 +2319,375 @@ this.leading.catch((error) => { this.engine.diskFailure = String(error?.message 
 this.followAccountNow();
 await this.leading;
 }
-async load() {
-const document = this.device.documentOf(this.identifier);
-this.install(document, await this.device.folder.read(document));
-}
-install(document, rows) {
+install(document, rows, addIntents = () => {}) {
+const old = new Map(this.engine?.entries.values());
 this.document = document;
-this.rows = rows;
-this.version = Number(rows.get('version') ?? 0);
 this.engine = new Engine(rows, { seed: randomSeed(), settings: this.settings, now: reading() });
-for (const [key, [policy, resolver]] of this.declared) {
-this.engine.setPolicy(key, policy, resolver);
+for (const [key, [policy, resolver]] of this.declared) this.engine.setPolicy(key, policy, resolver);
+addIntents();
+this.engine.entries.takeChanged();
+const values = this.engine.entries.values();
+return [...new Set([...old.keys(), ...values.keys()])].filter((key) =>
+!isSame(old.get(key) ?? null, values.get(key) ?? null));
+}
+write(intent) {
+if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
+this.engine.write(intent, reading());
+this.queueChange('localChange', this.engine.entries.takeChanged());
+if (!this.isLeader) {
+this.intentsMade += 1;
+this.intents.set(this.intentsMade, intent);
+this.say({ type: 'write', number: this.intentsMade, intent });
+}
+this.wake();
+}
+queue(kind, merge) {
+const waiting = new Map();
+let [wake, isOver] = [(_value) => {}, this.isClosed];
+const queue = {
+kind,
+push(element) {
+const old = waiting.get(element.reason);
+waiting.set(element.reason, old ? merge(old, element) : element);
+wake();
+},
+end: () => {
+isOver = true;
+this.queues.delete(queue);
+wake();
+return { done: true, value: undefined };
+},
+async next() {
+while (!waiting.size && !isOver) await new Promise((resolve) => { wake = resolve; });
+const [[reason, value] = []] = waiting;
+return { done: !waiting.delete(reason), value };
+},
+return: async () => queue.end(),
+[Symbol.asyncIterator]: () => queue,
+};
+if (!isOver) this.queues.add(queue);
+return queue;
+}
+queueChange(reason, keys) {
+if (!keys.length && reason !== 'accountChange') return;
+for (const queue of this.queues) if (queue.kind === 'change') queue.push({ reason, keys });
+if (reason !== 'localChange') this.dispatchEvent(Object.assign(new Event('change'), { reason, keys }));
+}
+get status() {
+const status = this.isLeader ? this.engine.status : this.leaderStatus ?? this.engine.status;
+return { ...status, account: this.device.account?.name ?? null, isLeader: this.isLeader,
+explanation: explanation(status, this.device.account) };
+}
+notify() {
+const { status } = this;
+const text = JSON.stringify([status, this.device.account]);
+if (text !== this.lastStatus && !this.isClosed) {
+this.lastStatus = text;
+if (this.isLeader) this.say({ type: 'status', status: this.engine.status });
+for (const queue of this.queues) if (queue.kind === 'status') queue.push(status);
+this.dispatchEvent(new Event('status'));
+}
+for (const wake of this.waiters.splice(0)) wake();
+}
+async until(isDone) { while (!isDone()) await new Promise((resolve) => { this.waiters.push(resolve); }); }
+async followAccount() {
+const document = this.device.documentOf(this.identifier);
+const isOther = document !== this.document;
+let changed = [];
+if (isOther) {
+const rows = await this.device.folder.read(document);
+const isDone = () => this.isClosed || this.engine.isSaved || !this.isLeader;
+while (!isDone()) await this.until(isDone);
+if (this.isClosed) return;
+this.stream?.abort();
+this.failSyncs(failure('unauthorized', 'this device is now signed in to another account'));
+this.intents.clear();
+changed = this.install(document, rows);
+}
+const wasSignedIn = this.hasAccount;
+this.followAccountNow();
+if (isOther || (wasSignedIn && !this.hasAccount)) this.queueChange('accountChange', changed);
+}
+followAccountNow() {
+const { account } = this.device;
+this.hasAccount = account !== null;
+if (!this.isLeader) this.say({ type: 'hello' });
+else {
+this.report(account ? { type: 'signedIn', account: account.id, device: account.deviceID }
+: { type: 'signedOut' });
+}
+this.wake();
+}
+async lead() {
+const document = this.device.documentOf(this.identifier);
+const rows = await this.device.folder.read(document);
+if (this.isClosed) return;
+const changed = this.install(document, rows, () => {
+this.isLeader = true;
+for (const [number, intent] of this.intents) this.take(this.tab, number, intent);
+this.intents.clear();
+});
+const syncs = [...this.syncs.values()];
+this.syncs.clear();
+for (const { resolve, reject } of syncs) this.synchronizeNow().then(resolve, reject);
+this.queueChange('serverChange', changed);
+this.say({ type: 'leading' });
+this.followAccountNow();
+}
+say(message) {
+if (this.isClosed) return;
+const { identifier: store, tab, document } = this;
+this.device.folder.post({ store, tab, document, ...message });
+}
+take(tab, number, intent) {
+const { applied } = this.engine.meta;
+if ((applied[tab] ?? 0) >= number) return;
+try {
+this.engine.write(intent, reading());
+if (tab !== this.tab) this.engine.tell('serverChange');
+} catch {
+const keys = [...intent.plain, ...intent.merging].map(([key]) => key);
+if (tab === this.tab) this.queueChange('quotaViolation', keys);
+else this.say({ type: 'refused', to: tab, number, keys });
+}
+delete applied[tab];
+applied[tab] = number;
+for (const old of Object.keys(applied).slice(0, -tabsMax)) delete applied[old];
+this.engine.isMetaUnsaved = true;
+}
+heard({ type, tab, to, document, number, ...message }) {
+if (!this.engine) this.isBehind = true;
+if (this.isClosed || (to && to !== this.tab) || document !== this.document) return;
+if (this.isLeader) {
+if (type === 'write') this.take(tab, number, message.intent);
+else if (type === 'sync') {
+this.synchronizeNow().then(() => null, ({ message: detail, keys, code }) =>
+({ ...failure('unreachable', detail), keys, code }))
+.then((why) => this.say({ type: 'synced', to: tab, number, failure: why }));
+} else if (type === 'hello') this.say({ type: 'status', status: this.engine.status });
+else if (type === 'forget') this.forgetRefusedWrites();
+this.wake();
+} else if (type === 'saved') this.follow();
+else if (type === 'status') {
+this.leaderStatus = message.status;
+this.notify();
+} else if (type === 'synced') this.settle(number, message.failure);
+else if (type === 'leading') {
+for (const [one, intent] of this.intents) this.say({ type: 'write', number: one, intent });
+for (const one of this.syncs.keys()) this.say({ type: 'sync', number: one });
+this.follow();
+} else if (type === 'refused') {
+this.intents.delete(number);
+this.follow().then(() => this.queueChange('quotaViolation', message.keys));
 }
 }
-get(key) {
-const wire = this.engine.value(checkedKey(key));
-return wire ? fromWire(wire) : undefined;
+follow() {
+this.isBehind = true;
+this.following ??= this.catchUp().finally(() => { this.following = null; });
+return this.following;
 }
-has(key) { return this.engine.value(checkedKey(key)) !== null; }
+async catchUp() {
+while (this.isBehind && !this.isLeader && !this.isClosed) {
+this.isBehind = false;
+const { document } = this;
+const rows = await this.device.folder.read(document).catch(() => null);
+if (!rows || this.isLeader || this.isClosed || document !== this.document) continue;
+const changed = this.install(document, rows, () => {
+for (const [number, intent] of this.intents) {
+if ((this.engine.meta.applied[this.tab] ?? 0) >= number) this.intents.delete(number);
+else try { this.engine.write(intent, reading()); } catch { /* The leader will refuse it. */ }
+}
+});
+this.queueChange('serverChange', changed);
+this.notify();
+}
+}
+wake() {
+if (this.isAwake || this.isClosed) return;
+this.isAwake = true;
+queueMicrotask(() => {
+this.isAwake = false;
+if (this.isClosed) return;
+if (this.isLeader) this.drive();
+this.notify();
+});
+}
+report(event) {
+this.engine.handle(event, reading());
+this.wake();
+}
+drive() {
+const { engine } = this;
+for (let effect = engine.nextEffect(reading()); effect; effect = engine.nextEffect(reading())) {
+this.perform(effect, engine);
+if (this.isClosed || engine !== this.engine) return;
+}
+clearTimeout(this.timer);
+const milliseconds = engine.nextWake - reading().uptime;
+if (milliseconds === Infinity) return;
+this.timer = setTimeout(() => this.wake(), Math.min(Math.max(1, Math.ceil(milliseconds)), timerMax));
+}
+perform(effect, engine) {
+const report = (event) => { if (!this.isClosed && engine === this.engine) this.report(event); };
+const answer = async (asked, type, failedType, content) => {
+try { report({ type, number: effect.number, ...content(await asked) }); } catch (error) {
+report({ type: failedType, number: effect.number, failure: failureOf(error) });
+}
+};
+switch (effect.type) {
+case 'notify': this.queueChange(effect.reason, effect.keys); break;
+case 'finishSync': this.settle(effect.id, effect.failure); break;
+case 'save': {
+const { document } = this;
+this.device.folder.write(document, effect.rows).then(() => {
+this.say({ type: 'saved', document });
+report({ type: 'saved' });
+}, (error) => report({ type: 'saveFailed', reason: String(error?.message ?? error) }));
+break;
+}
+case 'push':
+answer(this.ask(['changes'], { method: 'POST', body: effect.body }), 'pushAnswered', 'pushFailed',
+(json) => ({ answer: checkedAnswer(json) }));
+break;
+case 'pull': {
+const { signal } = this.requests;
+const asked = [this.ask(['changes'], { query: queryOf(effect) })];
+if (effect.withConfig) asked.push(this.device.ask(['config'], { signal }).then(checkedConfig));
+answer(Promise.all(asked), 'pulled', 'pullFailed',
+([json, told]) => ({ changes: { ...checkedChanges(json), config: told } }));
+break;
+}
+case 'hangUp': this.stream?.abort(); break;
+case 'listen': this.listen(effect, report);
+}
+}
+async listen(effect, report) {
+this.stream?.abort();
+const controller = new AbortController();
+const { stream } = effect;
+this.stream = controller;
+const receive = (message) => {
+if (!controller.signal.aborted) report({ type: 'streamReceived', stream, message });
+};
+let [heardAt, why] = [-Infinity, null];
+try {
+const server = this.device.state.signedIn;
+const options = { query: queryOf(effect), signal: controller.signal };
+if (server) await listen(server, ['stores', this.identifier, 'changes'], options, {
+heard() {
+if (performance.now() - heardAt < 1_000) return;
+heardAt = performance.now();
+receive({ kind: 'progress' });
+},
+received(name, data) {
+if (name === 'changes') receive({ kind: 'changes', changes: checkedChanges(data()) });
+if (name === 'resync') receive({ kind: 'resync' });
+if (name !== 'ready') return undefined;
+const ready = checkedReady(data());
+receive({ kind: 'ready', ...ready });
+return keepAliveMilliseconds(ready.config.keepAliveSeconds);
+},
+});
+} catch (error) { why = failureOf(error); }
+report({ type: 'streamEnded', stream, failure: why });
+}
+ask(segments, options) {
+const { signal } = this.requests;
+return this.device.ask(['stores', this.identifier, ...segments], { signal, ...options });
+}
+async synchronize() {
+if (this.isClosed) return false;
+this.report({ type: 'hurry' });
+await this.until(() => this.isClosed || this.engine.diskFailure !== null
+|| (this.isLeader ? this.engine.isSaved : !this.intents.size));
+return !this.isClosed && this.engine.diskFailure === null;
+}
+synchronizeNow() {
+return new Promise((resolve, reject) => {
+if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
+const settle = { resolve, reject };
+if (this.isLeader) {
+this.syncs.set(this.engine.requestSync(), settle);
+this.report({ type: 'hurry' });
+} else {
+this.intentsMade += 1;
+this.syncs.set(this.intentsMade, settle);
+this.say({ type: 'sync', number: this.intentsMade });
+}
+});
+}
+settle(number, why) {
+const sync = this.syncs.get(number);
+this.syncs.delete(number);
+if (why) sync?.reject(new RequestError(why));
+else sync?.resolve();
+}
+failSyncs(why) { for (const number of [...this.syncs.keys()]) this.settle(number, why); }
+refused() {
+return [...this.engine.refused].filter(([, { record }]) => record.part === '')
+.sort(([a], [b]) => compare(a, b));
+}
+forgetRefusedWrites() {
+for (const [name] of this.refused()) this.engine.forget(name);
+if (!this.isLeader) this.say({ type: 'forget' });
+this.wake();
+}
+async close() {
+if (this.isClosed) return;
+if (this.isLeader) await this.synchronize();
+this.isClosed = true;
+clearTimeout(this.timer);
+this.requests.abort();
+this.stream?.abort();
+this.stopListening?.();
+this.stopLeading?.();
+this.failSyncs(failure('unreachable', 'the store is closed'));
+for (const queue of [...this.queues]) queue.end();
+for (const wake of this.waiters.splice(0)) wake();
+this.device.openStores.delete(this);
+if (this.ownsDevice) await this.device.close();
+}
+}
+const queryOf = ({ since, isSaved }) =>
+({ since: since ?? undefined, saved: since && !isSaved ? 'false' : undefined });
+const failureOf = (error) => (error instanceof RequestError ? error.failure
+: failure('unreachable', `the answer cannot be read: ${error?.message ?? error}`));
+function explanation({ connection, lastError, nextRetry, diskError }, account) {
+if (diskError) return `The disk refuses to save: ${diskError}.`;
+const again = nextRetry ? ` Tries again at ${new Date(nextRetry).toISOString()}.` : '';
+return {
+signedOut: account ? 'Starting.' : 'Nobody is signed in: values stay on this device until somebody is.',
+connected: 'Connected.',
+connecting: 'Connecting.',
+polling: `Connected without a stream, and asks now and then${lastError ? `: ${lastError}` : ''}.`,
+unauthorized: `The server refuses this device: ${lastError}. Sign in again.`,
+}[connection] ?? `Not connected: ${lastError ?? 'not tried yet'}.${again}`;
+}
+"""##, compressed: "H4sIAAAAAAACA61b3ZPbtrV/118Bz2RK0pdh1r1tHrTd7LiJ23GnjjNeu33QaGKuBK2YpUiFpHajq+p/v+cTBChq7bp92SVB4ODg4Hz8zgFUbLZ105mDeVXdFZU1R7Nq6o2Jsm8sNWS/tNHlpNBe7+yvO9t2r5qmblJTFm1nK2/Muuu2gxGLtV3c2+XLqn20MERev1/n1Z1t3fs7my/3qVnlRblrfC42tm1z6DlO9fu6WhV3XvdmV570/XBb/Lorur0wvag327yxqSnam3zjz/WQlzsdvairtjP31m5flsWDfVOUsFgLrcvWXJlYHhNz9Z15k3frbFNUMT/kv8V/vPj54uIiNTrgufn9z3+8uEhS8+0FfUp0gq7Y2OZN/hvQ/L15/tz874X7kt+2/OHbP2hbk1fLenNj7RJ5oMkXzX7b1dmd7d7Rx3/QGuLKPpo/F3cfiqr79g8vmybfxy+SZHYxz7r6pmuK6i5+8W2SbfPlTZc3HbykJrqIgK/SdmZ2W9cdbG/edn/Nt3OYbBZFqbmYX05Wu2rRFXVlGtgxJJOYg3A3e8zLMjW7LS6KBv2Qdzar6scYVr61zapuNnm1kCYgVqxMjFOZq6srE0XmX/9iYcLSYyRmvhZq8CDMJOY784KEaXikJ5QY2edu0B4QuJw0tts1FaiDz2XKRI6Xk+PE/kb6sgAKrblZWxhtfwP1hv179WCr7n3egJRhtfVj1f5gH4qFhVlWedkC9aL9O8jDNn7L92Xd0k5Jy9IC7YZacHve5FtkGOwJNkzabmyHbY950dkGG2cgpXZfLdpwUMNmqK0vb4FzsIWuqcvSNtij7WCDNvh9V5aXE9CmE1GBbsCyBpSl8Q0sBj6ANq7z9uViUe+qrl9JSWsFzel2rZsCJe+aIjWhZrfo6iZekrzA5pZAvVgV6Apa23WgQS1qULvbMt/dumizpUqXH6S1Hwtf+hf5qtTgmz7iruYoPdOSkveqejCrusTtOkJ3b0ql1dXbv5NvAzK4bOqc1dUb9kZxLG6JTPBAeiwt1zgYPBhq9IDrhBvWNm+WjgDw6JzBsl7sNpYE7fGUafPbVTykqJKB0aDVsfZMTY4qpHyjqbpvScJ2xwPbP9t1US2FNehfomn6YmAz74WAez/kIxVndOBxpRvjXh1N+ZYt8m6xjmOLPpnHcmeJOsuivf+LBIMrIx6LOl9nIjpzfW14+KU5ihy9VYjS/sjrYXn4HKBynMqtqR8hKOXL5WtnHLK0Y689IAjPaDy2r+E/sAoxhENJnDiN7rdWH+ULjxR6HIRj5uIAimyX08Bqe6uZmkDtUwNOdep5ZRQHOFwTi3O+txBfZ9u6LBbw0Ni2Lh9sM5+beqXaxu4pCTYC6P9EY2IiMByPonXCcpssY1UYXX5vOeCTHjBDLCHVkcEIFZ9z27Msy9RB4jNsQQYMtSgReJXIzS3zZJ6tihI8aIxM4/ZNnnGwj3EceHFuBwVC15UKLycfcPeOk8cGnHHMfjERYxfjYQ+PAoMdow0MsEYcLagDhM6oW1vDnqFojTQPxOVPlPY7qb0oULAY46isF3nJL0D9k0IXm38mfHOsStRefZ//P1fmxWXQjCoQD/uBJ2eBqKsAgAEWvN/aqYloIcBWtdvc2kYUdWQwmy0TeAR2Y3qldcb34JVSA+AInawaHhoxOxYvYhFgweGI6N6iTmPcjH+mTRXbFRHpjs1VCWku6H6Y0HyT7a5dx7a0G9lr395lctIS6YKeta0ridj4sT35mNLwa14K6l9q3ART94gURADpBDDH1HlUXhPaSbOzviqgxcLabUxvHgWHdJZ1BduB40TFp2ZXLe0K1GRJmCeV8FgB0KHo+LguSgt64pZT/J81v/udecZcJBJXUPo/AWgGRBzH4grEiSMTiDS4kT2zeKCZCoR4oV2az3vBnjDuuJB1irBlvCyAx0wNL4SFRgIBQ0B/OZnd7De3dZlRh9fgFHKwwvnU75pOjmIfukxfyuDfnIiFQ3p1uio2qatDJ6R+4hm+QMSp7ro1ypH7mGcId3MOUGLEiWHagdNm9VQHzfwkBgnzElFpGTsvlAp/ID0+GJ8l2gkc6vPguxFZNUTeLcZmwrzx29tf7KID4bXFXUVZBbe7CTFMDaYhK0ao3BIa9GBXq/Aw8ENgHEHE4U7TPlo7qHk91tPTG4gE3AYhnKU7DZCUNF5nFSZ+zv0rI9OQrxRTgjKvcsx3wFT7l1hnGSGecDZR1QCN9gHklIUp5HSJHhgfNP3t5u2PwD0CHRw4e2KKuUI4HPlMgaaHv9FiByFKoZkP0nF8AAY1Lpy6dOYGfDo/TMd2bIA4Pl95hXigvNzm4FOglJ4a6lDSOW9yckM6t6RTWbsF8GLjiyQxfbhhxwFSLcq4aH8Az5OgGxNHyC0QQD/t+YKpaA36nbyg0akCeOopyJegfx4JXgvgReNhy14rerSJcZKtdimJJe6FjO3ZQOwJ3z3ALIyMJhM9Cygnh5YD5cO03lcXhGIP3BwCksvJObFTt2CPLsdwmLpQyV4wA77OckyOHTTFCtMNJtSx1JriaFflu25dNxDrBKoBRJMUFJ4AVxv0fsBxUZmuNjnYNopbrDFKkgFgWoDTomS2F/eZNA2FTVqoWtve0EyvKx3Tp99PZDfeRqJUY5+O8wU9pcQPcIoow3CUqqqIYQ3n9NyaDDyTSgflA+2K2slFgzFUeup9sBhTR+RgbNladWaNxYpNrFSvTe+uZPWRFwjkAQwold3t2/j99Q9gpNMhlbe7LhpHqmzPnN7+F8z437W8JwyACX6W+g1yd6+QxYDTzyEZ0Ct871NHUXzZOsw8Ynm61SxgmDCc2EoPFLXehXke6wI2uJxwrvZNrW68x+dB4SdmUYhfQDeBVRqg6gXPkLRVYPOkzzCRreLBsNHMq7UNQMQRMzlVW6k0sPacNd7jBAe5gtLh0/t68KpfU84qU0OydsrXg4wRRdrWbRcfRgdSNq0FFlF62s6RnfR9wBZCKyYVg3x+Y7ucFTWWLjOgNEfodZGY766EpOe5m71q4iezYpJTftvHOngJixcd+I3BjuGSDBWfHPsEW1ndeJoMgF5RkSikAZM3mHaebSDnjLGWMiejwWpBz8jVKSOB6vy6q7v8H0VdEoiMJFUQn3aqPo1d7bh60NVTE+yAA/THCSdHxhfv5SQQtko5sBFMSsEmBN9T4UQGJVnLMCk1X8shBASMwTQwfB5WL4r2DWz2h6ql2K7e4zjhcicvSpStq32F0zUFiqf5kzdDYoKSpZvixFwoBEKchsgHf0PtgE/nMVKvhiOYWOwSVsGglYscgcvzd0iWkjmvR5sckkAnFDloPu6S2DlzngJSFLJT2I8O8AtrAp5pLUlqV99NYkqDPHADJgNO6rZEb8WjksGwZCJzPa73PXwL8T8wN66KMtMUIPNekj8zslYO4f9JajFCFPQZ8szIVa/x7R1bzT9xe/qKpAvaY7yRykYnNfCxnpqpeJVu7yBEN10TU+qjmeC5yVmySV/OLW081CIR8jhTGmaQKz9aA0z+VKh+smznjR/mdoj1lSLHYS69JmdUJ6Q6jIdnZaMecFip1IqQRI8BMd9wPsMJq4zJGZNLVcAb9/MOnY43IRYkr6/FlVBk+bAFJlZFBWBrL3wczGCEAGAShdQvwh49wHQ0+wJdyJSX7gt4O18A8FYih3kaw0eww5fgUj3ZcX5La89ERlNBx2nf0Dvvpzw0sNQV1c5+Icb9t9Asu/x4CGgyF10lrIzgmSe1leM9Ih3zWUjHOMRivnlu3q+tYb9jHouyNGwkpugy8/wbg9p7/ALg6nkpPPMgdxli0ZdUUxnu1yDp1m5qJ8TBm2LRgNG19/Eg1dC+emR+HvieK1Itm+LBxiOLoIVIgmgfBK760oblL8HT0reR05Y+y5MpPLRr9aqM2glpFdZX7GqF6caVdMmwsP6K2mJ/P7nb5ed1d4zLDYqYR6UyKDmDgIRJZ0IKolSixwmlTu+Lja13csBDt1FcHrYJ77x4PP4Tt+3rXmiZXrKgg/BgGEz/ugJfWHT7garQZHxar0x4Ppvln45crnkhjQtblMFkCXTX+zTsyM9IrK91kX5g1UpUhDy1X5MQeYI/1XPaoTz9SgRTucQKME+Q060ndJ58PAE2YJepYGEM6nb5np7RrTkOOAsS7hx01gDKi8k82CyDY/bQNEfCJUfxG3rMfpgENKcBC2foO3wnD29XSo1tDNbaPhY8C49E0iTjHNxSxDYZTU9DsXTX0wN55ZzI3ELz/aXQQP1p11i2i6YBTpIxWNKRR4eUQgoI8WDs4aloNxLa2CX3wURZxrKdDzMOI9k/o0o/J6dQH8hfOrEoU+Ndhxjr+BfarSiVA5fpp+5FMBwXORxFEliZjqYT1kw2e/TMMznRaaM5HulAnFvXS5j3p7c37yO8JrXcO9XAF6CdMjG+2celU3xXLifxL3hch4uBZfB80/A6oPTw2VQmyzLYLizF5WVfX9ALUM7QUOkxiT+3IOjewAroH6owrQSnljq4LA00ec2XChOmyZX84BCGiVMnpq3MiUoEdxNxaSJrOTfIEJ+wkaa8UpVdWfaym/1CRtFhoq0ylAVN+aQrvEnJoiRHArNOaSCIa0wDcMCHrbOkQZk8tBu+4al9+c25U9ZRgQxSDB3t4exjWJIXDOdurp2/z9YfotG9NlQEiaI+aWjtiTn8aiFUPNDhxOm1rWd9/4z3kblj8DGwQZrjHZNbUsaKDS6FYDOWGwlU93gJMoC8mM66v9Y4mBIsnmuxS4qehM4GRWPMI22mxWxdT73FzAVD8jm1TkUlp+ZkdUaOunk+PV+RbePG1Mwiqg22erXEv+nlm5VwAjYgZR6FjCeXPQEtiEDMn8wLugLr0IB+uDq9I4oOk6QNm4DnhbAJ26a+A9ZadZraYxnjoS6427zLlQ065vXOx1s6Zh8Q1E9pb18D00KSmNvqCXpPFhjhGs4JVfkSjnnGY/Ll3p339zcyenWF76jI3s1oZWFEHkyOcACP9DLK0evLBC33GTuKzHW5ERBFMj16ZVIHHqjCc3WCA/Bkc9xSXsHSfDMZlIo4w70HrbvD+Ng6fUo+y/H7WXPgms/rLt4PkMk8x03talRH72THq8jFTxbmNYHxsWB/eLVrmj0rwslh5meclvo3IfXcbEIVzifuUOgR61TLAHqVC5aS9PpxinLP3sF0J3bHybBQSbCS6I2djrvDlN7n/tduz6nrRCxI7vDk3OdMKdcrXLnbbbJqUTAEm3rdsrTJp/dWClhPX6kbTBnciQtneqqEdjKDIHE+TAoriFTSPXgna2pIzApeZguraNw+LFmgFIkUfr7OWLx0EcP/RQh10QKH9qQd4VS6P3xntoxXjuGpsAgzOPfTS52jBVKkww6IKoW+MjoybmOpS383dMZ3lxZ1A0hpLqgb37Jt3uhvEpJJ1uKWx7McXMbslvvJb0jiHJCxu3tyWnweFpxy/F2Elpkcy+GZFROieJF87vm41MH7uurwjJpMJv7E4eKIpXgOK3CGrtrjfuPA5Z7zJYXAeQ/uZIzf1Agu4V9nY7fSvdbRex3+0ce4DzlzZcnpDl9bmif+ncLLL7lo5IepemurGwpSamf41S/k9D8xSUbqrrKbjLsd5wgAEeNiWKsW8vsmDALuXIjap/wPs0QHPcD5YE/9xBc+efA1aBcGt8gEl0ed83VogKooLn3lR0PlWCAJAvL9hJEMVbP1iasuDHftI+6aVFEWeVXVnbm1BJGm5qvDmcT3+JH2VX+p5F/cOyAirix94B84ya/CsKz1zgIiBwQJcY/ZPLrrI2o67psL/R+xHovNUoht8dARxYkMuu7H7KNLVe/yoqJER2YEaXw07/HStnzLOxiKvhV/PxW7fpBe1q9v3krSnwBJ2BP8oY3ef5y4CyvuZgvuH/3CC+/R4h5GP9aUvoMNuEtNU72MD5u1NzVjKr0BRUDFtPXGyrgM0lMRIqpM9L0+ex9gtv4LTZ1OtpCGUPtHN8Jgug2uwuQOI+bVEhNvvnaFL5hSf3VwO4XCQsm6hiNLAaSRTvybXFPeGcmr3N70KwupZAZvTOENL9oDpHac9bpCJf6PP9ad8ZYesHVNpS6Dl++XZg/e+Jh9dSBaR9j64/8DNXtY9Wg5AAA="),
+PageFile(path: "/app/client/store.js", type: "text/javascript; charset=utf-8", text: ##"""
+import { Entries } from './entries.js';
+import { readHistory, valuesOf } from './history.js';
+import { add, policies, sumOf, wireSum } from './merging.js';
+import { checkedNumber, checkedRow, deviceOf, idOf, milliseconds, noDevice } from './records.js';
+import { Shell } from './shell.js';
+import { UbiquityError, checkedList, compareText, fromWire, isText, toWire } from './values.js';
+function checkedKey(key) {
+if (isText(key) && key !== '') return key;
+throw new UbiquityError('key', 'a key is a string that is not empty');
+}
+const wireOf = (key, value) => (value === null || value === undefined ? null : toWire(value, key));
+const valueOf = (wire) => (wire ? fromWire(wire) : undefined);
+const resolverOf = (resolve) => (earlier, later) => {
+const seen = ({ value, stamp }) => ({ value: fromWire(value), date: new Date(milliseconds(stamp)) });
+try { return toWire(resolve(seen(earlier), seen(later))); } catch { return later.value; }
+};
+export class Store extends Shell {
+constructor(device, identifier, options) {
+const { firstSync = 'serverWins', historyExcluded = [] } = options;
+super(device, identifier, { firstSync, unkept: [...historyExcluded] });
+}
+get(key) { return valueOf(this.exact(key)); }
+has(key) { return this.exact(key) !== null; }
 exact(key) { return this.engine.value(checkedKey(key)); }
 keys() { return [...this.engine.entries.values().keys()].sort(compareText); }
 bytes(key) { return this.engine.entries.bytes(checkedKey(key)); }
@@ -2889,11 +2702,7 @@ set(key, value) { this.write(this.engine.intent([[checkedKey(key), wireOf(key, v
 remove(key) { this.set(key, null); }
 batch(body) {
 const values = new Map();
-const get = (key) => {
-if (!values.has(key)) return this.get(key);
-const wire = values.get(key);
-return wire ? fromWire(wire) : undefined;
-};
+const get = (key) => (values.has(key) ? valueOf(values.get(key)) : this.get(key));
 const set = (key, value) => { values.set(checkedKey(key), wireOf(key, value)); };
 const outcome = body({ get, set, remove: (key) => set(key, null) });
 if (typeof outcome?.then === 'function') {
@@ -2904,11 +2713,9 @@ return outcome;
 }
 removeAll() { this.batch(({ remove }) => { for (const key of this.keys()) remove(key); }); }
 increment(key, by = 1) {
-const old = this.engine.value(checkedKey(key));
+const old = this.exact(key);
 const amount = sumOf(toWire(by));
-if (amount === null) {
-throw new UbiquityError('unsupported-value', `${key}: ${by} is not a number`);
-}
+if (amount === null) throw new UbiquityError('unsupported-value', `${key}: ${by} is not a number`);
 const value = wireSum(add(sumOf(old) ?? 0n, amount));
 this.write({ plain: [], merging: [[key, { policy: policies.counter, old, value }]] });
 }
@@ -2917,97 +2724,35 @@ checkedKey(key);
 if (name !== 'latest' && !Object.hasOwn(policies, name)) {
 throw new UbiquityError('policy', `${name} is not a conflict policy`);
 }
-const letter = policies[name] ?? null;
-const resolver = resolve ? resolverOf(resolve) : null;
-if (letter) this.declared.set(key, [letter, resolver]);
-else this.declared.delete(key);
+const [letter, resolver] = [policies[name] ?? null, resolve ? resolverOf(resolve) : null];
+this.declared.set(key, [letter, resolver]);
 this.engine.setPolicy(key, letter, resolver);
 }
-write(intent) {
-if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
-this.engine.write(intent, reading());
-const keys = this.engine.entries.takeChanged();
-if (keys.length) this.queueChange('localChange', keys);
-if (!this.isLeader) {
-this.intentsMade += 1;
-this.intents.set(this.intentsMade, intent);
-this.say({ type: 'write', number: this.intentsMade, intent });
-}
-this.wake();
-}
 changes() {
-return this.queue('change', ({ reason }) => reason,
-({ reason, keys }, more) => ({ reason, keys: [...new Set([...keys, ...more.keys])] }));
+return this.queue('change', ({ reason, keys }, more) =>
+({ reason, keys: [...new Set([...keys, ...more.keys])] }));
 }
 async* valuesOf(key) {
 const changes = this.changes();
 try {
 yield this.get(key);
 for await (const { keys } of changes) if (keys.includes(key)) yield this.get(key);
-} finally { await changes.return?.(); }
+} finally { changes.end(); }
 }
 async* statuses() {
-const statuses = this.queue('status', () => '', (_old, newest) => newest);
+const statuses = this.queue('status', (_old, newest) => newest);
 try {
 yield this.status;
 yield* statuses;
-} finally { await statuses.return(); }
-}
-queue(kind, nameOf, merge) {
-const queue = new Queue(nameOf, merge, () => this.queues.delete(queue));
-if (this.isClosed) queue.finish();
-else this.queues.add(Object.assign(queue, { kind }));
-return queue;
-}
-queueChange(reason, keys) {
-for (const queue of this.queues) if (queue['kind'] === 'change') queue.push({ reason, keys });
-if (reason !== 'localChange') this.dispatchEvent(new ChangeEvent(reason, keys));
-}
-get status() {
-const status = this.isLeader ? this.engine.status : this.leaderStatus ?? this.engine.status;
-return { ...status, account: this.device.account?.name ?? null, isLeader: this.isLeader,
-explanation: explanation(status, this.device.account) };
-}
-async synchronize() {
-if (this.isClosed) return false;
-this.engine.handle({ type: 'hurry' }, reading());
-this.wake();
-await this.until(() => this.isClosed || this.engine.diskFailure !== null
-|| (this.isLeader ? this.engine.isSaved : !this.intents.size));
-return !this.isClosed && this.engine.diskFailure === null;
-}
-synchronizeNow() {
-return new Promise((resolve, reject) => {
-if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
-const settle = { resolve: () => resolve(undefined), reject };
-if (this.isLeader) {
-this.syncs.set(this.engine.requestSync(this.engine.isSignedIn), settle);
-this.engine.handle({ type: 'hurry' }, reading());
-this.wake();
-} else {
-this.intentsMade += 1;
-this.syncs.set(this.intentsMade, settle);
-this.say({ type: 'sync', number: this.intentsMade });
-}
-});
+} finally { statuses.end(); }
 }
 async initialSync() {
 await this.until(() => this.isClosed || this.status.isInitialSyncComplete);
 if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
 }
 refusedWrites() {
-return this.refused().map(([, { record, code, detail }]) => ({ key: record.key,
-value: record.value ? fromWire(record.value) : undefined,
-date: new Date(milliseconds(record.stamp)), code, reason: detail }));
-}
-forgetRefusedWrites() {
-for (const [name] of this.refused()) this.engine.forget(name);
-if (!this.isLeader) this.say({ type: 'forget' });
-this.wake();
-}
-refused() {
-return [...this.engine.refused].filter(([, { code, record }]) => code !== 'superseded'
-&& record.part === '').sort(([a], [b]) => (a < b ? -1 : 1));
+return this.refused().map(([, { record, code, detail }]) => ({ key: record.key, code, reason: detail,
+value: valueOf(record.value), date: new Date(milliseconds(record.stamp)) }));
 }
 async delivery(key = undefined) {
 const saved = (this.isLeader ? this.engine.receipts.saved : null) ?? undefined;
@@ -3015,349 +2760,32 @@ const waits = this.status.pendingKeys.some((one) => key === undefined || one ===
 return this.device.delivery(this.identifier, { key, saved }, waits);
 }
 async history(key, { limit = 100 } = {}) {
-const ask = (query) => this.ask(['history'], { query });
-const versions = await readHistory(ask, checkedKey(key), limit);
+const versions = await readHistory((query) => this.ask(['history'], { query }), checkedKey(key), limit);
 const resolver = this.engine.entries.resolvers.get(key);
-return new KeyHistory(key, versions).values(limit, resolver).map(({ wire, ...version }) => ({
-...version, value: wire ? fromWire(wire) : undefined,
-isThisDevice: version.device === this.device.account?.deviceID,
+return valuesOf(key, versions, limit, resolver).map(({ wire, ...version }) => ({
+...version, value: valueOf(wire), isThisDevice: version.device === this.device.account?.deviceID,
 }));
 }
 async valuesAt(date) {
 const answer = await this.ask(['snapshot'], { query: { milliseconds: date.getTime() } });
 const entries = new Entries();
 entries.resolvers = this.engine.entries.resolvers;
-for (const row of checkedList(answer, 'records').map(checkedRow)) {
-entries.update(idOf(row), (entry) => { entry.confirmed = row; });
+for (const confirmed of checkedList(answer, 'records').map(checkedRow)) {
+entries.update(idOf(confirmed), (entry) => Object.assign(entry, { confirmed }));
 }
-const values = new Map([...entries.values()].map(([key, wire]) => [key, fromWire(wire)]));
-const revision = checkedMilliseconds(answer.revision);
-return { values, revision, forgottenKeys: checkedList(answer, 'forgottenKeys').map(String) };
+return { values: new Map([...entries.values()].map(([key, wire]) => [key, fromWire(wire)])),
+revision: checkedNumber(answer.revision),
+forgottenKeys: checkedList(answer, 'forgottenKeys').map(String) };
 }
 revert(values) {
-const wires = [...values].map(([key, value]) => [checkedKey(key), wireOf(key, value)]);
-this.write(this.engine.revert(/** @type {any} */ (wires), reading()));
-}
-async ask(segments, options) {
-const server = this.device.state.signedIn;
-if (!server) throw new UbiquityError('unauthorized', 'this device is not signed in');
-return request(server, ['stores', this.identifier, ...segments],
-{ ...options, signal: this.requests.signal });
-}
-async followAccount() {
-if (this.document === this.device.documentOf(this.identifier)) {
-const wasSignedIn = this.hasAccount;
-this.followAccountNow();
-if (wasSignedIn && !this.hasAccount) this.queueChange('accountChange', []);
-return;
-}
-const document = this.device.documentOf(this.identifier);
-const rows = await this.device.folder.read(document);
-const isDone = () => this.isClosed || this.engine.isSaved || !this.isLeader;
-while (!isDone()) await this.until(isDone);
-if (this.isClosed) return;
-const old = new Map(this.engine.entries.values());
-this.stream?.abort();
-this.failSyncs(failure('unauthorized', 'this device is now signed in to another account'));
-this.intents.clear();
-this.install(document, rows);
-this.followAccountNow();
-this.queueChange('accountChange', this.changedSince(old));
-}
-changedSince(old) {
-const values = this.engine.entries.values();
-return [...new Set([...old.keys(), ...values.keys()])].filter((key) =>
-JSON.stringify(old.get(key)) !== JSON.stringify(values.get(key)));
-}
-followAccountNow() {
-const { account } = this.device;
-this.hasAccount = account !== null;
-if (!this.isLeader) this.say({ type: 'hello' });
-else if (account) {
-const { id, deviceID: device } = account;
-this.engine.handle({ type: 'signedIn', account: id, device }, reading());
-} else this.engine.handle({ type: 'signedOut' }, reading());
-this.wake();
-}
-async lead() {
-if (this.isClosed) return;
-const document = this.device.documentOf(this.identifier);
-const rows = await this.device.folder.read(document);
-if (this.isClosed) return;
-const old = new Map(this.engine.entries.values());
-this.install(document, rows);
-this.isLeader = true;
-for (const [number, intent] of this.intents) this.take(this.tab, number, intent);
-this.intents.clear();
-const syncs = [...this.syncs.values()];
-this.syncs.clear();
-for (const { resolve, reject } of syncs) this.synchronizeNow().then(resolve, reject);
-const changed = this.changedSince(old);
-if (changed.length) this.queueChange('serverChange', changed);
-this.say({ type: 'leading' });
-this.followAccountNow();
-}
-say(message) {
-if (this.isClosed) return;
-const { identifier: store, tab, document } = this;
-this.device.folder.post({ store, tab, document, ...message });
-}
-take(tab, number, intent) {
-const { applied } = this.engine.meta;
-if ((applied[tab] ?? 0) >= number) return;
-try {
-this.engine.write(intent, reading());
-if (tab === this.tab) this.engine.entries.takeChanged();
-else this.engine.tell('serverChange');
-} catch {
-const keys = [...intent.plain, ...intent.merging].map(([key]) => key);
-if (tab === this.tab) this.queueChange('quotaViolation', keys);
-else this.say({ type: 'refused', to: tab, number, keys });
-}
-delete applied[tab];
-applied[tab] = number;
-for (const old of Object.keys(applied).slice(0, -tabsMax)) delete applied[old];
-this.engine.isMetaUnsaved = true;
-}
-heard(message) {
-const { type, tab, number } = message;
-if (this.isClosed || (message.to && message.to !== this.tab)) return;
-if (message.document !== this.document) return;
-if (this.isLeader) {
-if (type === 'write') this.take(tab, number, message.intent);
-else if (type === 'sync') {
-this.synchronizeNow().then(() => null, ({ message: detail, keys, code }) =>
-({ ...failure('unreachable', detail), keys, code }))
-.then((why) => this.say({ type: 'synced', to: tab, number, failure: why }));
-} else if (type === 'hello') this.sayStatus();
-else if (type === 'forget') this.forgetRefusedWrites();
-this.wake();
-} else if (type === 'saved') this.follow(message);
-else if (type === 'status') this.showStatus(message.status);
-else if (type === 'synced') this.settle(number, message.failure);
-else if (type === 'leading') {
-for (const [one, intent] of this.intents) this.say({ type: 'write', number: one, intent });
-for (const one of this.syncs.keys()) this.say({ type: 'sync', number: one });
-} else if (type === 'refused') {
-this.intents.delete(number);
-this.follow({ version: this.version + 0.5, rows: [] });
-this.queueChange('quotaViolation', message.keys);
+this.write(this.engine.revert([...values].map(([key, value]) => [checkedKey(key), wireOf(key, value)])));
 }
 }
-follow({ version, rows }) {
-if (version <= this.version) return;
-if (version > this.version + 1) {
-this.catchUp();
-return;
-}
-this.version = Math.floor(version);
-for (const [name, text] of rows) {
-if (text === null) this.rows.delete(name);
-else this.rows.set(name, text);
-}
-const undone = [...this.engine.entries.unsaved.keys()].map((id) => `e${id}`)
-.map((name) => [name, this.rows.get(name) ?? null]);
-this.engine.follow(/** @type {any} */ ([...undone, ...rows]), reading());
-for (const [number, intent] of this.intents) {
-if ((this.engine.meta.applied[this.tab] ?? 0) >= number) this.intents.delete(number);
-else {
-try { this.engine.write(intent, reading()); } catch { /* The leader will refuse it. */ }
-}
-}
-const changed = this.engine.entries.takeChanged();
-if (changed.length) this.queueChange('serverChange', changed);
-this.notify();
-}
-async catchUp() {
-const { document } = this;
-const rows = await this.device.folder.read(document).catch(() => null);
-const version = Number(rows?.get('version') ?? 0);
-if (this.isLeader || this.isClosed || document !== this.document) return;
-if (version <= this.version) return;
-this.version = version - 1;
-const gone = [...this.rows.keys()].filter((name) => !rows.has(name));
-this.follow({ version, rows: [...gone.map((name) => [name, null]), ...rows] });
-}
-wake() {
-if (this.isAwake || this.isClosed) return;
-this.isAwake = true;
-queueMicrotask(() => {
-this.isAwake = false;
-if (!this.isClosed && this.isLeader) this.drive();
-this.notify();
-});
-}
-drive() {
-const { engine } = this;
-for (let effect = engine.nextEffect(reading()); effect; effect = engine.nextEffect(reading())) {
-this.perform(/** @type {any} */ (effect), engine);
-if (this.isClosed || engine !== this.engine) return;
-}
-clearTimeout(this.timer);
-const milliseconds = engine.nextWake - reading().uptime;
-if (milliseconds === Infinity) return;
-const wait = Math.min(Math.max(1, Math.ceil(milliseconds)), timerMax);
-this.timer = setTimeout(() => this.wake(), wait);
-}
-perform(effect, engine) {
-const report = (event) => {
-if (this.isClosed || engine !== this.engine) return;
-engine.handle(event, reading());
-this.wake();
-};
-const answer = (asked, success, failed) => asked.then(
-(json) => report(success(json)), (error) => report({ ...failed, failure: failureOf(error) }))
-.catch((error) => report({ ...failed, failure: failureOf(error) }));
-const query = ({ since, isSaved }) => ({ since: since ?? undefined,
-saved: since && !isSaved ? 'false' : undefined });
-switch (effect.type) {
-case 'notify': this.queueChange(effect.reason, effect.keys); break;
-case 'finishSync': this.settle(effect.id, effect.failure); break;
-case 'save': {
-this.version += 1;
-effect.rows.set('version', String(this.version));
-const { document, version } = this;
-this.device.folder.write(document, effect.rows).then(() => {
-this.say({ type: 'saved', document, version, rows: [...effect.rows] });
-report({ type: 'saved' });
-}, (error) => report({ type: 'saveFailed', reason: String(error?.message ?? error) }));
-break;
-}
-case 'push': {
-const { number, body } = effect;
-answer(this.ask(['changes'], { method: 'POST', body }),
-(json) => ({ type: 'pushAnswered', number, answer: checkedAnswer(json) }),
-{ type: 'pushFailed', number });
-break;
-}
-case 'pull': {
-const { number, withConfig } = effect;
-const server = withConfig ? this.device.state.signedIn : null;
-const config = server
-? request(server, ['config'], { signal: this.requests.signal }) : null;
-answer(Promise.all([this.ask(['changes'], { query: query(effect) }), config]),
-([json, told]) => ({ type: 'pulled', number, changes: { ...checkedChanges(json),
-...(told ? { config: checkedConfig(told) } : {}) } }),
-{ type: 'pullFailed', number });
-break;
-}
-case 'hangUp': if (this.streamNumber === effect.stream) this.stream?.abort(); break;
-case 'listen': this.listen(effect, query(effect), report);
-}
-}
-async listen({ stream }, query, report) {
-this.stream?.abort();
-const controller = new AbortController();
-[this.stream, this.streamNumber] = [controller, stream];
-const receive = (message) => {
-if (!controller.signal.aborted) report({ type: 'streamReceived', stream, message });
-};
-let heardAt = -Infinity;
-let why = null;
-try {
-const server = this.device.state.signedIn;
-const segments = ['stores', this.identifier, 'changes'];
-if (server) await listen(server, segments, { query, signal: controller.signal }, {
-heard: () => {
-if (performance.now() - heardAt < 1_000) return;
-heardAt = performance.now();
-receive({ kind: 'progress' });
-}, received: (name, data) => {
-if (name === 'changes') receive({ kind: 'changes', changes: checkedChanges(data()) });
-if (name === 'resync') receive({ kind: 'resync' });
-if (name !== 'ready') return undefined;
-const ready = checkedReady(data());
-receive({ kind: 'ready', ...ready });
-return keepAliveMilliseconds(ready.config.keepAliveSeconds);
-},
-});
-} catch (error) { why = failureOf(error); }
-report({ type: 'streamEnded', stream, failure: why });
-}
-settle(number, why) {
-const sync = this.syncs.get(number);
-this.syncs.delete(number);
-if (why) sync?.reject(new RequestError(why));
-else sync?.resolve();
-}
-failSyncs(why) { for (const number of [...this.syncs.keys()]) this.settle(number, why); }
-until(isDone) {
-if (isDone()) return Promise.resolve();
-return new Promise((resolve) => {
-const waiter = () => {
-if (!isDone()) return;
-this.waiters.delete(waiter);
-resolve(undefined);
-};
-this.waiters.add(waiter);
-});
-}
-notify() {
-for (const waiter of [...this.waiters]) waiter();
-this.showStatus(this.isLeader ? this.engine.status : this.leaderStatus ?? this.engine.status);
-}
-showStatus(status) {
-const text = JSON.stringify([status, this.device.account, this.isLeader]);
-if (text === this.lastStatus || this.isClosed) return;
-this.lastStatus = text;
-if (!this.isLeader) this.leaderStatus = status;
-else this.sayStatus();
-for (const queue of this.queues) if (queue['kind'] === 'status') queue.push(this.status);
-this.dispatchEvent(new Event('status'));
-for (const waiter of [...this.waiters]) waiter();
-}
-sayStatus() { this.say({ type: 'status', status: this.engine.status }); }
-async close() {
-if (this.isClosed) return;
-if (this.isLeader) await this.synchronize();
-this.isClosed = true;
-clearTimeout(this.timer);
-this.requests.abort();
-this.stream?.abort();
-this.stopListening?.();
-this.stopLeading?.();
-this.failSyncs(failure('unreachable', 'the store is closed'));
-for (const queue of [...this.queues]) queue.finish();
-for (const waiter of [...this.waiters]) waiter();
-this.device.openStores.delete(this);
-if (this.ownsDevice) await this.device.close();
-}
-}
-function checkedKey(key) {
-if (isText(key) && key !== '') return key;
-throw new UbiquityError('key', 'a key is a string that is not empty');
-}
-const wireOf = (key, value) => (value === null || value === undefined ? null : toWire(value, key));
-const failureOf = (error) => (error instanceof RequestError ? error.failure
-: failure('unreachable', `the answer cannot be read: ${error?.message ?? error}`));
-const resolverOf = (resolve) => (earlier, later) => {
-const seen = ({ value, stamp }) =>
-({ value: fromWire(value), date: new Date(milliseconds(stamp)) });
-try {
-return toWire(resolve(seen(earlier), seen(later)));
-} catch { return later.value; }
-};
-function explanation({ connection, lastError, nextRetry, diskError }, account) {
-if (diskError) return `The disk refuses to save: ${diskError}.`;
-switch (connection) {
-case 'signedOut': return account ? 'Starting.'
-: 'Nobody is signed in: values stay on this device until somebody is.';
-case 'connected': return 'Connected.';
-case 'connecting': return 'Connecting.';
-case 'polling': return 'Connected without a stream, and asks now and then'
-+ `${lastError ? `: ${lastError}` : ''}.`;
-case 'unauthorized': return `The server refuses this device: ${lastError}. Sign in again.`;
-default: return `Not connected: ${lastError ?? 'not tried yet'}.`
-+ (nextRetry ? ` Tries again at ${new Date(nextRetry).toISOString()}.` : '');
-}
-}
-"""##, compressed: "H4sIAAAAAAACA708a3PbRpLf+StGVakAcGhG3rvsByqKzpV4a32J41zkXD6oWDFEjizEIMAAoGUel//9+jkPAKLk7N6VqyxiMNPT09PT70Gx3tRNZ/bmRfWuqKw5mJumXptk9qWlhtnvbXI2KbTXTV6U22bY7an9uLzNq3f9/t/b3d+Ltqub3dQ0Nl/JQzD+llt64362f2xt271omrqZmhL62AohUGs4uus2vaHLW7t8b1fPq/bOwlh5/Jawa93zz4BMiMbatm0OHXrA8tVqatrt+vXN1NwVjb3croNB1XZ9bZv+mE1dFsvCthH0Bqj0rtexyatVvb60dsXEgR7BmE2Zdzd1sx5f3quiBKrYZV2tgkXVd1Ozsh+KpUWEixX+v456VvV39D6YqIF3zaq/ihdV18SLsNwyjs+3dXVThOg323LQ95fr4o9t0e1kW2XoD7C78FCvN3lj39iP8IBAfgVywxpabulqfA7gf8jLrU4AawOueG/t5nlZfLAhbcy5SeVnZs6/Ma/y7na2LqqUf+Qf069Ofzs9PYVdlgFPzF9+++r0NJuav57Sq0wn6ArYx1f5R4D5F/Pkifm3U/cmv275xV//HdrKvG0Nc9yLD0A2A0uwCJuf9jyq2S6B81PY+bYG5n5vd4DiftJuN7ZJEz5OCUzewRGZcS+YgH9IK46BNvxzNjnAP576v7Z2a3vTVPmamAJZEegK6OBkBIVfARz+IbCpIzTSX2mDUdAC/+tzadewIsThaiFtRfv6g22g5SYvWx14l79HWCntwf6AyG627W0qADJF1uQddItgz26KavWyWtmPaVpXliAEaEvb+XnUqHCBfMWNSQHq1+Y06wGOMDibWEA37nGVdwtFh8iQDl4DJR0At9I0wwUC3gVM4MjsCANbEhA0HY68utytr+tylre7avmys00OO7hASLD93bapCKUzc5hQD1MBf9E8d7dFaU16Eq+zBBnd3ZrPPzcnASLYP7/Liw6G35mf4FjBmUmBHdu6/MBk3pvh5sn7dAs7Aiu0qwzwIKx5A1ewH9B5FIWziaC/p25TQ4d4zmMujANp5r2dam+LG1whMQ6vmSF56iq1e3PMidpuJj/FgQ+M/Uiyic/NJZDZxof1TQ7b3j+yLGJRwEKP4qZAPQO6sWja7hJxOzdJaxug8a9F1SZTIzruxcdluV3ZFZ0WEGXncBL8iVc2YODwkn/oqXJTwRv/IG9b23WgPfAcBnjMQ5TggCQowNouX2/aBMjtX85jfCfb6r3ddHNzNZvNergvkHA0Z31Xtd8pruFZL9ofQJkNREDRflvWLa0+bF5ZoH1DzciHr/KNo8QfKMZaeXFpO/cCGaAdGYDcDPp4ZIRYDvrq+TVsOqisrqnLMqA97LDN19hpW5ZR24+k6uHNqTSDyEdp7FS4g1FUnYjEPnry5hUQJwAEZG8LEu3acpu3z5fLelt1PVo19d0Y3JLIfdnl3baNcQeu7lx7kvjTA1zQsMjgUwtcU5e4ZweVd8p9JXC/zZtyF8p4YInND2SUoc1yLoNndfWKzag0FXuKxQjJYGm5wMFwyk5UYntmzuRQs8ymSTOem0W1wgxF9S28XwVvUBSxVGMC1DntDK9SjTzUYQgWAMnKmGZgbpk06mrqGzcqG5/RE0RMOEcO3Je0t8ap6kC/dTzGPUbbikbjMu+Wt2lq0WgKxbIY6Kuiff83McvPQYQ1MIY7X8x0FRcXhoeLrNYpANGyvhNm+7G+S3vUYww82zA5Hdes6uUWBXTMMzNtBj3c32F3EoAByzLVnlMTzCpQhIhoGLt+GSma4Wg8GE4TBFjpz/j84J/B4eMDnuK7GUj8NJFXSYbUO82cwiY3iQ8h+0w0BhVAC2JgHokEtCpZMotG00c0xO/mavWjZssi9rsCk25qrsiVINeJlG6zWCBDRnLTLVvYAWb4iUalBKIPIWO1hyuE934r0blxlhdDIpWZipEOjhwN8PqVRlw4Uz3F58wEKhZnAlEm84SWy/EZSDTQgTSon/Nl98kgcCQaxaHJhMosHKnuDDsSaTbjAYtZC7ohDdwRgna96+yxpSg07jeGD8riXxtQUDHhSR/3KK/ARHyvNyO7gCLyhAar2BQhJkeTDtHL75wdAYeRe4cGknSaB92R9uojXhBI41+Dd5l3YEYh838Hv9LQuRT4YqUpWT25VG05zwVovoZnpgfINWZ6eq38uWDatfwoZlzmDFMiZ0g5VrHp1VWPYOy9Aw0CKAsB3th1/UF3xR1T7onr5/0nIXxdr4Kt4yXGCpnfoMkIBrMujBXgibiseiayiI90xWfxgZQx/u0nnD4F1TpsHAFJiwhsXOwjyIVkUIj1toMDgvghRdI9LphkHQoapObcLz6mJQk6pEa321iQZQLpAo6mrdhKvdlWy44lL4o2kK5E4Ch4kCa0IWBbJ7mhn2aZV1UNdAM9AgxaI2KG7IR1vkPRbG7z8gbFZ9ElJAWPsxATJ5B3gimO5DU+BxXkOIb5I93L+mGZTONApgMRnPRm9s9MwHukmg1qt2VDbg9T7RrNk2ee6UArPlJOi0O9FkOSolgpx1HSaydD9L3I3KM031bgqqC/ZFdPaVag/9vP9jDfYW4+21/vDqZoDe5Cbjg29jbwDGkEICJxtDRfrVJGCtbEWraaCr6ZM+lpf/ZmU+ZFBR7JgiMYoDThgQWGRNx2cxd5m5E9g8YWQBb+NQdQnuyoAkdiuAr6RqoSQwdOUQKe3sNF4sfkZdrhCNJWSQnCsO0S8rFfX/9ulx0e89d3Vao4MfzsKH15HUxU7B2QcykIy1pDuoKF3pFrolNd4dgFEjTUCGoBUAyJ13jhGmETnOM/l2G4QoadxSaHF49X/D4wUCLj3A1YgScviu/smLXSB0erZBbgY5mJLI08SkTvHoouqQOKCZAvhj0PoKk095AJJ5p62yzzAUaKto1p6i5/bzngR/Y7ooi9Je4h9CN/lnulSVkv85IfEgn+iVKPnGgfPQqcxy9AIsQ+JW1Jv9/UCNHUSclRVKPgBYefFptM5ZyKeToyWM5ML0LF0UlS75NQi9ESXfASnJ29BCxFIEqwc+LaeenmAMe6blgx9d5xGEIdevyNrVMDP3AIPS0yPNuZc1SeiG5jDeaFp6Ctm+hWAQRqdtBrV1gQrz19jCKc3ZNUnWXGGaW5gMiM23KQ3xgpUR0/CvJgQLCAC7PDFAOBFjgzJubFLCVd4JbTkhMvBHeGIzXpYoT03Jyon5ngr99IDAIJQUZRq/wcWTYPP+MmP+8YyvpupqE4xpjxeF9Uq6mJgs4edeoidhPFqvvR6dRHeTkIpBKEnlR19YQAvQvigF4OCQxUOCKc87Yt3lUMDjUIosscJNxMb850OXJo+6H6QLnzklS984TMFPT7KsEZkgVbOBrbF5QpuNE/ELJGOT2sZAKRoSK5aDdoeVCsMkV6BmmHGF86HWiY8r4NOEn5yIXvLiJJJ53mZhhyuhjrGbgZcFK5DbQ7hxrmkacvjRcUvFe1hakfRmQe4zXFmG2ZVznaiHMTPKQ6ywjwKHaM/4HGqIr/sek9GkWQD6Nvsjyg76q0XpDebptml6AECzVGJC+D4AagUpRpwN8uLPqPf9wb1lGHeAJ90mObVLSX+QeKn5/E2gFWGjD3STwzGC33BpTUFUezyVONQkVe9I8lEJAceNQCB+hfprSdW9OVlkLeMuf83hyFYoNcEKDS07EUV/aqVOghsWOMlKc9YoMMsauXlcR5Spv906xyYJ/luNLv4Rlp7RiRSOXjsCMaXzT9watRMAGKrshLWrrPFz2Skfk0QvtLD+Xber1BQT4uwf88R6BPdgPKaEURlqFdIm814nA1JabBvDdmnpFuK9sBz4OXoDYICM259EEbYzqRFJI0sVMReOBhe+SJTyfHgiYyTGInig1L7rnDiqU36BsQ4D8PVhoGDtn2V0Xk1p1FR5wBkda9x+occg+PScxhmK90s3iq96Nt0mUB+rkEE1+2QBeLJFDSYxvrO8qLwSDY4gnIKKHUJm/YXU2SjGN16VUObuHVtWxdbr4217AzT5/BLjwLrEKgJpYHNORsDBw8likkPs+PS1lAxBYbFKsibNlxvrgIoy8SxYHz4jSrHIiNrfDsf4/GYluvrU9rE1rnAWJ4liifek5Jfi/Bo3C7rmqQaiAmnsqiQOoQNgE9JLeXihtdFusCIwXPTk+D7KSEEdr3SBaQhM3On3loTa8SAZMsEAj1ICYRr5/D6EgElh5BGVAK410ZiI89ER7ZiN865nnp65EYGR44X4AksSxBJ9O4L00WeJwsIPYUpSAnQ1MEBxEME9/m0soPRuOmk6J9A9hzYHWuaLhk7/n5uEXkAq+T0L0R7+Z5l6JkCTaJap4cpYMtaqt8097WXbBHc/gRSqI5xXaRim+KNdpFh2AXhdou70FPZGT3t+GhbYrSHCjuyYlyhUBpLnVbiZQlJbwjvsKJQigKdrtBpFOsdMI0DDBPiq8k7Epo72YYOymaNR1s6BTXKwyCuCi5+rmBhagNYiHc3EUQsI53fZEFnPuhkOzSSNWWrHSmvcLAPM87dRCmGEd8V3egq78nl3iUYlEfoRvnA8X6BXC2caHNKPdDJTzI2fQuWi81yYIfE1aPQ3ex4KT5v3zyxPwHahWzz6vdwTz50hDt2iw0jAJ2Rx5u7TuqBZmaetPRCfZCm2oXeklIFLbwv1homi+hnkcMjW2Vb7vbugEbV8wNMDPkkEosjkGCaZT4HRMTMWX4oIsSslHQDR8IZfSGZC2L6YS8I1nRlGDn5dxENQszbjWhYRYlbmMfxqc/zx+dlg14IXdWrRLUlyMcyRrj9OFYV2zkR49FwUTQuTjY1cIRNSwp+vQ0s5MvbSwOjyWXdRSIaS5ieoSbph4XNMcm1JkrxmJwaIINzGd+NW4MKxXCsH+UQrsnjxnXslzMcqx1cUUFWMCLhnibSinvI3j+zvO86WrQMjVY4Y368knWq2+ZLUubN+n9uX7K1h/hpYfZJIjerS6LamkphRBEJoPWYbruGPXOQgM2DDoCKMnasFXAuTPJGWferpW01+Q/L1//iHsAwqy42SEmzkDhDHevQy/RpwZ/nzpBxY4QZViyMywi0q4us/5Im//Wwvxs8pNbSgkjPc0ek2I1HeSSCa08khv3eMUqo5MgPOQh9r1lcZAfBvh62z3gamtRi5WilgcP4f+fIPo/kAfHz2FQtMflqZFPSREDzQh471IOvHAO5kBSrY3TMEM/BzGQEaLCpaLPuY0c4nD2VxT4cGMDHF0MyEd6EE0aoJzdi19RynkQrjqLUgWrOFUQiBXeI2k+kudhk8BJLhkwGp+RcqvAxR6TjocJDnL1dY9g231QMDrn6MnU0B45hlYZEtWgKnNuajBt9qMDOQ0jVWaSKSI2GOGAUHRtNmWBPmlPGq9tlzNhU+lyBZAWXIFlvjkXkH6BnL94XBKP6IRVm2oXwUP2mGzeQOB0IBZ7O0uSiSr13DIlXYgszejMKIlNJJMGSWUH5vZCAwHHEY5Y7I9t3eX/XdQlRcF9NtHjHbGZhGJQjdZzE+2USz0cJpxwMeE2nE2iTdHdiM4hyiU4d5JmIfUog7JZWwJTpadT81TuS4Am7E0DwxextijaV8AUv1QamWHpdJjEZZgBb+Eqp+GyiMuk44hkRdNN4czAvAHLNXg6CWkfF6hqL3eIXF8nyKP+g5izlsFwNIsTspEsDbdGZ3Pi1ClkD4ICvFE0eyjv2KblDAvwhIDVSCOzAEchOeKBqVpg2MBahDMFUuy6RHHGo7LesGwic93dBsGiQSx6nAdlprmBwRL4NCNrZdPEGy2XktUaJYzELqX3aBh1PA7foy/yoIeCsrlflNwbwMlYxfK2vhM0dTe5w/276afjuH7aZweh1jgEVSj9GDHdvTiuzI/WCgTj+4Wr6DgpRNbWWur0YD4Chx7uI70KrX49hCaGRTFEehNmkjibeNQayvvCnM6+YvtnTlcxRp2OgVhVmot4PTgD3U/EQM1Bj7fO+PV5hEEsGLTTN30sn7nVkmb5ZZNG3nGvgplutN2Udd0oxF5NMRc4dfYj77oWTROhoTGoAXPV0o68nCnwGoVetpJDYKBBUG1byTWg+4putyzPXc0t6b9iRcLirf1sX6wOb0GKUDPNTdEnmcvN73IYmjRe9BJwsj1jASfEjNEkhYzwFllsMHySCcx0TPvWzMypTFEiI8bMUX7WdCAaOuZRho5xhoj58ol5c2sNZ+vNXVGWhg+SKboZkuHAtwbHLN6HK5z+WeO3qjv0fANXzLF5oM9HbNQ/41PpNQqn/voZivgOwMU9lwAGitwFhEJ74rEmwYPioXfE9ddTTAVLqXHvoNHB0GOlQQl3hE7oNVYgczXiPfLSyUaAihOMH0Q+cf74iOXIKjR2TJ7THcI+qXrr1G5q5BErvSqWDcjh9n0aXZzxfaVEIwxo9OoaehGOVVN8sOkIE7Ldy28DBrR6M17Zj+QC3Yu6uUFP81y6zPAe5gtqS8PzyN3OHtfdifyNbfD696jwYkjZVCBl95i1grljQultggArutKY76m3UkxAl5z9jan4KnWA+K9I/ade7sy2GxwqpnE0DKZ/WWFdVrfru6Z0ds9HbmU/m3Lj0hZlBA5z5HoRW/eQnrHEmXNXuJYgdMv8yNlP2mKlLFPREdFteWPpTug50PkDHdnxCpbHUDiOUBG4YxGps34iDzOklj5BsFyC9cHWsWU9Sa/Y0J6kv7coNqj2BZFPZQC3U1rMXR+THs6sR/jO6JYfeIWaB5A1P7iC9skwznzpX4O5d4wnYCwFy7w4gq75VW6f858oqT6dkNGgrzDFoIMvwMZHOZCY6I4vTNveFagLZbNneJBop3NQggkf/mQ+VF3SXSvo5JEtP3MNze/PBAYXHGJMPZlHprqMwVCm/HTGegwBVwVj97G053ofxUPNLaeRpnrVL1Ic2dlAb7qc9/EgD5sTflAwceQ57scKi8gvmg6nDPVIAJA1heOhCAorkXGGDTr+jZgu8ZUyD1x8ZB4Ush+E8Fh4SYRXmqmVR5dHkFwiuid8INMgoy4Fu5xQB0vvtgbGTH56ffkm0fHZNDiXHn2clb9OQgvQOXmKefz9EhmPoKLxbvka4hhbXFmOLg4OxK37XIdfYi+XGvS6OJJYdbcFxIbkEecCZ3IxkhrlPky4BxKeDrrQX4oMZxjHvrpvM6S6gf6opkQKCnIL3Jar3+lYdxhvGmxPWUYbI8DnXMkaf0+G92eKNSEpAgNa7WWeefxpFHqNRRVzqqs59Pe0LB+xpzjpLxvYVaeM4tvp57qd0q5edy8VGIsf/rqOCi9+croxouJUjqI4v5I+4QEYH6bL8wcZ5Do7kdFPSDqWkWv491/OvwoATM1g4RiLvPJwpoLKwhdigBlBd3pG7qWf+IHCeIwhm6c9yUNwf2ZwuFWKUhQC50vzFKB8jmbEU7V++AXGtdwtfYpff0IZg3Z95767cqTUwJ8LNsu0/IFdJtk4PZi+wGKvG6inc0Ah3OQ9h2Dn7kI7ziCmVQ76GSxrzFc+dYT42jyjz+k448hTaDAMtQMROeXafDwiTf0O1tk6DSE9EAP2R1Z5lwe4UDV5UG+PcbgBVH0VHPPeCUeoGL86hJe+JCYlAdcBVHkTjznhMflql7j68kHBIL33BUP0mSpFYYQoDI5dMP6ilc9gj34PiTwNKYl6N3NdLsW4RsKyIyQxBFXDe2Hbvm3HF2jHTsmLahUdkV5cVy7ihTFNihbvg4ygK5ykQCJFe6IwH7f3IyZUioKg8PXFjPN6dDci/KoYddH4ivbksnFOvbtCCUYrvMkpArq+6ecrtRxgNGSLcJBcUemH8KqvEZHNU00X4HSk2F643vtU7DyEUq4/Q/zJFCUiP9Jkg8/8TA69MXifxg3gHVVvOg44C0YhvQQGkIp/+U+w+CD5v/I6CvObhy2tjmgcAO0XZVwduVEyjYMLC3XCNZLa/wDLA8GP6FMtCORIjUbvgy964SbK9/l8yJ+9peSSF8EtpaCO2X2vaHAFiX+58TEKj+QFynJfuptKY9kDvejGP+Zj7ME3qiW2iFR/qM5jJE8XxBeje0PDzxpx1Or+kEps5MZ1WePVWtF3duhS4OBzM0HraG1XmK0bvz1xD4u47WE2WQwv2P3JEy7HqN7Yij645YQPvg1DWf4LU9lIlFf2U/Iw8s2AfjG5E6/4IQ9u+fxzqrM/4RsExinL3dn9F7PhLX9qAEcC6XLDMgIQyjstDLXrTbdLgiwI18aOfHohlavwkm9B0eBbfPjCfX5DLu1TH0q1ej/f6WMKVzmXmX8aqvkBowr2JdR9RrxiDUhMXMymzzFvkWMkGiUfWLi2ZKTghf97nO3D22xQvc8IhuqKPvBEZipenm8iFdZa/BgEOmWyZv5KiktIS9m9q7xm0j7y6yTu2qvepajl/g5rPJxbcaOLXfDIGGZhkYcyDr3iQiW6/3rmeTG8mkheYWXpBa7YfdsUY6k/2w7Nbbx4x/tzcKVwysHunePYt5jZwWZJ6bRYm4mhEdwZ1/0we+tjYB4FHwLzxXJzhazVghcmucTvhOFHqBLgkeRH/qoG8LsrCJ1rWSWQd2dqvpmipXtk6Ri84yLjZok6nYIKyB83bfKttg26YRJ70I/Q0o4bcE9GewGWGMoAYcynlmzRvFph+JSLW/EBA1zJ5Av88ILbG1j/W6Slazi8xS/lJURSnjUqnZ1HOyPenNsbT5YY5sxgzTSW1ubv8qJC2HD+823ZeXg/1p1xBIuG45nDKKbBJN3K7GyH6MFCUsdXuAzzhm5v0Az4ic3P9u6MuH7ZrKtfXr6WOFoGYGi1LGD/FxREJUAnWAAA"),
+"""##, compressed: "H4sIAAAAAAACA41Y3Y/bNhJ/11/BAEVNFTo3fdVib1EkAVqkdym6PeTBMBquRK/ZyJQrUrsxXP/vnS9KtHeTy4stkcPhzG++5Xb7fojqqN74ODgb1Elthn6nFsvvLa8s/wyLq8IlusGa9icXYj8cKvVgutGGd5vs1Jb3Lk6Ztq3Uvu9cAxwrFcbdu02lHt1gb8dddnpnh3vn7y9ON1vbfLTtf8fdnR2q9Ppb/1ip1j64xiIz1+LvznWdC7bpfQv3+P417Wc3DLA3tJda3W5t12VUAd8vaP535/4aXTy8GYZ+luIX0Bde+t3eDPZ3+wlekMl7UA1kCrwSe3zP+DNwfMFm9E10vU8c39qD/mgPpToWbqM08+CVb79V8K9eXF+rxaIEW8Rx8Lh0VcTt0D8qbx/P5dQL2F1UamHopAvKqAB29fcqbk3EBd9HZXf7eFiUV8WpAOhCJNOAXa8VXiyGLtX1v5WmR3UNIvgRMPv7bzWvjL61G+dtq254txbV+VSFMpRwC99Ba3wJXsfs8QlOJwxlp55ZT8cHG/ruwQ7MQd6YiTVD59BVOhPtQGtHORWs9Uh/VCJSiGa3Vyc+KKv1fD9rDo4GnGrC9zU86dzPNLEoS2ACdhgOFCVkGVFeZNN4d5INWNIrSwiggHc0Jjbb+TRtLUkA2C1OV4X9RL7YdCYEdQtxZhX4hgUZxINFy2FsYFNzcGBoQCy7DSHS79HXQjkBclQbN4R4e/AN4LIIdgBM3zsfwGskmN98arqxBateq9Ua5LxOXK6KMO7t8xdlfCuw3ke7j7VaLZfLC6Zrgu1U3Ftx8kl/8Q8d4cTSfjINEyBUxdaEC+oLKgoS9EGkzpYv6D2kG8sY64v4o3vgIejsFCqQn0xJkgNal0s+sF4GMJTO0gJxuztEG74gR+LGdM/JA5aP7wcHHigpQryanPj6WWZ45Bb3nzKkBPOC3TfJQ5gJW7brz6+Bc0q04uxXhZAfJ6I6I0fsU+6dUkHa/spgQqdIsM5w4aH/mD07BYO93ME74wExvKKERdvJpdaMXeDXKZsdmeqR4MyRcx5iKurV6gKwStJizmUtzAe76x+SVZjxdB/qz/bHANd3fZuZjlUEhJNmU4ID8SUBZ5k3LCfXv5kiRHaSvpgvzwCYWIaJZZ7TJeuxxF+hM+qSOPZjBC+H9K9QLUigcCemNvhhSOpZg3NAKO7RAeNhb/tN4nQD8YUpGmtcKo0LhOuzFY5Q5RpHj5BHPRa1R+Mg5fgeBVO2C1btzAGzrtqaDu7bKBe55n3ZDxiccvZ5kRRPso4/dp2ezM5G1kfRX0oLpMN+UJpBw1IM12c+XKrMga4QGnAX5xtYRREItbsDoPzD7Dl9104hPyW4ZBez60ePxqZeS0slupuiPu1LlizVZ+EdPSR5rDu2/RdBAVB/+OYIl51q9c3x7nBKXYQBVtiifTgv8SCEdHoa+kDNAoHw4ME36qWvRFaULDPEUe074zzUjDW0ddwXwguH95GbyUM9NZXLBnlQhetacVR1WqfqAq73qvcboI2/0klxRLOzVeokVNbAEMrnkcC44QluwLA8h7jApuzFu7s/bRMxNN89ej03ukhdftF5WQ+GFKkzMBsRWHT9kLVnq85GUjY1QWuszeneFTJaI7po2lm/m6xnmhummqjWAn5robsYbDtnr6d3JUNJmABljuklOYu9Nf6eM3mRF76/RguVd8HbgAKFjQm9p14RxhGwfc+9YXGxx90EQnoLouIzrlYKHvAIva1LdACSwAToRL6bRpbz+inipXCapJV+rjg4C8F2llOhcYeANphkUlgfRWaMbWFRKnQaXIZsQg1PkBT9LEuYEJw3XXegqYc4AMqtpnQw6QAlMo5B0JwaAFpKGgiuvIy4/kFhAWiBz1JCksdnNORDV7w033YuXVp9Ip5y3kVnOmz8SECGiDhDhLpOa7qfFlx41fUBOksYI7K7Yf3nmcsr6KLAqWwqF/nBL+SthgiwLkBBUYG6ZYgtWS45e29Ah5Yaqqe+KbupwVhV1IXg+IgDX2tx+ozGwdy4TtMDWLEWmiUFA9Ox29ZCXxUyZKTyLQe+ZtQQ0nnimH0buHcO4o3C8EkuYy8xD9TFJwx/gWHeDpAX8nCGK6zbR7AFUddSHyCbTBxTekfLTi4nptuDQ0CqfosuH6BKat17bjNIrLMpEawOm7TI/p/Dz+3ictKKZT6bMAhiFhMSBUmT4SGDhpaK0bmdw4L4w8uXNMMcT1kTZoeAAw0ss7tmnzm0hmAaDrPTmvBRrxbCfbFG3kQB1qjUk/aJrn0ytH6mV0/beU7Ip6EwNWIisPDPsi0765FKLiVDIZ1G3GJeq9SFJ9K0Td8tQDju3+t0lxiErJUbyDRUem+WU39fnLklC/5j1OjXM+TGh0fCIcsPjGzwZh+2fcygreEhj4OaggRB+t2Bi0EgUJ1nzgKmtNTyYQtz+ROU/58VOMdLdsdy7IYd+Bql9+nrj2ZNIM/It6UF22D+TEUdQGI+7lF0jZ+r9MQSMNdIwF4m3QQM+e7e8zoiMQsg+E4jGENcTyMEFsPLyXQtWYzcB+28zsal888tMNJUwPzBodnr889vou0ybQMlYHTfQ833b6kqPwvNGY0AdEvfoWTSA352mHpt6pie7cmFDjVk2jO9aEkU+5rhrWQgT/8AUKViQQcVAAA="),
 PageFile(path: "/app/client/values.js", type: "text/javascript; charset=utf-8", text: ##"""
 export const depthMax = 512;
 const reference = 978_307_200_000;
-const integerMin = -(2n ** 63n);
-const integerMax = 2n ** 63n - 1n;
-const unsignedMax = 2n ** 64n - 1n;
+const [integerMin, integerMax, unsignedMax] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n];
 export class UbiquityError extends Error {
 constructor(code, message) {
 super(message);
@@ -3366,6 +2794,7 @@ this.code = code;
 this.keys = [];
 }
 }
+export class WireError extends Error {}
 export class Real {
 constructor(value) {
 this.value = Number(value);
@@ -3383,12 +2812,9 @@ this.seconds = seconds;
 this.unset = this.getTime();
 }
 }
-const loneSurrogate = /\p{Surrogate}/u;
-export const isText = (text) => typeof text === 'string' && !loneSurrogate.test(text);
+export const isText = (text) => typeof text === 'string' && !/\p{Surrogate}/u.test(text);
 export function toWire(value, place = 'the value', depth = 1) {
-const refuse = (reason) => {
-throw new UbiquityError('unsupported-value', `${place}: ${reason}`);
-};
+const refuse = (reason) => { throw new UbiquityError('unsupported-value', `${place}: ${reason}`); };
 if (depth > depthMax) refuse(`a value may have at most ${depthMax} levels`);
 switch (typeof value) {
 case 'string':
@@ -3398,22 +2824,21 @@ case 'boolean': return { boolean: value };
 case 'bigint':
 if (value < integerMin || value > unsignedMax) refuse('an integer has at most 64 bits');
 return wireInteger(value);
-case 'number':
-return Number.isSafeInteger(value) && !Object.is(value, -0)
-? { integer: String(value) } : { real: wireReal(value) };
-case 'object': break;
-default: refuse(`${typeof value} is not a value of a store`);
+case 'number': return isInteger(value) ? { integer: String(value) } : { real: wireReal(value) };
+case 'object': if (value !== null) break;
+default: refuse(`${value === null ? 'null' : typeof value} is not a value of a store`);
 }
-if (value === null) refuse('null is not a value of a store');
 if (value instanceof Real) return { real: wireReal(value.value) };
 const tag = Object.prototype.toString.call(value);
 if (tag === '[object Date]' && 'getTime' in value) {
-return { date: wireReal(seconds(value, refuse)) };
+const time = value.getTime();
+if (value instanceof ExactDate && Object.is(time, value.unset)) return { date: wireReal(value.seconds) };
+if (Number.isNaN(time)) refuse('an invalid Date is not a value of a store');
+return { date: wireReal((time - reference) / 1_000) };
 }
 if (tag === '[object Uint8Array]' && ArrayBuffer.isView(value)) return { data: base64(value) };
 if (Array.isArray(value)) {
-return wireArray(Array.from(value, (element, index) =>
-toWire(element, `${place}[${index}]`, depth + 1)));
+return wireArray(Array.from(value, (one, index) => toWire(one, `${place}[${index}]`, depth + 1)));
 }
 const prototype = Object.getPrototypeOf(value);
 if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
@@ -3424,89 +2849,99 @@ if (!isText(key)) refuse('a key with an unpaired surrogate is not Unicode');
 return { key, value: toWire(entry, `${place}.${key}`, depth + 1) };
 }));
 }
-export const wireArray = (values) => ({ array: values.length ? { values } : {} });
-export function wireDictionary(entries) {
-if (entries.length === 0) return { dictionary: {} };
-return { dictionary: { entries: entries.sort((a, b) => compareText(a.key, b.key)) } };
-}
-function seconds(date, refuse) {
-if (date instanceof ExactDate && Object.is(date.getTime(), date['unset'])) return date.seconds;
-if (Number.isNaN(date.getTime())) refuse('an invalid Date is not a value of a store');
-return (date.getTime() - reference) / 1_000;
-}
-const wireInteger = (value) =>
-value > integerMax ? { unsigned: String(value) } : { integer: String(value) };
+const isInteger = (number) => Number.isSafeInteger(number) && !Object.is(number, -0);
+const wireInteger = (value) => ({ [value > integerMax ? 'unsigned' : 'integer']: String(value) });
 export const wireReal = (value) =>
-!Number.isFinite(value) ? String(value) : Object.is(value, -0) ? '-0' : value;
+(!Number.isFinite(value) ? String(value) : Object.is(value, -0) ? '-0' : value);
+export const wireArray = (values) => ({ array: values.length ? { values } : {} });
+export const wireDictionary = (entries) => ({ dictionary: entries.length
+? { entries: entries.sort((a, b) => compareText(a.key, b.key)) } : {} });
+const types = {
+string: { check: (json) => checkedText(json), bytes: textBytes, order: compareText },
+boolean: {
+check(json) {
+if (typeof json !== 'boolean') throw new WireError('a boolean is not true or false');
+return json;
+},
+bytes: () => 1, order: compare,
+},
+integer: {
+check: (json) => checkedInteger(json, integerMin, integerMax),
+read: readInteger, order: (a, b) => compare(BigInt(a), BigInt(b)),
+},
+unsigned: {
+check: (json) => checkedInteger(json, 0n, unsignedMax),
+read: readInteger, order: (a, b) => compare(BigInt(a), BigInt(b)),
+},
+real: {
+check: checkedReal, order: compareBits,
+read: (content) => (isInteger(Number(content)) ? new Real(content) : Number(content)),
+},
+date: {
+check: checkedReal, order: compareBits,
+read(content) {
+const exact = new ExactDate(Number(content));
+const isPlain = Object.is((exact.getTime() - reference) / 1_000, exact.seconds);
+return isPlain && Number.isFinite(exact.seconds) ? new Date(exact.getTime()) : exact;
+},
+},
+data: {
+check(json) {
+try {
+return btoa(atob(checkedText(json).replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')));
+} catch { throw new WireError('data is not in base64'); }
+},
+read: (content) => Uint8Array.from(atob(content), (character) => character.charCodeAt(0)),
+bytes: (content) => content.length / 4 * 3 - (content.match(/=+$/)?.[0].length ?? 0),
+order: (a, b) => compare(atob(a), atob(b)),
+},
+array: {
+check: (json, depth) =>
+wireArray(checkedList(json, 'values').map((one) => checkedValue(one, depth + 1))).array,
+read: ({ values = [] }) => values.map(fromWire),
+bytes: ({ values = [] }) => values.reduce((sum, one) => sum + 8 + quotaBytes(one), 0),
+order: (a, b) => compareLists(a.values, b.values, compareValues),
+},
+dictionary: {
+check(json, depth) {
+const entries = checkedList(json, 'entries').map((entry) =>
+({ key: checkedText(entry?.key ?? ''), value: checkedValue(entry?.value, depth + 1) }));
+if (new Set(entries.map(({ key }) => key)).size === entries.length) {
+return wireDictionary(entries).dictionary;
+}
+throw new WireError('a key occurs twice in one dictionary');
+},
+read: ({ entries = [] }) => Object.fromEntries(entries.map(({ key, value }) => [key, fromWire(value)])),
+bytes: ({ entries = [] }) =>
+entries.reduce((sum, { key, value }) => sum + 8 + textBytes(key) + quotaBytes(value), 0),
+order: (a, b) => compareLists(a.entries, b.entries, (one, other) =>
+compareText(one.key, other.key) || compareValues(one.value, other.value)),
+},
+};
+const kinds = Object.keys(types);
+const partsOf = (wire) => Object.entries(wire)[0];
 export function fromWire(wire) {
-const [kind, content] = Object.entries(wire)[0];
-switch (kind) {
-case 'integer': case 'unsigned': {
-const number = Number(content);
-return Number.isSafeInteger(number) ? number : BigInt(content);
+const [kind, content] = partsOf(wire);
+return types[kind].read ? types[kind].read(content) : content;
 }
-case 'real': {
-const number = Number(content);
-const isInteger = Number.isSafeInteger(number) && !Object.is(number, -0);
-return isInteger ? new Real(number) : number;
+export function quotaBytes(wire) {
+const [kind, content] = partsOf(wire);
+return types[kind].bytes ? types[kind].bytes(content) : 8;
 }
-case 'date': {
-const date = new ExactDate(Number(content));
-const plain = new Date(date.getTime());
-const isExact = Object.is((plain.getTime() - reference) / 1_000, date.seconds);
-return isExact && Number.isFinite(date.seconds) ? plain : date;
-}
-case 'data': return bytes(content);
-case 'array': return (content.values ?? []).map(fromWire);
-case 'dictionary': {
-const object = {};
-for (const { key, value } of content.entries ?? []) {
-Object.defineProperty(object, key, {
-value: fromWire(value), writable: true, enumerable: true, configurable: true,
-});
-}
-return object;
-}
-default: return content;
-}
-}
-export class WireError extends Error {}
 export function checkedValue(json, depth = 1) {
 if (depth > depthMax) throw new WireError(`a value has more than ${depthMax} levels`);
 if (!isObject(json)) throw new WireError('a value is not an object');
-const kinds = Object.keys(checks).filter((kind) => json[kind] != null);
-if (kinds.length !== 1) throw new WireError('a value has not exactly one type');
-const content = Object.hasOwn(json, kinds[0]) ? json[kinds[0]] : undefined;
-return checks[kinds[0]](content, depth);
+const [kind, ...more] = kinds.filter((one) => json[one] != null);
+if (!kind || more.length) throw new WireError('a value has not exactly one type');
+const content = types[kind].check(json[kind], depth);
+return kind === 'unsigned' ? wireInteger(BigInt(content)) : { [kind]: content };
 }
-const checks = {
-string: (content) => ({ string: checkedText(content) }),
-boolean(content) {
-if (typeof content !== 'boolean') throw new WireError('a boolean is not true or false');
-return { boolean: content };
-},
-integer: (content) => ({ integer: checkedInteger(content, integerMin, integerMax) }),
-unsigned: (content) => wireInteger(BigInt(checkedInteger(content, 0n, unsignedMax))),
-real: (content) => ({ real: checkedReal(content) }),
-date: (content) => ({ date: checkedReal(content) }),
-data(content) {
-try {
-if (typeof content !== 'string') throw new Error();
-const plain = content.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '');
-return { data: btoa(atob(plain)) };
-} catch { throw new WireError('data is not in base64'); }
-}, array(content, depth) {
-return wireArray(checkedList(content, 'values').map((one) => checkedValue(one, depth + 1)));
-}, dictionary(content, depth) {
-const keys = new Set();
-return wireDictionary(checkedList(content, 'entries').map((entry) => {
-const key = checkedText(entry?.key ?? '');
-if (keys.has(key)) throw new WireError('a key occurs twice in one dictionary');
-keys.add(key);
-return { key, value: checkedValue(entry?.value, depth + 1) };
-}));
-},
-};
+export function compareValues(a, b) {
+if (!a || !b) return (a ? 1 : 0) - (b ? 1 : 0);
+const [[kind, one], [otherKind, other]] = [partsOf(a), partsOf(b)];
+return kind === otherKind ? types[kind].order(one, other) : kinds.indexOf(kind) - kinds.indexOf(otherKind);
+}
+export const isSame = (a, b) => a === b || (a && b ? JSON.stringify(a) === JSON.stringify(b) : false);
 export const isObject = (json) => typeof json === 'object' && json !== null && !Array.isArray(json);
 export function checkedList(json, name) {
 if (!isObject(json)) throw new WireError(`there is no "${name}"`);
@@ -3516,101 +2951,59 @@ return list;
 }
 export function checkedText(json, what = 'a string') {
 if (!isText(json)) throw new WireError(`${what} is not Unicode text`);
-return (json);
+return json;
 }
 export function checkedInteger(json, min, max) {
-const isNumber = typeof json === 'number' ? Number.isSafeInteger(json)
-: typeof json === 'string' && /^-?\d{1,20}$/.test(json);
-if (!isNumber) throw new WireError('an integer is not an integer');
+if (!(Number.isSafeInteger(json) || (typeof json === 'string' && /^-?\d{1,20}$/.test(json)))) {
+throw new WireError('an integer is not an integer');
+}
 const integer = BigInt(json);
 if (integer < min || integer > max) throw new WireError(`${integer} is out of range`);
 return String(integer);
 }
-const realText = /^(-?(\d+\.?\d*([eE][+-]?\d+)?|Infinity)|NaN)$/;
 function checkedReal(json) {
-if (typeof json !== 'number' && !(typeof json === 'string' && realText.test(json))) {
-throw new WireError('a number is not a number');
-}
+const isReal = typeof json === 'number'
+|| (typeof json === 'string' && /^(-?(\d+\.?\d*([eE][+-]?\d+)?|Infinity)|NaN)$/.test(json));
+if (!isReal) throw new WireError('a number is not a number');
 const number = Number(json);
 if (!Number.isFinite(number) && !/Inf|NaN/.test(String(json))) {
 throw new WireError('a number is out of range');
 }
 return wireReal(number);
 }
-export function textBytes(text) {
-let count = text.length;
-for (let i = 0; i < text.length; i += 1) {
-const unit = text.charCodeAt(i);
-if (unit > 0x7f) count += unit > 0x7ff && (unit & 0xf800) !== 0xd800 ? 2 : 1;
+function readInteger(digits) {
+const number = Number(digits);
+return Number.isSafeInteger(number) ? number : BigInt(digits);
 }
-return count;
-}
-export function quotaBytes(wire) {
-const [kind, content] = Object.entries(wire)[0];
-switch (kind) {
-case 'string': return textBytes(content);
-case 'boolean': return 1;
-case 'data': return content.length / 4 * 3 - (content.match(/=+$/)?.[0].length ?? 0);
-case 'array': return (content.values ?? []).reduce(
-(sum, one) => sum + 8 + quotaBytes(one), 0);
-case 'dictionary': return (content.entries ?? []).reduce(
-(sum, entry) =>
-sum + 8 + textBytes(entry.key) + quotaBytes(entry.value), 0);
-default: return 8;
-}
-}
-export const isSame = (a, b) =>
-a === b || (a !== null && b !== null && JSON.stringify(a) === JSON.stringify(b));
+export function textBytes(text) { return encoder.encode(text).length; }
+const encoder = new TextEncoder();
 export function compareText(a, b) {
 const end = Math.min(a.length, b.length);
-for (let i = 0; i < end; i += 1) {
-let [one, other] = [a.charCodeAt(i), b.charCodeAt(i)];
-if (one === other) continue;
-if ((one & 0xf800) === 0xd800) one += 0x10000;
-if ((other & 0xf800) === 0xd800) other += 0x10000;
-return one - other;
+let at = 0;
+while (at < end && a.charCodeAt(at) === b.charCodeAt(at)) at += 1;
+if (at === end) return a.length - b.length;
+const place = (unit) => ((unit & 0xf800) === 0xd800 ? unit + 0x10000 : unit);
+return place(a.charCodeAt(at)) - place(b.charCodeAt(at));
 }
-return a.length - b.length;
-}
-const kinds = ['string', 'boolean', 'integer', 'unsigned', 'real', 'date', 'data', 'array',
-'dictionary'];
-export function compareValues(a, b) {
-if (a === null || b === null) return (a === null ? 0 : 1) - (b === null ? 0 : 1);
-const [[kind, one], [otherKind, other]] = [Object.entries(a)[0], Object.entries(b)[0]];
-if (kind !== otherKind) return kinds.indexOf(kind) - kinds.indexOf(otherKind);
-switch (kind) {
-case 'string': return compareText(one, other);
-case 'integer': case 'unsigned': return compare(BigInt(one), BigInt(other));
-case 'real': case 'date': return compare(bits(Number(one)), bits(Number(other)));
-case 'data': return compare(atob(one), atob(other));
-case 'array': return compareLists(one.values, other.values, compareValues);
-case 'dictionary': return compareLists(one.entries, other.entries, (x, y) =>
-compareText(x.key, y.key) || compareValues(x.value, y.value));
-default: return compare(one, other);
-}
-}
-export const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+export function compare(a, b) { return a < b ? -1 : a > b ? 1 : 0; }
 function compareLists(a = [], b = [], order) {
-for (let i = 0; i < Math.min(a.length, b.length); i += 1) {
-const result = order(a[i], b[i]);
-if (result !== 0) return result;
+const at = a.findIndex((one, i) => i >= b.length || order(one, b[i]) !== 0);
+return at < 0 || at >= b.length ? a.length - b.length : order(a[at], b[at]);
 }
-return a.length - b.length;
-}
+function compareBits(...numbers) {
+const [a, b] = numbers.map((number) => {
 const view = new DataView(new ArrayBuffer(8));
-function bits(number) {
-view.setFloat64(0, number);
-return Number.isNaN(number) ? 0x7ff8000000000000n : view.getBigUint64(0);
+view.setFloat64(0, Number(number));
+return Number.isNaN(Number(number)) ? 0x7ff8000000000000n : view.getBigUint64(0);
+});
+return compare(a, b);
 }
 export function base64(data) {
 let text = '';
-for (let i = 0; i < data.length; i += 0x8000) {
-text += String.fromCharCode(...data.subarray(i, i + 0x8000));
-}
+for (let i = 0; i < data.length; i += 0x8000) text += String.fromCharCode(...data.subarray(i, i + 0x8000));
 return btoa(text);
 }
-const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-"""##, compressed: "H4sIAAAAAAACA60aaXPbxvU7f8U6owkAC6Iox3VU0rLGuWaSNnYnTtIPNGMtySWFmAQUALSk0vzvfdceAEE56TSZRMLu27fvvlbm7qYoazUr8qpWc3NTX/+o79SF+tvZk1GPV0uzMKXJZwaW//7l+bsvBl++ezIYvBsMBhYky2uzNOWPWQ4wJ/GTXD1+rJ59kSdtAMLtttWJOsstyCavsmVu5g2YpxbGCJ0rXVXql2n2xyar778ty6JU5q42+bxS/LVldOVmVhdlPCvmJlVrU1V6aRLYrDY3poztwqhXX2dVP9drZC5q4I1kE1HAJv6QlffmvoKV8WTU28G/DdJ+MnrVouGDXm3objpMX3D61WY9NXZz1Hs9/d3M6v6iNOY/JkbIBLHT9utFDMdBD/WmzJXHMlK7Xl28qcssX4YQsuIBE4b84c3rV4cxeUZE68DIhbLUX7xQubkl9hzNDca/vdOz+htdG6cP+miKojLwNa+8In7U9XW/LDb53O6px+oMTStRx97yrKIszIWS32QdbMfUsEofS1P/nK1NnLB6mJ1VkZs3G9DrEqm6UKdvb7bue3e6GTW5z6qfgQ3kv4afxH59f2OKhapp/QKspSIxR+rzz9WjBvp+baqaDzq0i00+q7MChF78OysNyzBVNytNfhXV10bRWpSyG8LiWWLFh5LYVAgYg16qIieK0KLK4pYU0zDdOAKBbG7wYjM/sWivjrZ03W6ojraMZneFQhr1soWK+dYXLggkcml8pZkytdb36lp/MErXal0AVUdbC7xTK/PBrCrEV91m9ewaJMcCc+Y/08CBldqQ7nzEchaLcjdGWjGYAlTXSucQHG40iG2uKqfDrFJ5Uatf8gxdM4KLxay3cngoZAN/fPW0KFZG59FQOUhZ2gfNlhCyhEreex5GuY8f5cSLMG4FDOQWGiRWOYE9e6qmWV0FxN4CV98zpPMrJiGnAAEkCCQHjH5WvdGL1hEyQYkgWWVt62SQ9C6BRyFkaOOCnNmpIYUCvRoSFYFrezkUhBQkNgXA96Pe3Cz0ZlUPnW0cbUM176xWrMnABuqyKA1ZWiBOdKF8s1p5meHX4fMoM386A6fQEBhgH+lOvEa7GOoHbJE71XoJviQSuymLukAu+jaY9md65cMc3koH0OnHLBEKbhPy/UjiTQREeWN39MwBMKBH4pbVEfOeEGm77pt+Af2dvyxLfc/30a9fbRYLMoZfM3MbuI+/VIPOQIXPngY6Rfx0HA7ST3dyG9ojbzHgoizWltjYrMza5HUKnM7NHcagnoQzt+OCzPhoS1C7yZWNaMcQ0RIyA9aCE7zXBcjyX3YV0l6oAg/9SEwHpdF9zsEmDph5tAHtaMuGESSnSy4DLi9VRBkt+qQxByL7JqPorsv7WCgCaZSZEUUn/bW+ieMxVA6pwp37iUTwMArCbiMGwvf/GADpHrp5aBMO3Rrop3+0BahdQzlkhayhRjZ0RuEKgorIj7dK47KEz6q/MvkScGHU4RWOMju168iELbmJwBIRinxalOgSg9DC3UHGHzDf2FKCZ2h/6VdARBzrVE2Jh1mxvtGlIQXoPglu2mdN7NgrHcHWd9GlnesKuXPSiI9KvhzyRprxUV+gpBQdxhGVL9HEezCBuRIH8bvo/0q/amFJWmkHJJ/Nufp6MJrKXS1sUG/7skudcjHmfTbIV43qsGfTYVDpoxnY7NidfQ6lptG+/f3Urkd7j5xMvsvyrDZ267KFbai6UiOARSeDSInt7psnRj7yHLzdV2Lj9xDWUiQMqtx64kOXdXgCHw8mvhDCE74AEp4hp/K3lRAs2Ds49fsmQS7zOuusBfgUMibnh+qrbAm7wfmdEIFZ8k9daMthr/MH724WIrxK4nake1SXvqOwx4dCiScUjTMgdM7VOx50Hha3iHZUQ6CjhhShCbDlN547wuVVCaTHdPgTbpE2HDXkkRGCNNo22jgAImAah4SowbX2Zer0HhqKUCcEQ5HXA9n9vgReyGPjCecda8nuqI+QgWil3LiAcDrqLaCTjnk9zCbgthBD7E1i8XIVIBLxQZGY5QbyMXR49X3MiFNGs+1JWnLuxV6aqtsyq/V0hRmrRB81YAqmDFfg3kW23IRrvV2YifkmXAjqVNoRkjsadqShc46w24sIs2sze2/mvyLB8e/QPrVate4uyvdo7irfUmFzsIZ4DFAQu7v7KSkRWLh0b9KNNbJYbdi3EomcqWMoqryh4yQjJraqpL/IVjW4kYQrSI14FYW7CVRRXEQxNYTFZmYssM4+QRCyiRQZdIvVvYJumfppT5goyJMGR17f5iJmuhBiKnqMowoXJuA6m5wNbu78jznyQNY3RF9BCcqQaPQ92zQ6R5MKx66L9qlQcCC7JO1JD+kX2RKkL7KMoZhcB3pQXAJgNYg2rsAYF3pVNSs817ha/FiqpD2XUNtcuA1hwwZuJxnf3KZBDmcOfRJvoA17V5tpDmAfANawUU4AK3dqbUJ5VfBQcmgIm9up9iFefeiQDtUDlfADSpIJRagj1s9eYrGBsDRUU7+EpjE6iVIVHUdJY/EdLp76xfj04vjoFNYaOpWurS50rOtiyilIekMoFrCW2HYbDp60NgOUceMX0dhvl3KN3vaBrpZPBPjPrKo9eMQJJZIeBlyX6+YwGMLiXpOXBoV4x+USj3iUiuy8MXXcnIsEzUE3ZZKALGnU4khf5dCjmgLPJZhLDHzU6dmpAtKBIUd6sAPeiaeK2WxTVqq+zWZY8FMoC/Ip4CNcej4nXAeasob0hCapTbvasbS32xtQvrb5mlNCMKLEb54hSPjHQoQWw875UXMSQEhGh3IeCZ5jMXbJie9cP52WruprqJvYPNVnR1tEsPvsynnTCnADGxTXcW/CBYUkviaVCHvoGofatz0IfuV1gJ9Bc9tmkgyEmby91kiTG0RGSatXf4jfoy0e37UadJocB8RYiR8kxwZRpmiNgXmNEXnrytZXtmzfU7wMDyFddpbrdHVvuH8umGmf/nZy+Xa+PUufDHZHpzzTFpJFEK+kau/2Fj8B9eWI7X3a70LAgiSQ4Aa79xx5x4mrXXjBcjgge4Ei8RebGgvWUudLE4he+kOBDMoBTD4y+D/9LT65jN/Oj9/2QQyP47H5djI+PpnAx3Fy+fF7KEWhoL9PPkJDnhydjnpt9VEaYtds5BrniE5J6IzxQ6qwZAVKSJLG+L8RpqSbc14g9wR8tvu9UK/tjiVs7U6BbWRYzEHk+BcIChUStYdoYSvY5RfoQF9RL8SPMtveymA83FDdiGtSk0r/grsZ7AxG8ON5AwAWjhsPLBvg1SKZXevya/DYl3WciVRo+4Ua3H25SORGOB+sLlA+DPY5LCzO8QULtTy4m8Pv4IhPoFQ9CzgmLF1s/rEpas18/p9HD/btxT0AOoG2m8u9p5KzUWdraisg6QVO1VP1WH0BzbJrR9dYt3C9k1z2gTg3JLxUg7/YzJZmvoHiqRdXm3WqbCUCH5Auz+G/QHK4mQYXNFre9i3NRrZ1jasqev4iLzjapXlh835et70t0tFuSc+bzaiE9Df8FO3mkz1N0WCK8S/WjQQ+bXzh426fFZwt7mOd0LnW6jTpSvHhBJSutQYH7TDQQm+0EIJjLarDCSn/lnR7GpwLPQx3x1QiFlgKoOGOddPLEGVjQdI/VlfIBx1MyNyyHKd1uEm73tsunLclVJUd4+fZgMaXDI5IDh2gvfCInSkAphPeDpzXigK2pi7o7FpN9tg6XOodKvUDwDSY/aUykktl4pWKo6XWNdJeaMKTg1qkirJyekS+tXtrQyOaNl7e2A8CCHBKjFM474qn+8s2b48lFoF0JikoF8XzD14hFZOOW9FJY2hK2zFriqsTP1cgo3b4HI08cqAXpdcLCWsnrVV/6s8GwND0vYG6oPHAqLaJwLa/HHXsB+FyyGTk2hhrtrDg27CdZiIqdItwiREmh0IxI6HWkQnhX5tktCKtnML6noKmRFyRhPtqWNeDQXUPoSjaYnSf8V2qOK6GWrjjJxgJqWCvTbu+s12Sja0dgdUKoqHQvVArUGGsRUd4Dg5yqU7OwNo1pHb8wN8xgLddjVnU9JdAKfoV/SzKOUaqbWdgfDCU7tUkpamALzhNOGM9zvAe+L8UJbL/qPE0xot/NlR9yKBWcxNyTa/J+BE8MsfnScg8GaStCbc9RNCvTP3dqtD1s6fxIFWugms/VuDTlX+koKrpfBD8g3Nwwrc0NfgQPnwjxs5aUN620QVsiuG/zIGevjspIWiz/BvcndMfGkHdikdhRZ7/cTb9tWSjuN/v09FqM+VBSpbicXs6LGJpdCN/92MlTMP7xh8S+Qd9fl0nL6VdcApMgnpWo4hoyCJfYXLEO/8LBuf1obcnAAA="),
+"""##, compressed: "H4sIAAAAAAACA60aaXPbxvU7f8U6owkAi4Iox3VUMrLGTpyZtI2diZP0A81aS3IpISYBBVhaUmj+975rD4CUkh72eAjsvn33tQ82t9dVbdWsKhur5ubaXn2vb9WZ+svJk1GPV2uzMLUpZwaW//rl6fsvBl++fzIYvB8MBg5kXJTWXJr6+6LsK/esb/tqXTbFZWnm8DKB4+Oj9EmpHj9Wz74os77yz+pInZT+/Sm/T0Y9I9wtddOon6fFb+vC3r2q66pW5taact4oftswI/V6Zqs6nVVz01cr0zT60mSw2ayvTZ26hVHPXhVNXuoVipS08CayiShgE39k5YO5a1AEYGsLf1us/bOozV62OnA/Gr3s8PpRL9fEIxGhN6Dyer2aGrc56r2Z/mpmNl/UxvxuUoTMkAvafrNI4ThYya7rUgUsI7Xt2eqtrYvyMoaQlQCYMeTf3r55fT+mIIj4BAhyphz3Z89VaW5IPM9zS/BXt3pmv9HWeAXRS1sVjYG3eRMM9r22V3ldrcu521OP1Qk6XqYOg186gzqYMyVPsg5OaCys0sulsT8VK5NmbTOSVEXzE7CHcln4JbHs3bWpFsrS+hl4S0PqS9Tnn6tHx++uN2/XYOlLEGZ7vM6taSyf9fIv1uXMFhXos0IvYfX01fVSU0Al9sooWkv6HH+weJI5zaCQ6wYBU1B5U5XE1AZEqasb0nnLe9MEZF1fI2EzP3JoLw42RG47VAcbRrO9QKuPesVCpUz1uY/+TIimF5o5Uyt9p670R6O0VasKuDrYOOCtWpqPZtkAvl5zU9jZFSiPdeY9e6ZBAqe4IdF8xKoWZ/EUE60YTAGqK6VLSCDXGtQ2V43TM1hJlZVVP5cFRmcChMVjN3J4KGyDfEx6WlVLo8tkqDykLO2CFpeQv4RL3vtKheymPn2SE8/j3BYJUDpo0FjjFfbsqZoWtomYvQGpvmNIHzLMQkmxH5gtmjacOgf+hcjQhbNsbdWQIlgvh0QhisggY0XZBAgEGR+Ba5fr5TJTUzj8YdSbm4VeL+3Q+8LBRnKTQAIXCf4mQDE2+NbZxzkPbKBVq9pcUMwFogU4uIb4BQjkMwvW2SdAHolBoWH1JcSFpMbrurIV8pG7nJfP9DJkI6RKBzCGx6wBykETCuVE0kICTEWOy3QKqhPMRJQ+9goSEh1gFd6KJkUcfUFB6SiLpJ0D+I60PhlKlHJFAFyv9WtCl3WcDo4Vc06r91qgFSwdsoQUCm9Iq+rYJdutM9yOCn8GRzx9Udf6jhVJjy/XiwXx+kthbqIYD4T1UE3BF589jZwT8dNxOEi//uQmDhreYsBFXa1cRk2r0mDzMTe3nLk539Kqz4Djgw1BbCcXLt0eQrrNyDPZ3N6TgnOB0X9wq1BuY58K0C6EIsN3znnYLIo3lM1lW4mxPCqK59ymnEO0USVN/jC+IlV9U1Dp0fVdKhyZEmLDNCJCvtLXaTqGzqavcOduwuWllaJht5Wg4f2/zM5EhygPnXWIamSf/GADUNuWccj7Ygv5hIhlkbMl8e1D5K1e+Nzq9rFeh3jk1b46GmQunUQJud3ZpBs1djk/9LaY/1wFwByYyFYy2cnJUTPkKf3YbaB66SPP/7dFWVgT0n0b3zDKK+L7IAbyczRATroNmKdJMeOJNk44jctyrMmXprwExWON4RWuKdv9YgQPQ7ziXQ7x3G8OlWwJ+h6il6Ww1wDuNNV9NSUMs2p1rWtDTqhzcp5pzt4YsSQ5GqIKGz/oHKUF2KjZlZl9GKr0V9c20YKZE0JaBIR3FjnAlu0lPvZVVc+xrEbE1bbf8+0CFAXEIkg5UqT84RIFtu83sqhP81cEjCEBcMECsQ5xXKuFXjZxyCBGcHsgz2ymJMZJl8k+gviGQDjcI7gLCVzvq/1XtqwPxPUc6752Bzy9HdukL4tLAEo1qFIep1lG/LjY+PMMDcrWffH/xgk3E54LoY0B2FXkS2jRHFW4RALNkm8BaejB5GbmdjHu/NXHHxmqLhhxwhX3P+MkIHX9iMEWA3wdyfp2Y4evkU+WPyw1NDVnUdZICUXoZfZW/T4T8o2I90qHETJqN2O1T4hqiL0ORVQRLZF7s2r0bnRBcQjFf2ornWpbTdOdQM5rQ/XjBXR8yRFceZLDpL34HhePw2J6fHZ4cAxrCRd/NdN4d9nsj1jkzgUrSM6tS0IX5+1ehwltEfcozLYAQK8yu9I1SC+Fy7/l+PQ11M0XNh2g07jAj3HLs8vUx+op3Iq/ABs6KCjrIAtLmJ3n48HEZ/VzNQCs9wYRsYkhRA8ugKRAtONYKjSVrtCWiWX+UTRWoBKuIok0G9COxRngF9zkHi3uxnIi6TXrSxGOXyDrIwIpV4gUNYzGivT1wAloV9Zg/7RZryDqhB14AdKn8O+3dWU11QLitf+gwlDOBooTo8b65J4E4BeutOziUTmMHd1r0gc410McP+2qUzadPqmB4v6BGqxhq8rR7jkWTeogk8z3Xy39C5g0E3HnlUmbi/Hw1lhX4Zk2ERTlUl3Om+J3viG2y32ng4/aUtcx5EE52OfdUzaRXDWbretG2ZtihhcvtGDUaGDx3EZ+E1Tp3cDP0qrVK+mGd6Xqu7kAHeEO2bmZ9GGTrOVvu5R6Dm3L4/agD87n+xDqutveyFT/nD8KZXRI/8hRVtkrTjq9uL2CLW6waJuaLJx0tJyYgMRFGEyuZ+Tc/lb+oeARnKgZp6bUIDW+IgFK27xZYMOI3hAbxV1PaB3y1u4UzRuBj7qQGSPZvkuNOGoWKgznaxdxQsCTHJ0ESlR3Ka7i8jgKg0LPSGSZ/50VcqMOL7QWM3O6j41WHEfZxE0R9w/49sWXn/bh3GoF10mAghZ1/6hPLohsNq7B9za7MiORWytELI+fvD+IwvI8R6qoMPKhfFEsoSSGkoFUxvAygSabL8/CB4Kju+Jxn3EeZAZFRG6oBVneURJB3QemRO84NY5sEpI2L7jU7Y1KrNCAJNwNz1uzPmlOQ/+IVxXG5v2N5y07pm5FI4e+XNU1iv9o6mcsqQaqJ4B6gL1dOvVvXueidFRnX40pnv/OK/g4oY81zm+xIXDP02yyK6w/3nFhSlOtvDMU29IQBtDhG7LYXvX4stHuiP4tf7YJuU8TD1NUAcgNXSmKi18zcr4LFos7EIGAOqtTZIguXd27rXNtJORvLfE9j2wsnow0/eXPjYAetUdZhGR0X/hGBR7HPVkYwfxxhF2gsiS+1GcHG0Sw/ezCm3oJuEEMclrcm2ArgF+xiEKbS4S9j4xHHQZQCH4RnB9fH8hRvl3vq5srjTz5cX+SdYZOD8l7sMHj286kiWrnxc7d+T5m2lfPFV6CV5gZhY107yyJPQH9bMcVos9Cx/86On8335z0nwy2B8f8TYjlyfg7377EFD4bhETpJkrx6MsPqCSPiF8h027vKxQHuXQLz1m0e5QpUKTPam1xnljr8tJEupT5k0ASO1190v3XXdtcDMmQa0dZ8oWj98eaTI/O03fzw3c5aPRxOjavJuPDowm8HGbnn74rF3jtvMs+vdavs7aqfYniLwv3VANmJDi0MOZjR/b999hI2zvTunjQeAysIVPCkuhPnOBeH4jYiQ2RdMe6pGsh17JFNClJ58VlYZtgja4osu9t/ODw9NwdHzq/88d3Iyw0sfwV1X9RNiUGap3zL+9KvcabtLv8EJDMNzAZvOKVdF/6jEeEUhAdGihNij4gQzRAS8x0sCOWDmHUWxqrKA8NRr2bq2JpoH5YCB88C1bU8W1cW64g085ihhgOodlir9BWrj9zX4sdaahyjrbvhOUjcLoGD+JBEz2qz9XgdnGKX14Q2+B2Ds9gBNo7hPeTAfwBY9A5b0IebOgdDo9kZ4f3B7oMp04vBegF6+oR9hEaUorvKdB03dNyD6HLEOCRX2oHgolI9RravBKcFgp/Kl9wSBGFen7m9YXJLOolpuNiwp9QBkF4stwAIeEpPnu+zwLAOCPUY22RRfzpJLYwiUuhN+UAiAJqjBrCPkl2+PYYfY5wgB8LcOQzNwrT9E0MX6JPZekpGgMB88bYb5eVts+epoO+C1bBuida8WtgBwgkHtx+uUD/CX9K/DCA+C+NhRDG+RRSQJED1pbt9zmHfLPDcRgqAgOI/2eESpJRb1HVKsW1gmIKfr6ib30+xguMlMHtKX1TpIPwLl9r8WL3tbgn6psONuspTYLSoo+H3dnAMc0E5T9cbP8N/r94QMwkAAA="),
 PageFile(path: "/app/data-view.js", type: "text/javascript; charset=utf-8", text: ##"""
 import {
 announce, bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, toast, when,
