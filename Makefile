@@ -42,7 +42,7 @@ help:
 	@echo "make benchmark QUICK=1     the same in three minutes, printed only"
 	@echo "make package               a Debian package and an archive, reproducibly, into .build/package"
 	@echo "make test-package          what make package made, in a bare Debian 12 (needs root)"
-	@echo "make test-reproducible     the packages of this commit, built twice: the same bytes"
+	@echo "make test-reproducible     the same of two clones of the commit, if their bytes are equal"
 	@echo "make test-monitoring       the alerts and the dashboard, with Debian's promtool"
 	@echo "make nightly               all long checks, about five hours, with a report at the end"
 	@echo "make protobuf              generates the Swift code of Protocol/ubiquity.proto"
