@@ -205,8 +205,9 @@ struct OpenStore {
         try await Progress.showing { note in
             let all = store.engineStatus.pendingKeys.count
             note(all > 0 ? ProgressStep("Sending", 0, of: all, .keys) : ProgressStep("Fetching"))
+            guard all > 0, Output.isErrorTerminal else { return try await body() }
             let watch = Task { [store] in
-                for await _ in store.statuses where all > 0 {
+                for await _ in store.statuses {
                     let waiting = store.engineStatus.pendingKeys.count
                     note(ProgressStep("Sending", max(0, all - waiting), of: all, .keys))
                 }
