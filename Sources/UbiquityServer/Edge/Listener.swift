@@ -21,6 +21,11 @@ struct Listener: Service {
     let onReady: @Sendable (_ port: Int) async -> Void
     let logger: Logger
 
+    /// The sizes of the buffer that a connection reads into. It begins as large as a small request,
+    /// grows with larger ones, and stays: an event stream has its own for as long as it is idle.
+    private static let readBytesMin = 512
+    private static let readBytesMax = 65_536
+
     /// - Throws: An error of the system if it cannot listen.
     func run() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
@@ -38,6 +43,11 @@ struct Listener: Service {
                 }
             }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(
+                    minimum: Self.readBytesMin, initial: Self.readBytesMin,
+                    maximum: Self.readBytesMax))
             .childChannelInitializer { [channel] in channel.setup($0) }
         let listening =
             switch address {
