@@ -47,7 +47,8 @@ struct Listener: Service {
                 .recvAllocator,
                 value: AdaptiveRecvByteBufferAllocator(
                     minimum: Self.readBytesMin, initial: Self.readBytesMin,
-                    maximum: Self.readBytesMax))
+                    maximum: Self.readBytesMax)
+            )
             .childChannelInitializer { [channel] in channel.setup($0) }
         let listening =
             switch address {
