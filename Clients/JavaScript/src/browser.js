@@ -43,9 +43,13 @@ class DatabaseFolder {
     }
   }
 
+  checkErased() {
+    if (this.isErased) throw new UbiquityError('storage', 'another tab has erased everything; reload the page');
+  }
+
   // The key of a row is [document, name]; an array is greater than any text.
   async read(document) {
-    if (this.isErased) return new Map();
+    this.checkErased();
     const rows = this.database.transaction('rows').objectStore('rows');
     const range = IDBKeyRange.bound([document], [document, []]);
     const [keys, texts] = await Promise.all([result(rows.getAllKeys(range)), result(rows.getAll(range))]);
@@ -54,7 +58,7 @@ class DatabaseFolder {
 
   /** @param {(rows: IDBObjectStore) => void} change @returns {Promise<void>} */
   async change(change) {
-    if (this.isErased) return;
+    this.checkErased();
     await new Promise((resolve, reject) => {
       const transaction = this.database.transaction('rows', 'readwrite', { durability: 'strict' });
       transaction.oncomplete = resolve;
@@ -103,7 +107,7 @@ class DatabaseFolder {
   }
 
   async erase() {
-    await this.change((rows) => rows.clear());
+    if (!this.isErased) await this.change((rows) => rows.clear());
     await this.close();
     const request = indexedDB.deleteDatabase(this.database.name);
     // Another tab may have it open. Its rows are gone already.

@@ -17,11 +17,13 @@ const date = (milliseconds) => (Number(milliseconds) ? new Date(Number(milliseco
 
 async function sleep(milliseconds, signal) {
   await new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener('abort', () => {
+    const end = () => {
       clearTimeout(timer);
+      signal.removeEventListener('abort', end);
       resolve(undefined);
-    });
+    };
+    const timer = setTimeout(end, milliseconds);
+    signal.addEventListener('abort', end);
   });
   signal.throwIfAborted();
 }

@@ -3,7 +3,7 @@
 /** The first layer of the engine: its state, the app's writes, and the disk. */
 
 import { DeviceClock } from './clock.js';
-import { Entries, dropIfBeaten } from './entries.js';
+import { Entries, drop, dropIfBeaten } from './entries.js';
 import { PartNames, fits, isReached, partChanges, policies } from './merging.js';
 import { digest, digestOf, entryID, noDevice, stampOf, timeOf } from './records.js';
 import { Random, Receipts, TokenBucket, checkLimits, defaultLimits } from './rules.js';
@@ -143,7 +143,8 @@ export class WritingEngine {
     const stamp = stampOf(time, this.device, digest(changes));
     for (const { id, change } of all) {
       const pending = { record: { ...change, stamp }, transaction, provisional, had: this.entries.had(id) };
-      this.entries.update(id, (entry) => Object.assign(entry, { pending }));
+      const isDropped = !change.value && this.entries.isNew(id);
+      this.entries.update(id, (entry) => (isDropped ? drop(entry) : Object.assign(entry, { pending })));
     }
   }
 

@@ -47,9 +47,9 @@ export class Entries {
   /** That of the confirmed records. */
   agreed = new Usage();
   tombstones = 0;
-  /** What is not on disk, and what is being saved. */
-  unsaved = new Set();
-  saving = new Set();
+  /** What is not on disk, and what is being saved, with whether nothing of it was on disk before. */
+  unsaved = new Map();
+  saving = new Map();
   /** The parts of each key that has some. @type {Map<string, Set<string>>} */
   parts = new Map();
   /** What the app sees. @type {Map<string, Wire>} */
@@ -116,7 +116,10 @@ export class Entries {
     else this.all.set(id, entry);
     this.noteWaiting(id);
     const isChanged = entry.confirmed !== old.confirmed || entry.pending !== old.pending;
-    if (saves && isChanged) this.unsaved.add(id);
+    if (saves && isChanged && !this.unsaved.has(id)) {
+      this.unsaved.set(id, !this.saving.has(id) && !old.confirmed && !old.pending);
+    }
+    if (isEmpty && this.unsaved.get(id)) this.unsaved.delete(id);
     if (part !== '') this.notePart(key, id, isEmpty);
     if (entry.confirmed !== old.confirmed) {
       this.agreed.replace(old.confirmed?.value ?? null, entry.confirmed?.value ?? null, part);
@@ -159,6 +162,12 @@ export class Entries {
     return pending.provisional || !pending.record.value ? null : withoutDigest(pending.record.stamp);
   }
 
+  /** Whether nobody else can know of a write. Others may have written the same entry of a dictionary. */
+  isNew(id) {
+    const { confirmed, part } = this.all.get(id) ?? {};
+    return this.unsaved.get(id) === true && !confirmed && part && part[0] !== 'd';
+  }
+
   // The disk
 
   isSaved(id) { return !this.unsaved.has(id) && !this.saving.has(id); }
@@ -171,14 +180,14 @@ export class Entries {
 
   /** Begins to save all that is unsaved; null removes. @returns {[string, string | null][]} */
   beginSave() {
-    [this.saving, this.unsaved] = [this.unsaved, new Set()];
-    return [...this.saving].map((id) => {
+    [this.saving, this.unsaved] = [this.unsaved, new Map()];
+    return [...this.saving.keys()].map((id) => {
       const { confirmed, pending } = this.all.get(id) ?? {};
       return [id, this.all.has(id) ? JSON.stringify({ confirmed, pending }) : null];
     });
   }
-  finishSave() { this.saving = new Set(); }
-  undoSave() { [this.unsaved, this.saving] = [new Set([...this.saving, ...this.unsaved]), new Set()]; }
+  finishSave() { this.saving = new Map(); }
+  undoSave() { [this.unsaved, this.saving] = [new Map([...this.unsaved, ...this.saving]), new Map()]; }
 }
 
 /** What the records of one key make together. @param {Row[]} rows */

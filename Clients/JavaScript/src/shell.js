@@ -64,7 +64,7 @@ export class Shell extends EventTarget {
     if (this.isBehind) this.follow();
     this.stopLeading = folder.lead(this.identifier, () => {
       this.leading = this.lead();
-      this.leading.catch((error) => { this.engine.diskFailure = String(error?.message ?? error); });
+      this.leading.catch((error) => this.diskFailed(error));
     });
     this.followAccountNow();
     await this.leading;
@@ -90,8 +90,13 @@ export class Shell extends EventTarget {
     if (!this.isLeader) {
       this.intentsMade += 1;
       this.intents.set(this.intentsMade, intent);
-      this.say({ type: 'write', number: this.intentsMade, intent });
+      this.sayWrite(this.intentsMade);
     }
+    this.wake();
+  }
+
+  diskFailed(error) {
+    this.engine.diskFailure = String(error?.message ?? error);
     this.wake();
   }
 
@@ -136,8 +141,11 @@ export class Shell extends EventTarget {
   }
 
   get status() {
-    const status = this.isLeader ? this.engine.status : this.leaderStatus ?? this.engine.status;
-    return { ...status, account: this.device.account?.name ?? null, isLeader: this.isLeader,
+    const { engine, isLeader, leaderStatus } = this;
+    // Of the leader's news, this tab has what it has read.
+    const status = { ...(isLeader ? engine.status : leaderStatus ?? engine.status),
+      isInitialSyncComplete: engine.meta.hasCompletedFirstSync };
+    return { ...status, account: this.device.account?.name ?? null, isLeader,
       explanation: explanation(status, this.device.account) };
   }
 
@@ -168,7 +176,7 @@ export class Shell extends EventTarget {
       // What the app writes meanwhile belongs to the old account too.
       const isDone = () => this.isClosed || this.engine.isSaved || !this.isLeader;
       while (!isDone()) await this.until(isDone);
-      if (this.isClosed) return;
+      if (this.isClosed || document === this.document || !this.isPresent(document)) return;
       this.stream?.abort();
       this.failSyncs(failure('unauthorized', 'this device is now signed in to another account'));
       this.intents.clear();
@@ -184,29 +192,33 @@ export class Shell extends EventTarget {
     this.hasAccount = account !== null;
     if (!this.isLeader) this.say({ type: 'hello' });
     else {
+      this.say({ type: 'leading' });
       this.report(account ? { type: 'signedIn', account: account.id, device: account.deviceID }
         : { type: 'signedOut' });
     }
     this.wake();
   }
 
+  isPresent(document) { return document === this.device.documentOf(this.identifier); }
+
   // Tabs
 
   async lead() {
-    const document = this.device.documentOf(this.identifier);
+    const { document } = this;
     const rows = await this.device.folder.read(document);
-    if (this.isClosed) return;
+    if (this.isClosed) return undefined;
+    if (!this.isPresent(document)) return this.followAccount().then(() => this.lead());
     const changed = this.install(document, rows, () => {
       this.isLeader = true;
       for (const [number, intent] of this.intents) this.take(this.tab, number, intent);
       this.intents.clear();
     });
+    this.queueChange('serverChange', changed);
     const syncs = [...this.syncs.values()];
     this.syncs.clear();
-    for (const { resolve, reject } of syncs) this.synchronizeNow().then(resolve, reject);
-    this.queueChange('serverChange', changed);
-    this.say({ type: 'leading' });
     this.followAccountNow();
+    for (const { resolve, reject } of syncs) this.synchronizeNow().then(resolve, reject);
+    return undefined;
   }
 
   say(message) {
@@ -214,6 +226,13 @@ export class Shell extends EventTarget {
     const { identifier: store, tab, document } = this;
     this.device.folder.post({ store, tab, document, ...message });
   }
+
+  /** `after`: the write before, if it is not on disk. A leader that lacks it hears all again. */
+  sayWrite(number) {
+    this.say({ type: 'write', number, after: this.openBefore(number), intent: this.intents.get(number) });
+  }
+  saySync(number) { this.say({ type: 'sync', number, after: this.openBefore(this.intentsMade + 1) }); }
+  openBefore(number) { return this.intents.has(number - 1) ? number - 1 : 0; }
 
   /** Writes what another tab wants, once. */
   take(tab, number, intent) {
@@ -239,11 +258,15 @@ export class Shell extends EventTarget {
     // A write must never reach another account.
     if (this.isClosed || (to && to !== this.tab) || document !== this.document) return;
     if (this.isLeader) {
+      if (message.after > (this.engine.meta.applied[tab] ?? 0)) return;
       if (type === 'write') this.take(tab, number, message.intent);
       else if (type === 'sync') {
         this.synchronizeNow().then(() => null, ({ message: detail, keys, code }) =>
           ({ ...failure('unreachable', detail), keys, code }))
-          .then((why) => this.say({ type: 'synced', to: tab, number, failure: why }));
+          .then(async (why) => {
+            await this.synchronize();
+            this.say({ type: 'synced', to: tab, number, failure: why ?? this.unread });
+          });
       } else if (type === 'hello') this.say({ type: 'status', status: this.engine.status });
       else if (type === 'forget') this.forgetRefusedWrites();
       this.wake();
@@ -251,13 +274,15 @@ export class Shell extends EventTarget {
     else if (type === 'status') {
       this.leaderStatus = message.status;
       this.notify();
-    } else if (type === 'synced') this.settle(number, message.failure);
-    else if (type === 'leading') {
-      for (const [one, intent] of this.intents) this.say({ type: 'write', number: one, intent });
-      for (const one of this.syncs.keys()) this.say({ type: 'sync', number: one });
+    } else if (type === 'synced') {
+      this.follow().then(() => this.settle(number, message.failure ?? this.unread));
+    } else if (type === 'leading') {
+      for (const one of this.intents.keys()) this.sayWrite(one);
+      for (const one of this.syncs.keys()) this.saySync(one);
       this.follow();
     } else if (type === 'refused') {
-      this.intents.delete(number);
+      // Those after it still have one before them.
+      this.intents.set(number, { plain: [], merging: [] });
       this.follow().then(() => this.queueChange('quotaViolation', message.keys));
     }
   }
@@ -269,11 +294,17 @@ export class Shell extends EventTarget {
     return this.following;
   }
 
+  /** Why other tabs, or this one, do not see all. */
+  get unread() {
+    const { diskFailure } = this.engine;
+    return diskFailure === null ? null : failure('unreachable', diskFailure);
+  }
+
   async catchUp() {
     while (this.isBehind && !this.isLeader && !this.isClosed) {
       this.isBehind = false;
       const { document } = this;
-      const rows = await this.device.folder.read(document).catch(() => null);
+      const rows = await this.device.folder.read(document).catch((error) => this.diskFailed(error));
       if (!rows || this.isLeader || this.isClosed || document !== this.document) continue;
       const changed = this.install(document, rows, () => {
         for (const [number, intent] of this.intents) {
@@ -394,6 +425,7 @@ export class Shell extends EventTarget {
   async synchronize() {
     if (this.isClosed) return false;
     this.report({ type: 'hurry' });
+    if (!this.isLeader) await this.follow();
     await this.until(() => this.isClosed || this.engine.diskFailure !== null
       || (this.isLeader ? this.engine.isSaved : !this.intents.size));
     return !this.isClosed && this.engine.diskFailure === null;
@@ -408,9 +440,10 @@ export class Shell extends EventTarget {
         this.syncs.set(this.engine.requestSync(), settle);
         this.report({ type: 'hurry' });
       } else {
-        this.intentsMade += 1;
-        this.syncs.set(this.intentsMade, settle);
-        this.say({ type: 'sync', number: this.intentsMade });
+        // None that the engine gives.
+        const number = randomSeed();
+        this.syncs.set(number, settle);
+        this.saySync(number);
       }
     });
   }

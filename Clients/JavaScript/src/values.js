@@ -8,6 +8,8 @@
 
 /** The levels of a value: 511 containers, and what they contain. */
 export const depthMax = 512;
+/** Enough for the digits of any real. */
+const realTextMax = 2_048;
 const reference = 978_307_200_000;
 const [integerMin, integerMax, unsignedMax] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n];
 
@@ -137,7 +139,7 @@ const types = {
   data: {
     check(json) {
       try {
-        return btoa(atob(checkedText(json).replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')));
+        return btoa(atob(checkedText(json).replaceAll('-', '+').replaceAll('_', '/').replace(/={1,2}$/, '')));
       } catch { throw new WireError('data is not in base64'); }
     },
     read: (content) => Uint8Array.from(atob(content), (character) => character.charCodeAt(0)),
@@ -228,8 +230,8 @@ export function checkedInteger(json, min, max) {
 }
 
 function checkedReal(json) {
-  const isReal = typeof json === 'number'
-    || (typeof json === 'string' && /^(-?(\d+\.?\d*([eE][+-]?\d+)?|Infinity)|NaN)$/.test(json));
+  const isReal = typeof json === 'number' || (typeof json === 'string' && json.length <= realTextMax
+    && /^(-?(\d+(\.\d*)?([eE][+-]?\d+)?|Infinity)|NaN)$/.test(json));
   if (!isReal) throw new WireError('a number is not a number');
   const number = Number(json);
   if (!Number.isFinite(number) && !/Inf|NaN/.test(String(json))) {

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { openDevice, openStore } from '../src/node.js';
 import { openDeviceIn } from '../src/device.js';
+import { defaultLimits } from '../src/rules.js';
 import { until } from './support/server.js';
 
 const identifier = 'T.example';
@@ -152,6 +153,12 @@ const hostile = {
   'nesting without end': stream(`event: changes\ndata: {"cursor": "1", "records": ${'['.repeat(3_000_000)}\n\n`),
   'a value that is too deep': stream(changes({ records: [{ ...record, value:
     JSON.parse(`${'{"array":{"values":['.repeat(600)}${']}}'.repeat(600)}`) }] })),
+  'base64 that pads in the middle': stream(changes({ records: [{ ...record, value:
+    { data: `${'='.repeat(1_000_000)}x` } }] })),
+  'a real of a million digits': stream(changes({ records: [{ ...record, value:
+    { real: `${'1'.repeat(1_000_000)}x` } }] })),
+  'a real of too many digits': stream(changes({ records: [{ ...record, value:
+    { real: '0'.repeat(3_000) } }] })),
   'a line without end': endless('x'.repeat(65_536)),
   'events without end': endless(`data: ${'x'.repeat(65_536)}\n`),
   'bytes that are no text': stream(Buffer.from([0x64, 0xff, 0xfe, 0x0a])),
@@ -197,13 +204,25 @@ class Browser {
   documents = new Map();
   tabs = new Set();
   queue = [];
+  /** How many turns a disk access takes. */
+  turns = 0;
+
+  async wait() { for (let turn = 0; turn < this.turns; turn += 1) await new Promise(setImmediate); }
 
   async openTab() {
     const browser = this;
     const listeners = new Set();
     const tab = {
-      async read(document) { return new Map(browser.documents.get(document)); },
+      isErased: false,
+      async read(document) {
+        if (tab.isErased) throw new Error('all is erased');
+        const rows = new Map(browser.documents.get(document));
+        await browser.wait();
+        return rows;
+      },
       async write(document, rows) {
+        if (tab.isErased) throw new Error('all is erased');
+        await browser.wait();
         const all = new Map(browser.documents.get(document));
         for (const [name, text] of rows) {
           if (text === null) all.delete(name);
@@ -235,6 +254,8 @@ class Browser {
       async erase() {
         browser.documents.clear();
         await tab.close();
+        // They hear of it after all messages before.
+        for (const other of browser.tabs) setImmediate(() => { other.isErased = true; });
       },
       /** The tab is gone, without a word. */
       crash() {
@@ -319,6 +340,23 @@ test('a tab that follows is told when another one erases everything', { timeout 
   for (const { device } of others) await device.close();
 });
 
+test('after an erasure nothing is saved, and nothing waits', { timeout }, async () => {
+  const browser = new Browser();
+  const [first, second, third] = [await browser.openTab(), await browser.openTab(), await browser.openTab()];
+  await until(first.store, () => first.store.status.isLeader);
+  first.store.set('a', 1);
+  await until(third.store, () => third.store.get('a') === 1);
+  await second.device.erase();
+  while (!first.tab.isErased || !third.tab.isErased) await new Promise(setImmediate);
+  for (const { store } of [third, first]) {
+    store.set('b', 2);
+    assert.equal(await store.synchronize(), false);
+    assert.equal(store.get('b'), 2);
+  }
+  assert.equal(browser.documents.size, 0);
+  for (const { device } of [first, third]) await device.close();
+});
+
 test('a tab that has missed something reads the disk', { timeout }, async () => {
   const browser = new Browser();
   const [first, second] = [await browser.openTab(), await browser.openTab()];
@@ -366,4 +404,232 @@ test('a write that the leader has counted is not counted again by the next one',
   assert.equal(second.store.get('count'), 5);
   await first.store.close();
   await second.device.close();
+});
+
+/** A server with one key, `k`, and a browser that is signed in to it. */
+async function signedInBrowser(body) {
+  const page = { k: 0, pushed: new Set() };
+  const news = () => ({ records: [{ ...record, value: { integer: String(page.k) },
+    milliseconds: String(1_800_000_000_000 + page.k) }], cursor: `1-${page.k}`,
+  serverMilliseconds: String(Date.now()) });
+  const limits = Object.fromEntries(Object.entries(defaultLimits).map(([name, max]) => [name, String(max)]));
+  const config = { serverMilliseconds: String(Date.now()), limits, keepAliveSeconds: '20',
+    allowance: { burst: '600', perSecond: 20 } };
+  const streams = new Set();
+  const say = (response, name, data) => response.write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+  const server = createServer(async (request, response) => {
+    if (request.headers.accept === 'text/event-stream') {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      say(response, 'changes', { ...news(), whole: true });
+      say(response, 'ready', { cursor: `1-${page.k}`, config });
+      streams.add(response);
+      response.on('close', () => streams.delete(response));
+    } else if (request.method === 'POST') {
+      let text = '';
+      for await (const more of request) text += more;
+      const { transactions } = JSON.parse(text);
+      for (const { key } of transactions.flatMap(({ writes }) => writes)) page.pushed.add(key);
+      const results = transactions.map(({ writes }) =>
+        ({ committed: { writes: writes.map(() => ({ applied: true })) } }));
+      response.end(JSON.stringify({ ...news(), results }));
+    } else {
+      for (const one of streams) say(one, 'changes', news());
+      response.end(JSON.stringify({ ...news(), records: [] }));
+    }
+  }).listen(0);
+  await once(server, 'listening');
+  const browser = new Browser();
+  browser.documents.set('account',
+    new Map(JSON.parse(accountFile(`http://127.0.0.1:${server.address().port}`)).rows));
+  try { await body(browser, page); } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+/** Three tabs: one that leads and hears no more, the one that leads next, and another one. */
+async function threeTabs(browser) {
+  const tabs = [await browser.openTab(), await browser.openTab(), await browser.openTab()];
+  await until(tabs[0].store, () => tabs[0].store.status.isLeader);
+  await tabs[0].store.synchronize();
+  await new Promise(setImmediate);
+  return tabs;
+}
+
+test('a tab that follows has what it waited for', { timeout }, () => signedInBrowser(async (browser, page) => {
+  browser.turns = 10;
+  page.k = 1;
+  const [first, second] = [await browser.openTab(), await browser.openTab()];
+  await second.store.initialSync();
+  assert.equal(second.store.get('k'), 1);
+  page.k = 2;
+  await second.store.synchronizeNow();
+  assert.equal(second.store.get('k'), 2);
+  for (const { device } of [second, first]) await device.close();
+}));
+
+test('who waits for a round trip when the leader goes gets it', { timeout }, () =>
+  signedInBrowser(async (browser, page) => {
+    const [first, second] = [await browser.openTab(), await browser.openTab()];
+    await second.store.initialSync();
+    browser.tabs.delete(first.tab);
+    page.k = 1;
+    const done = second.store.synchronizeNow();
+    first.tab.crash();
+    await done;
+    assert.equal(second.store.get('k'), 1);
+    await first.store.close();
+    await second.device.close();
+  }));
+
+test('what a leader never heard of comes before what its successor hears', { timeout }, () =>
+  signedInBrowser(async (browser, page) => {
+    const [first, second, third] = await threeTabs(browser);
+    browser.tabs.delete(first.tab);
+    third.store.set('one', 1);
+    first.tab.crash();
+    await until(second.store, () => second.store.status.isLeader);
+    // It does not know the new leader yet.
+    third.store.set('two', 2);
+    await third.store.synchronizeNow();
+    assert.deepEqual([second.store.get('one'), second.store.get('two')], [1, 2]);
+    assert.deepEqual(page.pushed, new Set(['one', 'two']));
+    assert.equal(await third.store.synchronize(), true);
+    await first.store.close();
+    for (const { device } of [second, third]) await device.close();
+  }));
+
+test('what was written before a refused write is not lost with the leader', { timeout }, async () => {
+  const browser = new Browser();
+  const [first, second, third] = await threeTabs(browser);
+  first.tab.write = () => new Promise(() => {});
+  const changes = third.store.changes();
+  first.store.set('large', 'x'.repeat(600_000));
+  third.store.set('one', 1);
+  third.store.set('two', 'y'.repeat(600_000));
+  for await (const { reason } of changes) if (reason === 'quotaViolation') break;
+  first.tab.crash();
+  await until(second.store, () => second.store.status.isLeader);
+  third.store.set('three', 3);
+  assert.equal(await third.store.synchronize(), true);
+  assert.deepEqual([...second.store.values()], [['one', 1], ['three', 3]]);
+  for (const { device } of [second, third]) await device.close();
+});
+
+/** Holds the next reading of a document, as one that takes long. Returns what lets it go on. */
+function holdRead(tab, document) {
+  const { read } = tab;
+  return new Promise((held) => {
+    tab.read = async (name) => {
+      const rows = await read(name);
+      if (name !== document) return rows;
+      tab.read = read;
+      await new Promise((resolve) => { held(() => { resolve(undefined); }); });
+      return rows;
+    };
+  });
+}
+
+for (const account of ['the old', 'the new']) {
+  test(`who begins to lead while ${account} account is read, leads the new one`, { timeout }, async () => {
+    const browser = new Browser();
+    const [first, second] = [await browser.openTab(), await browser.openTab()];
+    await until(first.store, () => first.store.status.isLeader);
+    await first.store.synchronize();
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+    browser.tabs.delete(first.tab);
+    second.store.set('of the old account', 1);
+    const isNew = account === 'the new';
+    const held = holdRead(second.tab, isNew ? `2/${identifier}` : `1/${identifier}`);
+    const change = () => {
+      const state = { signedIn: null, folder: '2', lastFolder: 2, folders: [['a', '1']] };
+      browser.documents.set('account', new Map([['device', JSON.stringify(state)]]));
+      second.tab.receive('account');
+    };
+    const crash = () => first.tab.crash();
+    for (const step of isNew ? [change, crash] : [crash, change]) {
+      step();
+      // The first step is under way, and the second one is over.
+      const goOn = await held;
+      if (step !== (isNew ? crash : change)) continue;
+      if (isNew) await until(second.store, () => second.store.status.isLeader);
+      else await until(second.store, () => second.store.document === `2/${identifier}`);
+      goOn();
+    }
+    await until(second.store, () => second.store.status.isLeader);
+    second.store.set('of the new account', 2);
+    assert.equal(await second.store.synchronize(), true);
+    assert.deepEqual([...second.store.values()], [['of the new account', 2]]);
+    const rows = (folder) => [...browser.documents.get(`${folder}/${identifier}`)?.keys() ?? []].join();
+    assert.match(rows(2), /of the new account/);
+    assert.doesNotMatch(rows(2), /of the old account/);
+    assert.doesNotMatch(rows(1), /of the new account/);
+    await second.device.close();
+  });
+}
+
+test('a part that nobody else can know of leaves no deletion behind', { timeout }, async () => {
+  const { tab, device, store } = await new Browser().openTab();
+  await until(store, () => store.status.isLeader);
+  const { entries } = store.engine;
+  const sizeAfter = (key, ...values) => {
+    for (const value of values) store.set(key, value);
+    assert.deepEqual(store.get(key), values.at(-1));
+    return [...entries.all.values()].filter((entry) => entry.key === key).length;
+  };
+  store.setConflictPolicy('custom', 'custom');
+  store.setConflictPolicy('list', 'unionOfArrays');
+  store.setConflictPolicy('dictionary', 'unionOfDictionaries');
+  assert.equal(sizeAfter('custom', 'a', 'b', 'c'), 1);
+  // With the key itself, which is empty.
+  assert.equal(sizeAfter('list', ['a'], ['b'], ['c']), 2);
+  // Others may have written the same entry.
+  assert.equal(sizeAfter('dictionary', { a: 1 }, { b: 1 }), 3);
+  const { write } = tab;
+  let goOn;
+  tab.write = async (...all) => {
+    await new Promise((resolve) => { goOn = resolve; });
+    await write(...all);
+  };
+  await Promise.resolve();
+  assert.ok(goOn, 'a save is under way');
+  assert.equal(sizeAfter('custom', 'd', 'e'), 2);
+  tab.write = write;
+  goOn();
+  assert.equal(await store.synchronize(), true);
+  assert.equal(sizeAfter('custom', 'f', 'g'), 3);
+  await device.close();
+});
+
+folderTest('a device that asks for long whether it is approved listens to nothing twice', async (home) => {
+  let polls = 0;
+  const server = createServer((request, response) => {
+    if (request.url.endsWith('sign-in-requests')) {
+      response.end(JSON.stringify({ userCode: 'X', request: 'y', intervalSeconds: 1 }));
+      return;
+    }
+    polls += 1;
+    if (polls === 15) stop.abort();
+    response.writeHead(409, { 'Content-Type': 'application/problem+json' });
+    response.end('{"code": "sign-in-pending", "detail": "wait"}');
+  }).listen(0);
+  await once(server, 'listening');
+  const [stop, warnings, later] = [new AbortController(), [], globalThis.setTimeout];
+  const warn = (warning) => warnings.push(warning.name);
+  process.on('warning', warn);
+  // The pauses between polls pass at once.
+  globalThis.setTimeout = /** @type {any} */ ((body, pause) => later(body, pause === 1_000 ? 0 : pause));
+  const device = await openDevice({ home });
+  try {
+    const { account } = await device.requestSignIn({ server: `http://127.0.0.1:${server.address().port}` });
+    await assert.rejects(account({ signal: stop.signal }));
+    assert.equal(polls, 15);
+    assert.deepEqual(warnings, []);
+  } finally {
+    globalThis.setTimeout = later;
+    process.off('warning', warn);
+    await device.close();
+    server.closeAllConnections();
+    server.close();
+  }
 });

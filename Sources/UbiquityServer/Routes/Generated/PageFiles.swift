@@ -197,15 +197,18 @@ try { return new DatabaseFolder(await result(request), home); } catch (error) {
 throw new UbiquityError('storage', `the browser keeps no values: ${error?.message}`);
 }
 }
+checkErased() {
+if (this.isErased) throw new UbiquityError('storage', 'another tab has erased everything; reload the page');
+}
 async read(document) {
-if (this.isErased) return new Map();
+this.checkErased();
 const rows = this.database.transaction('rows').objectStore('rows');
 const range = IDBKeyRange.bound([document], [document, []]);
 const [keys, texts] = await Promise.all([result(rows.getAllKeys(range)), result(rows.getAll(range))]);
 return new Map(keys.map(([, name], i) => [name, texts[i]]));
 }
 async change(change) {
-if (this.isErased) return;
+this.checkErased();
 await new Promise((resolve, reject) => {
 const transaction = this.database.transaction('rows', 'readwrite', { durability: 'strict' });
 transaction.oncomplete = resolve;
@@ -247,13 +250,13 @@ this.channel.close();
 this.database.close();
 }
 async erase() {
-await this.change((rows) => rows.clear());
+if (!this.isErased) await this.change((rows) => rows.clear());
 await this.close();
 const request = indexedDB.deleteDatabase(this.database.name);
 await new Promise((resolve) => { request.onsuccess = request.onerror = request.onblocked = resolve; });
 }
 }
-"""##, compressed: "H4sIAAAAAAACA41WbW/bNhD+7l/BAQVMAQKLfY2RDU2TAsVWbOiwT64B09LZZkOTKkk5MQT99x3fZMnO0iQBIpH3+txzdxKHRhtHOqIbUPdwFBV8VmV4+8dpgy+kJ1ujD2TO3tfhnn2388VMZMV/N+JHK9zpwRhtRsJHLluwURiek/ARjBV6bHPvXHMh9PDMK3fPHZTkK3BZTl2UxODh644qrawbpURuCbcnVRHakb0++Pd5m4zO0dQt6fqC3P42QYHyJy4cwUD4hlv4pGUNhnkJ6m0UxQvuAmaveisJY2jEIQqWBKezEdg/8+krE1TRefRqwLbSoQtq4Afi4EIeCp7I34iPsEDxwmp5BA/cd6iiQDdL4gyttFUF1nob4S7JZ4MsukCPZxUIxT4reLuDfLhE8d4HKTlanuaDzkPspq0wa1qnyzKAVeCt2wvL8jF6yY+LeJMw9f/SSbXnSoHEQ5/4ndG8rrh1H+MxXWf0ybvOa/XrIikK+2DQcI2aWy69h+wLk0xk9cZ3MCTbXWliImPFSmpE3eePfzPruBNVIsS5kGhGbAn9RfGj2HGEgUldPdqYvdFPIZEJ7+ncohjfAVJozkmDT2TPLQl6RCt5Ik/C7YlvKIs8MXjmL7nca+vmPp6BMqFOGLlQNTxDfX8XKXaNU0l+ndS9bXaG16AA6pB6rv+YKKzCBnXw18aTIvCazjEj60Nw5oQNbsC1RoUUp8xI9I92BkInYiywUSvuqj2hkWFvw2rt9kA2PgBk3iNAY4nSJA6NG0w02PqdHbADUCFQo8ffWDDMpKa1rtoDKJeLNql/Mc7mC2/ouTPRpWfHmMzMGa4sjjfkVUaF6ZeQSjYS9T7f3/0Bp6/+jW10q2q6zFGtSjI84+NqNSgvH+GETHDw7OzKD6UAbhoLjEtJlxlpdMp24D5IiW4sDW6LoiTX9/luFXgxydy7Ywd8oMuSKH4ADE0Egiz9W4pkKTDEAHKEOLYXjf9ehXgxixm8YbhFAEZgv6EQ2Fa+3E9GOM+bjtSt4RshkVQ3BAllROVwWQQWD7rYE5U+NBKcL1MK5lKCb/yWuJiWY5E8MRMWE+1rcqTR2s9CqPRc/KgehkgqzTAddx4q1E74bHE80MSSc21WRG/HRkIl8Jzc3uJkbaUsAqlZDT5fOqJdqLZfiDhDo0zTuqA7YWcW61MCBg76CJ5VjYGteP5p5GP3L/REtOI7Yv2uiy/9t3aLP2vkXHDZ4DCkqdnRHRnvD+Yvv8S7QQbHzkyrfGqgAnEMPI3wSWEdzsOwDLuwqeJWJ0kyrLdiuqcYr+uHIyLyZ1Km8+QNeZcNnvsr0mZiIAL3Fhv9TPoZFovsH8+h+2YSape25gdP0o9aOaOlRHOoizBjGqhkR+sPt9rF0mJpUE/2x7Cpe3zx3v0y6YgVO8XlTfbN4jvpy2G7hnCnw+Wy2aPkVWj5uwWpgJVXODgWoV37goW9QXMGl9B2sxxO6NToPdge1niaVXG152+AXI1h409HzPlDIKmD4Uk9DrJXOF6he6xBsZiIZoP/v8djb+StSqcB+TIUr03RAdjrT8Prb7/zycbTIHwP5AEYcZ/1/wF4JjafXwwAAA=="),
+"""##, compressed: "H4sIAAAAAAACA41WbW/bNhD+7l/BAgVMAwKHfU2QDU2TAcVWbOiwT66B0NLZZkOTLkk5MQz9993xRZbsNE0QwJJ4789zd1TbnXWBHZndgbmDvarhk6ni27/BOnxhHVs5u2VT8UsTz8U3P72eqKL431J9b1U43Dtn3UB4L3ULPgnDcxbeg/PKDm1uQtidCd0/yzrcyQAV+wJSV2MXFXP48XVHtTU+DFJiN0z6g6kZP7KN3dL7tM1Gp2jqhh27Gbv5bVQFLp+kCgwDkUvp4Q+rG3CCJDjZmM1ecBdr9qq3igmBRgJWwbPodDIo9s98EjJRFZ0nrw58qwO64A6+Yx1CzMPAE/sH66M8cDzwVu+BCvcN6iRwnGRxgVbaugbvyUY8y/LFoEgu0ONJBSLYJwWy28vHQxTvKEgt0fI4H3QeY3dtjVnzJh9WsVgzPA0b5UX5jF7K43U6yTWln/yl3khjQONHSvzWWdnU0oeP6TN/KNVn74+k1T3MsqLy9w4NN6i5kpo8FF+YZCYrGV9Dn+zxQhMTGSrW2mLVKX/8n/ggg6ozIU5Aohm1YvydkXu1llgGoW396FP2zj7FREa851OPYnINSKGpZDt8YhvpWdRj1ugDe1Jhw6ihPPLE4Tc6lHpjfZhSPD1lIk4YuTINPENzd5sodlmniv06wr3drZ1swAA0MfWC/5AoosYGDfD3kkgRec2nmJGnEII7YIM7CK0zMcUxMzL9k52e0JkY19iotQz1hvHEsLfV6iFsgC0pAGTeI8DOM2NZGhpXmGi09bvYYgegQqRGR6XaQP2YIOYFrRHwM/YmoIxF/45hlhEtSKQB5NYBzZn1NWarka+MwiRQE1KJL1jIhje2brdgQt8Zo9D6OYAJEheHrSOCk8bjMEUWFwyEfQmXbCMT/dPd7Z9w+EJvYmlb0/B5CWJRsf4ZHxeLXnn+CAfkXYDn4Bc0AiOUeQgJqTWfF1zRqVhD+KA1uvE8up3NKnZ5Xs4WkYU9az7LHSd3YosPfF4xI7eAoalIxzm95UjmCkMcVDQ1M08/P6poCv0NMzRlPqjyGxBAUhCsT04FYsiRNa2TS6WRPlcMqeNUHXAnxWbpdbH1arvdaQiETw7mXEIuaRmdDeWhSBnMuQgj7UtW5AneTWKo/IR6Uo+zKmPSD+E1lQq1c31WOIV4pscJlAWzq6GR2Fr4nd3c4ABvtZ5FNosGKF8+4FuEmfYujuoks2tD1B3Rsoh1OQEHW7sHotPOwUo9/zTyofsXmiFZoVZ4eH9ML93XdoV/D0i26HKHM5fnmYLu2HBNCTr8nM56GZxuE2vKVwc1qH0kaCqfVj7g2I079xgXYro8sCwZt+hsvA6FbJr7PVbkr6zMp9kb8q4YPDVWos3IQCrcW2x0E02zKoFMj6fQqZlw0OXl/IFI+tGa4KzWaA51scw0BCEt+7xlcXme7UaR98FoTfUXgg5fyDvtrCPzam2kviq+RXpnXdUv8RjueKqcN3uSvAitXI+QCoi8wU1wHdu1m4m4nnjJ4Ly0x0kJJ3Zq8h5t97eFPKTSDeI0nRIa/cViPGJO942sHndMv7TenW2tNNxe4X2NISEu/RxMosXJj68QqV/KQufjIAmaVydrX+zLW+nltfP0ZUnUiFeRMhQTFpPuf8PR0YjaDAAA"),
 PageFile(path: "/app/client/clock.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { later, milliseconds, next, timeOf, timestamp, zero } from './records.js';
 import { compare } from './values.js';
@@ -337,11 +340,13 @@ const requestMilliseconds = 660_000;
 const date = (milliseconds) => (Number(milliseconds) ? new Date(Number(milliseconds)) : null);
 async function sleep(milliseconds, signal) {
 await new Promise((resolve) => {
-const timer = setTimeout(resolve, milliseconds);
-signal.addEventListener('abort', () => {
+const end = () => {
 clearTimeout(timer);
+signal.removeEventListener('abort', end);
 resolve(undefined);
-});
+};
+const timer = setTimeout(end, milliseconds);
+signal.addEventListener('abort', end);
 });
 signal.throwIfAborted();
 }
@@ -549,7 +554,7 @@ const lastFolder = state.lastFolder + 1;
 return { signedIn: null, folder: String(lastFolder), lastFolder,
 folders: state.folders.filter(([, folder]) => folder !== state.folder) };
 }
-"""##, compressed: "H4sIAAAAAAACA61abW/bRhL+rl+x6QUllTC0XVwCnARXZyQumkPzgrMPB5ygq9fkytqaIlWSsqKq+u83szv7RlGOA9yH1uLucHZen5lZRi5XVd2yHfun+H0tmvayrqs6YbV+Slgj6gdRX+R5LZqG7dm8rpYsSk8WbbtKf2ui8UAaDtlCZPcifyceZCY80lpkVZ03Heqrtqp9qgafOzT/upW/r2W7JaH+LWtBP+msX2TTejweeAFSayZZVcJeXmXrpShbds4inmXVumztHun4QRaFbEDGMm+A7M2b019PT08tA94KWI2XHtWQnf/I4o/r5a2oOxsTVooNewcv9e4P2YiV66IYjge82ZYZm6/LrJVVyZpCiFVADLaXdyUvhmw34BsuW8X6M6gKFHEM/qiKB6Fk2ZGwrVyKGqRtRHsNP6t1a8gSFsgxHmjeKc/zywewDxpSlCBuxG/B9lHCYsO5ELw23NQB8DZxjddlLuayFDms7ek/4twu6mrzfn6B7EQe4+ZAfFGO7aherUSpg+Z9Gc+rIocj4OC23kII1KJd1yXTBtBUKb5gCMfg/oy32YLFAkPDWUsTpFlRgbngeCUQU0Qoy2PSqNi0wiQghszBSHIu8SlNQQKkhXwYWtvnOuzPSdQ+pcZapwHp9On2N5G1KW/QYrF+LXcaKiFi/2A6dYgCVZuy0fxHrK3XkElo4SOmIK5fNUVWgDBkZaNYvc5AEN8vC9mk+hG01T/GetWKjYmE0XolWn0ebDatTiVYv8KfdkM2b1GwHLnxohG0TOlpWKlAeluVbV0VBQSqCijkKTNyoR8Wh25ReakenDsC69SCqzCluKnKD4B4/A5Sbal/6IRgcs7MCjs/P7cQM7RmXvDyTuSXoMpmIWpUVHmH3K6pUHottj7XCgyeaWwUebbW8tnDOkbdYVQ6y6og/cfVp4/pitfgc2Sa3oEzIn16BEg1YdFuDz/2TpRDyU0eDjx5jKG8pVYUhXZ87IXhjp28YNcLAbb/0jKyGYRxzThoXVQ8TxigB8BuC0QNX4qUvThhGJAgKyO8VkKg0Z85jVNMGZG/L4cGIBBVDWbvzKuJ+fEReJtalpAHzF/cAxA5Zz3srdMQAUaObQnvjB5j/v7dqPcYZ+tHUxw9urd6n/x3evHqP/zVH6ev/jZzP9NfX812p8kPr/+6f34CLmhaj9VQpyrmOUZ+UEnjyNEB0t9893znFvbfMdmwsgL7M1WTo8ZDvxE7Y23Ffnj9mt0MXrKoEG0raqhVubyTLf6t8P+L7WohQA1e5gxrRN1kGByRSlrUaQrx2YGMWdpUS8g2dajKNd0SuMNVuj1VRWSMyqnQUr1GoCUqiSSMFxjP2xslmo4fTU4IplyEoiasD4sPkA9LKulAeE+5rLWB+KrbuLdsdRnlAqwrHK8QtCkw1S4+G2T4NPejwFXQm+c7L8A1puxPApvcgFQUnTwHBWNFi6LNIWdj3zjVnHXEtdEaaAu8QOxS/gFYMmRHnYXUgA3gr4iiDqxTYhDeIjA8iFyHziEqbmoJNjLKJ4r5B76Kp1MDdQlTQAiVTJZ3cr4lrWazYRdE1d+xX+DSVQVZ5YHuccwjw/mrYPwnGc63GJxbVJsLA33OIwhJ0ErsLNBkVY5C2xYsALtwQ/u43V5X9xDx0ApHycBDJVi4xQqh0IDj+c3ngsvy5+vrz6Yo61aHYklpkFXLlQrQkPsEkAu63J2SL5RpnwyM+KNwsIiNUp3Thz56Hux2Fdt7frDSQcsLUmPLFCL0kzgqU1Ef7pvUb/x42WxUK6TdSG2L76haKKa8GHUFTtg0Qu6vZBnN0DpL0S4qqDTR509X13D0bZVvR7q6G0X8cmJlQ9UfK36kiRNFVTwSfYI+G6vsbbcrASFKb7JnALiRzpyI/fkno22PjU/xKB6vS8BZaDBuC0xJQCNtnr2rNuYFMpyPyLaLC2bMWMuf6l1rAcjcY9XcS19CONqKHbkL0p7w6G8sDit9aGpEGrQuSDa0YfIAIaBWxkFaEWO/P1QBddXN/29MYNUSbnjZdqKXJvvzJybk+GlRP7KM/Rh/ZXr6x4PdNyMIXcu7RdvEWnboV4NgX8N5bxXSEG9EFkyUngDX76w4vAN7H3i7SJeyjPUP/sVM7PqlSSrhvPqBF1dmuIcEOEvYGYDSm9Mhe8HO/IsCUWLU4eSfltUGwP9l3wWDNR8l2DnNLmi4HpShPtAb8TUV+msaTEmp3lAGi4nVhE31rxkA8nQ2nI1dg7MCDicvXrC/Y0qzHS+3e+y9YzVmXemLhxRWiVdjTQ42War+tOvprwCr5jPSZ+/HuqUYj49M+mGF2R06N9GC9DZSWtDNYgtiqkUmYYGXGWKXf88FFlL76ZzLYg3VeRTMEbL5DF4FZAM+wG2S6pKrEI8CeqUJogHExjS6XTdb7GFCrIvw1iT/tG6jGcRUVqxzaA4Uv3sYfgganrnDgBUaKeX66gSfvbD6ESPNtFLUDVIDoa6QbDSrOE9Q8FRtQxKcQugi66Ge+vfeeGPyaAQdL4J5bBbglUKW9yOEbPL0/i/Pd2Z7f5Pg7YGE9ZG6LLPpQ6t+9A8tbvqTENoSrANe3siVujqgjsNOQSbZDVp7kxhdRITzG5mUiMyMeBT+8XAP/7UYBrP1Q+88vqwexEVRxGAZ00/f2B6RAN7I4NQVNW/0ZN3XHPYNRmGHaG9xPJE6JvSuhLo3LLjRuWDRgdbhSEqSsE563txDbbjDdrg5HFcPHaVBot8/eu+RsWBd8jWUiBrGh1wlEnAwvQC1DfokSPDI1VFTjEwNc/LuLAwdBU93teeUXnFZU/05UFW3uT3BrguQF3FguWmE5Fj+2LHy1612FnjJkr2dzSTVu15CZ34yZzqRjUFsQlMPBvmc6VxmYS735bCfuqgd8Kd2zELGsd7Ys8NBR5BYCJoNe3DJ3LmQQkHnp3ogvM+KEGA0RnUpTTtCZAOVS0BF2/oRd6fgGyj6Mv+pqqnyj1jQGaSutSMCwtZeIEy/ZkO+WtUAJLGva6dV+xbr4QitOPLiG8PMCAS6bT1plAjf5sDg2HeXv1xeX0Z4BHNHoN/UiGxc7X3RiQ8OI/poBg62D0Moc6s4rkp9W6TIIbmyWt6KXC0rpdwSzQnmosI8OvixH5higBpRE8gwc2fauQ2k616Zm9ikhdKGY+IBoQoJc0MM7QGYPSyNg4JDly9Eh7aBlU4NDcOM6HrLrQ1zw8yGOfY5EOiibgDt7D49k/QDKDXZ/cVC8EDUkfc9IbsPIG9iMsWnOGCg04WarWQgm2twnfmYYa2qGq1erKMK4LcQ9sblSeGkyXU00W8KpvBLz73YQtG43bZCfeo5/3EQEFiM8S7c9EsWMfDBdF6Kj93RXLUl9sMg/QoJftgG98KQY/VW1Z5Ega7tkp6EtVrF8ALT5RRmq+bvig1tuolbG1Idod5VMkrfcGYIXvBG9S2gsFhAgwvHNm/XdY1fYfUsE+8Gpss5SE73/sj+0pEAjYth6YyoHg382nNG3pHmXfb995Dz2nbQUfeEGbVqJr7evwOWyjM268kqSiOaTUzANqlQTrNwBH9TJwWc+AxXjEpBBQAKgAwqogZOutdtzlJH0REd3IH8i+u3P3uTdam/dQTxRr2jPb4X7Y8f0Qfv1KIS0AYtqGvGv6kz/f+1yt3Pwnt7yaQ7dvzYbwcHyHjTTNqJwzcGLVLEHDNMqgbUmL6ouyTTNRgP3BGCHbQeQcboTwHNJC1Eedcu8KqV3mPqynUPAYtkXR5Id9CzWPDqUA8dLyep+bKIspJAXmnTtUQbFhQ/A8NgLfuJFs7MXoO3EApk3D97MPdvNHpZyxtUozfpawze7PsfMNy1BBQRrm9sMSxoN9X/ICQeeoO3/7p924lrPgOk3tJLFhv2ACLPDHPIZRMVqZV7ws7AfKeWc+dDuf4Ke/jWxB0xMY5xEmCt7Mht2DWH7Iy5feQ6Ojn7rvL95Iw401DVcRlOm8G4bLoqerIn4821pgsDhu2favyzXj3CoDs0WaDYwCoWRE86l0ULZSSeGk4zFd3kNLzbDsyuLPE/ROG1DjIlAAA="),
+"""##, compressed: "H4sIAAAAAAACA61abW/bRhL+rl+x6QUllSi0XVwCnARXZyQumkPzgrMPB5yhq9fkytqaIlWSsqOq+u83szP7QopyHOC+xOLucHZen5kdRi9XZdWIrfin+n2t6ua8qspqJCp6GolaVfeqOsuyStW12Il5VS5FlBwtmmaV/FZHk4G2HNKFSu9U9k7d61QFpJVKyyqrO9QXTVmFVDU+d2j+daN/X+tmw0L9W1eKf/JZv+i6CXjcyxykJiZpWcBeVqbrpSoacSoimablumjcHuv4Qee5rkHGIquB7M2b41+Pj48dA9koWI2XAdVQnP4o4o/r5Y2qOhtTUagH8Q5e6t0firEo1nk+nAxkvSlSMV8XaaPLQtS5UqsWMdhe3xYyH4rtQD5I3RjWn0FVoIhj8EeZ3ysjy5aFVUWGstq1XMnqUi9VuW7iBv5WcCzxTCq1LO/V+T2YBm2oCpA0kjdg9miEbICSD4jXRabmulC4trNmMezgrFo19gR4ayRa2rrTZJY9etTOkzaLqnx4Pz/DfZXFuDlQX0w8dCxWrlRBsfa+iOdlnoF+oHVTbSByKtWsq0KQ3YgqwRcs4QSiJpVNuhCxwojyRiaCJM1LsDIcbwQShghleUwaE9JOmBGIoTPQWs81PiUJSIC0kEZD57KMsuWURe1TakI6DVinTze/qbRJZI0Wi+m1zGtohIjDg/nUIQpUPhQ18R+LplpDAqKFD5iCuX7VFGkOwrCVrWLVOgVBQr8sdJ3QI2hLPya06sTG/MMgv1ANnQebdUMZCOsX+NNt6PotCoYRP5d5rXiZs9qyMoH0tiyaqsxziDwTUMhTp+zCMCz23WLS2Tx4d7SsUylpwpTjpiw+AFDKW8jQJf2gbBR6LuyKOD09dcg0dGZeyOJWZeegysNCVaio8Q67nahQehKbznUCg2dqF0WBrUk+d1jHqFuMSm9ZE6T/uPj0MVnJCnyOTJNbcEZEp0cAcFMRbXfwY+dF2Zfc5uEgkMcaKlhqVJ6T4+MgDLfi6IW4XCiw/ZdGsM0gjCshQeu8lIAzAEiA1g0Q1XKpEvHiSGBAgqyCYd4IgUZ/5jVOMGVU9r4YWoBAMLaYtrWvjuyPj8DblsARe8D+xT0AkVPRw945DRFg7NkW8M74Mebv3417j/G2fjTF0aM7p/fRf6/OXv1Hvvrj+NXfZv5n8uur2fZ49MPrv+6eH4EL6iZgNaRUxTzHyG8V4DjydADd19893/qF3XdC16Iowf7ClPKoDtBvLE5EU4ofXr8W14OXIspV06gKSlymb3WDf0v8d7FZLRSoIaGOYdmp6hSDIzJJizpdQXx2IGOW1OUSss0canKNOgl/uEm3p6qIjFE5E1qmRWlpiUoiiZA5xvPm2ohG8UPkjGDGRSjqSPRh8R7yYY1kHRjvOZdJG4ivqol7y1aXUabAusrzaoM2B6bZxWeLDJ/mYRT4Cnr9fBsEOGHK7qhlk2uQiqNTZqBgbGhRtDnkbBwap5yLjrguWlvaAi8Qu9B/AJYMxUFnITVgA/gr4qgD6xQYhDcIDPcqo9DZR8WHSoONrPIjw/yDXMVXVxbqRsIAIVQyXdzq+Ya1ms2GXRA1fydhgUtWJWRVALqHMY8NF66C8Z9kuNBicG5ePpxZ6PMeQUiCVmLrgCYtMxTadXUtsGtvkI+bzWV5BxEPHXQ0GgSoBAs3WCEMGkg8v/6cS138fHn52RZlanU4lowGablcmQBtc58CckFzvDXytWXajQZW/HH7PhJbpTqnD0P03NvtKrYL/OCkgx4WpMaWqY3QT+JoTMXte2jSsPGTRf1gWiFyI7ctoaMqZZjKfNwVeCSuIuT+ShfRDK2zVM2ihEoTff50cQlH35TZZkzV3SoSlhMnG6r+WPFjTbwopuKx6FP02cRkb7NZKQhRflM8A8CNKHMi8eefgrcDNiHFo3i8LgBnocG4yTElAY3IPDtfbewLbLgQkV0X17qaxiR/QrvOApC5h6p5kL6McLwVe3IfpD3h0d9Y7Ff6tqkRadC6INnQhck9hIBZmbTSihmH/aEJqItu/n9jApuW8EEWTSd6eSBw+sSEnDwt6seOcRjjr2xP/3iwh2YEoSt9u2jqmGSHfrUV7Gs4761BGuaNyIKJ0hPg9M5Kwjuw90E2i2Spi5h+yC/2ok8vTRMN51X3Mr+wMwFIgJOROAFQenM8FC/ESThfoCs7DgySonwA8H/ZN5dw5uMEO+W7CxquB2W4DwwmA0SF/rpq3ZIS2jAGi5nVVFzRrxkA8tVsOJv4BmcFHI5evBB/x5QWW1lsdth7x+aadUHzigRWmVftTA42WZr+tOvprwAr8RnT2bsJtRSTyYGbfrvCbPedOyJBehspEvRhsQExzaLQsCCLFLErHI+Bhcx+Mpc6X0N1HrfuEbr+DF4FZAM+wG2aUMk1iMcBvSKCaACxcRXdrOsN9jBtrItwxpJ9WjfRDGIqzdcZNAeG3502UxPTNvnDgBUaKZE0OsHnIKx+NKMW0eoGuYEwkycXzSbORyh4YrYhCY4hdJH1kG79u+B6Y/NoDB0vgnlsF+CVXBd3Y4Rs9vTuL8+3dnt3PcLpgYb1sZmxufTh1TD6hw43w5sQ2hKsA15+0CszOuCOw92CbLJbtA5uYjyIaN/f2KRMZO+IB+EfDw/wn8SwmE0PvfdxnLyd5XkMlrH99LXrERngrQxeXVXJmm7Wfc1h38Wo3SG6KU4gUseEwUioO2HBjc6AhQKtw5GVZGG99LK+g9pwi+1wvX9d3XcUgUS/f2jvkWvBupBrKBEVXB8yk0jAwfYC3DbQSZDgka+jthjZGubl3ToYOgiefrTnlV5JXXH92VOV2tyeYKcCFEQcWO4qQnIsf+JQ+etWOwe8bMnezmaa0G6Q0GmYzCklsjWIS2juwSCfU8pl0c7lvhwOUxe1A/7cjjnIONQbB3bY6whGDoJmwx5csjMXVqjV+ZkeCOdZEQIMYVSX0rYjTDYwuQRUvE2PuHsFvoGir7Ofyoor/1i0OoPEt3ZMwNjaC4TJ12woV6sKgCQOde20at9iPbxCG44y/8YwswKBbptAGiPCtzmwdey781/OL88jPEL4I9Bv5opsXR18CIr3DmP6aAYOdg9DKHOrOC4LmhYZckiutNI3KjPLRim/xPcEO6iwjx5+3HepGKBGVQwyws5MO9NAHvfqzMYmLxQuHEcBEJqQsBNiaA/A7O3SOMgldPlKdWhrWOnU0HaYMV1vuXVhbpm5MMc+BwJdVTWgndvnZ5Z+AKUmvTtbKNkSdRx8T0jvWpA3tZkSUuwxoHThZms00PUluM5+zHBWNY1WL9ZxBQhbCDdxeVI4ETlFE//mYGp/6blTGygaN5tGmU89pz8OWgQOY4KBG73kEAMfbOdl+Lgd4kqW2A1b6Zdr8MOmNReGHKs2pvaMDOi6LulJWEsqtgeYPqcwW4m/Lza86W/cZEhzhHnXyKhDw9lL8ELWpm8BhdVC47dEaD/WVYUfb+kuE28HtsvZS07//tj9okiAxsWy9EY0jxZ+3Tnj4Ej7rvj+e8h5sh101D1hxq2aja/374Cl8YzLeraK0YjvJjZg60QZpzk4gr+JlwJOfIYrVqVWBQAKgAwuohZOuuM2b6mD6IgO7kD+2eXbn4ObdUHfOlrxxr2jO74X7Q8f0Qfv3KIy0LZaUN+Mf1Nn+v9rlbufhXduyEQdO353dxcHyHjbTLobR2gMXuSIOWSYxFxQY/6c75OMajAeuGUE22s9WhlDnwLqaZKr4rZZ4KiV3xNm5LqDgEWyLg+k2+tZHHh1qIeel5fUfll0/ykhDnt8qiVkWFD8BAyDtewnXjixezVOIQzI+P8tYedvfPVylreoxm/y1xic7IcfMPxYAoqIpIkthgXvJvT/SOJhcPEOX3dve3HtZ4AkWHopYsseQOSZZQ65bKMicXJPxQmY79hx7nwop6+w+29N/RFT6xgvAdbKjtyWXb3Pzpo7RK6DN+fQVaGfvBFnBFUdl+Fts3Vdtl0VP7mTcXJNdO2AEbunGv+kV4920O2brKXYwCnWip5krvMGykh8ZTnNTHSz03C23TK7scT/ACKroEFpJQAA"),
 PageFile(path: "/app/client/engine-exchange.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { DeviceClock, isAhead, isBetter, measured } from './clock.js';
 import { WritingEngine } from './engine-writing.js';
@@ -940,7 +945,7 @@ return fits ? results.filter(Array.isArray).flat().filter((held) => typeof held 
 """##, compressed: "H4sIAAAAAAACA6VbW3PbxhV+569YZTol0MCsnF4eKNMcOXEnmUbjTtQ2DxqNCxGgCAsEFAC0zLL87z3XvQCg7LTjGZnA3s6e63fOLortY9105mC+yz8Wq/zbsl49JKZoLzd5muGPN3nX5U1itnna7po8M0ezbuqtmc5+v8LOsw/t9GJS6DQ/N0VXVPdvq/uiyr2+Ob148cTNvUFZUz8m9PeH9Zs87fIK12vuwwm6psjb3siifbt97PZePxw3XGGdFiVQH/Rr2/S+P+EkIza8W8PWM/rbvltf581HZEHRXqfb/Kf6KTEP+f6yyv6WNl1iypQY9LhrN2/2Xd4mpiu2NAX+33bpFjb3VFQt/m1o/OSp6Db1rvuuAApgin/nTZ1MHHFNvqqbrL/ZN+nqoV7DvP9AypGev9f11W61gZXq7V3b1VXeXqWfvF02u3LAs1W9fUwDXnxMy512W9VV27nNXBWVWZiX78+/+aO2dXX9YwrC+Snvmv1VUZZFC+RWWQsd//D+z+fn78/Pz7Vzk693bZ6N9f1z0HFXpTvgSVP8e7z3H8J56zLLG3g9pR8vuk1avVjXzX0N2lrBNvJPtFvuDFq8a/fQOzqYh6ICHY7N4jX/XCxgkjtonpr//Md7Bbu8Sqv9ddfk6bbtz/iYwq4u1x3RED1t9jQh/pi5KfwtTc3y+S1O5kImz7Y0ONdTWnRmuTR/wq1Dj3B+4S0RHraoiHDVkxKYm2pXlrHbWZm2rXn7aQW8vM/FgvNPwE/oHNr1YQK2UNxXefYDqsc6Ldv8YlIW1QM8MY/nZlpkJVBwvJg81rBsdQ9tuOLFZJ13q03eXndgP+BRFubcvvtLURXtRl+2VfrYburuJ3A+dWXHA/3r4h690WUHL1/8AI9V0e0vJsRd6okmBSuDHtthj/DXe2iRBHArvNSueqjqp+pvwQBgCJFS5U/mOu+imMeJIUqDPGkjMTpYhg0J7HJhHKUqItuzTB2DmvwXMMgO9f7m1j1epVnO1KZV+5Q3rVBwlT7i6vl6na/sIJBm97Zp6sbOCi69YY7BDPc52sWPxcc8ikFkTd7tmsp0m6KdoRw9ZSqhz/TCHGUIyAIElQ1G8WSoixE9i9CX0PBz3Tyg/EGTSVVinA2iR5v/CEvhTMcJqjoZVPQedDkx70Ea1IDzXNd1Fdk3EoqiVvxyC0K8BC8q+0sMdxRPAZ4U3GlXkFZoFDs1FrhYrI20mtfm3Pz2tzYIRm6qhPfMEdC9jnFZryXN6scuGIakXXCXbd6ls4A69yBdivYKOv2jatOPpIddswM7O8rOkGVsVjez2YwGaJSUptvZFlQjKjJyT0GPRzBr6IFtsfX6Tf2xaGH5tPQ0S+aarYsSmRDJSJpSfs+8kfGEF/W73Wg/DmwzCYojo29jEYH3btaCx4yZ/IYDauQxGSwqLaGHP4QZHTOviKkEaKzYAw2hGd+hOX+OUwH9vRDnuYnT4lAeyjqCsyKhAF+jSiKNcax6QruU2T2UFo1rIHhSMPmISbspAMNhxAe302zzzLLcHG9NvQ73mUIwUPWt74iKyBsp25xt0pbIX5JXgSgiU6puH30CDmBYJWLGwWIrdLdlnt3DlIw/ojj2rUpJYDAV4TzMd6ev9NiK/vvMF1pZ/YW5cXw7ayHORcpXVSXVc56NlZcXItUVXfUoK9p2l0e42xkSdxuzotGiaRkJeEN89vOmLnMNkE7hCHctbPuSREugDnzhvMeo+ybPM4e9cDYYDiJ/3Eej0iZugqQhuIqYdYcKK2mL/MB7RKyrL1DS+AO3hepQA6Mey3SVRx69LPmAUIgOqBfLmdWZJQsW3T4OSHzKYufGivavGHnRvTm3uGtAVuZswbELowoLwI/82OrFfglGFhVHyCeExoldYuktURbborMoaLLUHCEC3NZgjEvvAL4kAKY2udgkRQuzrQE8I+A0KWggPmzTvdmAi57GMh2rwyrH6HowViF4V1YxIOoIXDn2PFIBOKhpO09HIAydOdrBBr8FFF/mAJ+o5/W+WrHflAFiSl36kF8jjSp7hAmgi8JNQnpOYSOU5V4VgFSD0rDwfUJhyLonTNv+btOPSLYEre/uPoBPmgGGAqQYWeLJIQkjEKMg6XPfvIATZFyA0p8Ng2LEwOXHTn5Ac2SZq9re1ts8AjGQIQv01zRPDR1ViXdDDXZziAAjplZfdXlZRiqgJaBc0L4iLXEb3xI/p6AEU1YYecHK3mP2XZ3tUeKeAXMbWqxKK4QTPZfoByNLsZrj7jGDvDQKLZsFSRzA5XvyJjKPk6HOWL1sFIfTUj10DmY+pdxyBVo5FXJOIHhqg3zIRYFI4r4ugchzraoNhuVDTaSQ+O9pNRMI2U1nQ/H/4vKGRNRg/833BVr6fmoFEiQWVlUglq1KQJI2xkBeAOGeqYqti/o/jI+F9KUT+CWVKLRH6eyBg7nq39FhD0yp8+6SYtAQ1gBicJCmjzUg9hAN7gX6MGaFggjZzUCcyuXTzs56AZb7Q75vPQAWSP2ArZry53sHH4i9fdyGM7lNYX8LCCETKVa4b6SeWjQsKUOgAWtC3OoWyop2BelFaw0H0glATMBeu50zStu1XtSq+XyBjNU2t5iYLwx1UMy6FMDKWs37JerFddAmljwUpBOd4S+J2rA3qa5F7m2MEU63E5N+iU+5mIxpK4g3xCgoCvBvliNLFt0cUlaUOpJ55tFJBAJlo4CcmGzGvB60cD1RXFpghpZjXQNpdEqwuZdJPwOh58wtBlajFuH2AR1jHAnCdqoK7qSgzF1MQXCToqQLCwHeIdGkn2euChnxpCQsmQmrP0XVUksi0zvd8zZJNuO2TCuTaCUILgUeQZ8MEGaVf2Kw7I9pgzGJP+HJCBTEncOENdS5hYXQrPhF9h2HqgzULYxiKRZCsHriZ69zAZybNOOfWIUKnKEq7VE0JHB0soNedAZNIKHb1i/ZrRnulqRseOET4MmqKKN/zEw5aj3vgU/mejh4Ejpi+yTmju80ZWdJKDh97erY0TmpnrZY1OTR7T8D3fJrLJzw3qL4BP0aPwTsOHpFW1/p3BxEkOKANa4kbl4twgK5oolnqaJcEWlKbxMD/91pOKPqeZTOehRBj/6rOJ7MWogZeXSemFPEvegV739vvuEd+dhTXYrDHjYhwKqm6OIoBJGXaZY5IGuZVaYQIyTZQrTjlmPODIqyV2m3gbD6KRprl03CpNyiJPilTQEvaxpy6VUBejC7qrv8x/Se13HVueNEGyRhcmxxBUhd1MmZrQk92li1bLQYgXZVZQgfuIRB0j+jMgSHQmYjzhkbb5sHQ3ufm3NN+Oa08EyTHtgAqARsZ45JH3omcD8n2THwQYkBTTkRfbzxNgxBbz+d1mn7YalorzdeFq5TFm1AVJH1vbwP4ZE4OVNgV05TfpGjZPDg4Qna5gzZrXlJmC7c5WtMvV1JfYxTIouT0XqMXzzi9cLwCj6nvmTj1EfK85BNImplruEWWnCwWFaIPA9fliexR5EN6mZSSXTjxzz+3AbK0yGSgqM5wr/FaB3HHrQRqgQqqcEP9xPACweDJ7p5i/hNw61uBRzinprAEPCUrgWFn95PE+zBD1MshXwPIp5zhQxtAVdqw5VIFYAgVAhejlxgZDEmNtBa5uuFO7oM23lRhF14XBu5V3pcO0inBT9h7INhfm18CbtFyDo28FaCZ0pAk3Q4zWhHqCT42lncpUb3IDSjXNAXB2fEg/jHy9g6Bq2Ho+ybgCoKF7pgzJtiJmp5NRU7u0GSWVy36CvdY2LQfnCkK6RiK4sQ/G7IJL92d9bzKdfpR3Umx3EwjraKquC8McfjFLSqF4eVujv55WR3V++qrI961asL2UcpxONDvJQpqJZxP3UV/jTbD+dh1KIzqV5rpJD5gfHy/hXT49JPOhHsFyRn/omhLXTX684G36KKYKjEWr+3nXkD0XLQneb4nR7O+ceSr8Pj/qX5Iyj3S8fGJm93ZafHijn41ju+58AbIzUBG59ObwPvhZ6DSlkpF7o0GLGlgoNlUvQgdCkNwHrr0n3naw3czqG1GqRuVubVfUewSObH0Cx8dzoMmyM+zIlHMP8dkPdwMel5B/UMzktQ8YYWIqthh3TUgk5IgyIQt7OGzoSXysk5M8Vhw5eMbAAl4PnzENqsUj6YhpmhDUIomiFszMqSDp2Xs7SzhTK/MjU4lbb4r0cizoBo2S0Sh1uRnSyCVLVnulLi0Eh34Z1W9m1IGCZ5591u9ZB3VN2LfArmeF6NJOMUsRns6WBSxlLKmK9pMUJabyiIj7RirNE52UUNCRtjphC52iA7ItI1cJ/+YFc8dlcMQG1fXtiI7RowO93e4YmkFrIxdnOd+4hHgVwowpe76iF/ZCv0wvZFUI482Ol8ghKeUA+7iRmJolQfx+uFjKOtVB5Mt38E9k1xAQzdMj1Wj+eYJXjLzEPZSu2NA7agDb4l40CDRHMuzqLSQ5oqd6TwOfFr8jSFoBMMb3i+mwhXZkW1KncZxnyQMxffsIyZTLBa336PuATLhRTCImbv0jEaNOxwhM68kH9JZm6uIWZV95HNe8Ba6TdMV61ITZ/w4BTXOjKWx2sSYrAjlyTk+oSfv3E2Nwbz6OQbryHo9QvsfNn500aBg1iOuARb1xkzdjn+8r0urkXrEIiFOO20inHt4LiKNdrTSTrAh1fLGY8UMIA/+zlZu3sEpJxnfJHBe/qhing5vlo3C0zMRjoMsV+e0ZGioe9GPbT5hfVQG/QmZz5F3qmg3rZKzFfuRHDaKk+yGoIOOBwI62BLX8WTub+ZnqfTo2Kke0PYAX543W/dQSL5KLwR5qsRMuQvQFggHKGUbompiC5OnVbYc7MOAiPJakbGEI8EBxtUweyGosBIHsYI6tsLHL2zEneJCra9WlHFxW9TaPI78Juzb/6kTXoVqH+LRs8RNfqEB4m2J18bYoHN9CoI712uAZFn9MbQYd/gME/UBfB51qSUM/cuiM1CpFg3b8HoB94Qsh9SRPGCths9J+ZDUN63IEzI5+f2prgN7qHQzZ2zy6ZJ95i74/+CkOIQf+CPmw+3fMZVgS1MUcy0NBvMZEm5ZQYKRXcsE0gtOlCxOZ+IYyFfz70hVc4rw8luZlK6Fons4+mm5GCD2jbaLHlx6nCqVn3iEs7S565iQNq6giYaqeJRdkofP4zYojtECytNqpQxHzCQgEc3dGJOE3vpr5XMDVuwnmpjsQE8EsZNQr8Bo2s6g5taUWCDhEH1rrefqTMctHuQITMNWmJ6Lra7A0SspFknX2Qei8RVY3n8GUtIHNOs8daQqk5/2dVd+s+iBjANxPX6WQFJYRKPeUSnpTblyo/DqljY81krPYaFRA9RekRI0RBUn+yWiz+vvHuQLV0AFm82OLE+TvpqxjajxoJGLqWA51Vfa/Wn1Z6JtjV6jQdy95ba7AX1KLxvl7DKxGofSCHpI9+iBvSr/dEvnQ1qD2wNUhjpLfwrDkHcHg8Y7+y9MXKGfCISzq21gYdqpDIZhHhbtPqiE6jg2JI4xyvQkaeykF7NRKrKvxC7iCnOx4pthIZojovJcPufq879ugMshylyVUNfCR1fSfBnKng6ZPhSJPF/gr0hDMFCAl8Vd8YCjbCkLd9QIr94Bnt4pbSSC5XD6CvIC9X9JRPr3ZMHb5C923V0hT4auz8vdTOcPQ4uf3iXum1u4JdRJE1Yl3XdRLYSMxguRdLYHfuEFAbfEPjXgfTutLDWXZ+m29NyFdNFLjcjYSO6djq1aYd/+V3rduOLjU4ZsEu5pcM9BHjQirDlhxSSPlsIwtgE+o4p5yDXP/k9yukCwMlvIiiFE21cmH8h0PFtGt2i+eo3h4GW3ZzfSmkafwFuOH6VmN8caCNHI7sEQFQioQ3fHvzX5Gv/cmFiADuk6AQ+7U1R4S3PqsMCGlYyUsDIgNanVgBqjfQhCnqa0W8/9Iau/VqFUom+FXga4d28YbCM35XI5UeQx/ln4HJw13ow9LO42lMu2ZfWkEGviN6zYIfxUHsXY6CnV4LiuZderqy5CDq+yLsDEY9U0H51tSnqfdeDRMzNeczVAjk5dN9qsPZd+AjoJ/n+I6K4SQauHlOqkNSOGVBkJRh8NOLXn4pMueR3cd9hQWT4Od17h1KWBcteXgP47sqv8nCBZ+JXdThwuht3/CwB9da7IyUznDoKk2LyqZv1fDZxEh7gHSPI/z3Mjhpsz8sIsOvGCUugA0vGoRg2AUaXTbbc2avGa8UPvyKB/xFZSuAn56jwIiBgpve5wE609n4Mxch154MpFM21z8L8r81Le2V/7tJTi/EVVSgAEjCsH3WJZfXUz7sh7UUluiINvo2rZ+jlsAzS0kzgyKaxwx9Fpif443kH7lFBqqazp0pjeoXQQozgIi1RzMcPPM0yVHl740zujYK7Q9cgzXrMaGEl8SjiXq8WQqfW+fW0V5PK1wuezz+90In1KwpMMgu+Euo1IJ3LhdJsdUAX0FNEWt5dG7Dy4QKWBm/77WO+IVf/mfNvuSct5+acTxIb9P6Ql154rcPrecMrA8EZANo4r4LbuB1+b9MTMEGw6BSjhRW61+8YBXqVFrkAwI4J+INA78wyBeaWlC8MHPbGCy6OfOPphEm0jdgBb/uxXmixekIoLyT5kEwNKbUtrro3vNM6/LYl0KTwEy/3XTK+ASwSxyP1IZzZVSQpqAzKnDG51J52JkyUq+ew4Pi7Q/VQcmLAukm3t/Fj6rm1LRS9zTCc2nOyMcwBAw9leasHNIFe2ItPR5s6Su6AOhFWLVHr/GAGvmi3Av1vd9tEgaocWMAr8KcC4s4xLu0qxoNhufogRZ2Wj26qzvvih/Ve2v2cBPt5h5faIwdgtI+kdKeFwvG63gRVOjyB1IlvCoWlgyV0BTZlqjVOpGZFRfUzv1yFiXEmH2HxNQN6DJe4+YDx3BMg7nlpdyTWEGwhJgzhXQGUBV4bnxS/cuZ9YfNf24OKBbtAAAA="),
 PageFile(path: "/app/client/engine-writing.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { DeviceClock } from './clock.js';
-import { Entries, dropIfBeaten } from './entries.js';
+import { Entries, drop, dropIfBeaten } from './entries.js';
 import { PartNames, fits, isReached, partChanges, policies } from './merging.js';
 import { digest, digestOf, entryID, noDevice, stampOf, timeOf } from './records.js';
 import { Random, Receipts, TokenBucket, checkLimits, defaultLimits } from './rules.js';
@@ -1040,7 +1045,8 @@ const transaction = this.transaction(all.map(({ id }) => id));
 const stamp = stampOf(time, this.device, digest(changes));
 for (const { id, change } of all) {
 const pending = { record: { ...change, stamp }, transaction, provisional, had: this.entries.had(id) };
-this.entries.update(id, (entry) => Object.assign(entry, { pending }));
+const isDropped = !change.value && this.entries.isNew(id);
+this.entries.update(id, (entry) => (isDropped ? drop(entry) : Object.assign(entry, { pending })));
 }
 }
 transaction(ids) {
@@ -1114,7 +1120,7 @@ this.refusedUnsaved.add(name);
 }
 }
 const changesOf = (key, parts) => [...parts].map(([part, value]) => ({ key, part, value }));
-"""##, compressed: "H4sIAAAAAAACA5UZ227byPVdXzEGFqshllWdoNgHq6rRZHeBFM1mEbfIgyAkNDmyJ6ZIgUPZURX9+57bDGckGklfEnPm3O9zZDfbtuvVQf1iHm1pXtdt+aCOat21GzWd/bXE79lnN51PrIf8tek7a1yuqq7dvlm/MkVvmgjH8P0J1h9F1/9ebBBvbXv417r3pijvTZWrLdy9vi+aO7zdtrUtAT+iuDHdnW3uTihWFuD7XP5/t84Vct6/+SVXTcvq5Mr1xWaLd73dmHfriGhnyrarTsV8XzRVu8nVe1Mau0U5/9M+mObVrnwwwAvkLR/+bTekQWXWxa7u+TOmvKvP1LfuBpSPgB6LeuehyrZxverMeudM9bb4ohbqxcfLl3/zN654NO8N6PbW1rV1IHhTOQa6vPRAjXl6a/oCjnWmFv9Q+jApyrLdNf2VanZ1DcLvOtd2/uu+cK/bzbY2val+s53rb/ZNeaXWRe3AbmAbMFBv28bD16TmFegym81OVM8nRV23T0VTGgS4BUbA9efLS3Cn6W5I4Cv18hIgVV14Vky32G5ra+D6AJdig9cs9mU+OWbziflCRiwB06kPne0hFn5tICKMOkwk2kBtMICPTQ1YFUUAnkswzCchtBj4bbFFQOE5evjfBm3v725Mj3fWoaGHKzLZfIKfCAhaAXfrHn4rbL3rhrPgxn/2cPamWdvG9vv5pGl7EO9EKnJqtyv7ttNd+wThdlDOYLY406MFEB5N1rRP6piBJfp762bRpf9zzjcbDg5yn8SKznL8+tfNu99nkIPOEKfZHag5RfBppq6v1fRwhD+OQoYqgoga1QwdeMyG0MkEp6OkEiTOMI26+PsG64JchzqhI1QQ+AuY3sPfUjYKQpSfkRAhHslAs90W8z/II8ntJZLPWAdKFYBft53SnGBLFBMKCYiyUu1aoa3Q7natNF7NoNZ0vftg+3s9NdMsU0TPl8O6LSqBgyg0+kXGtDDAIX7UKJkukJGARAdrFiRyG9HByAQaCfSdQGfX4JYKQnGxUFO3g6SEW1NNhThoGSDnk2Os9QFKAURqt6FCbZoKQgrKGOifaAf2nnFJ017i9taZ7tHoc3zyiXeGp9AXD4abQKVJiG/hi+nDtbDlluWRuewPQDNqCN5WF0Iwg8LT77qGT+Vwtu3aR+sgjot6lPYIHLjHhLA/kWQ4QqF0oktQLSZG3sLSQeYg6+oHswfFRdzUBQPAXB0nvalr3ZnCtU2ubo2zVUgxKmOhYmxb1wfA5z0yW9u6N51mCaC/XAjRGTQSOsxIzIQcHFOKcChBjEQSLKHycPZz+aNYZUQqO8sVFScksRJ3YZA5+z8j3vCIzgwcC7EWnP2B1X6PoslQscf+4tr60XRSk30M8bWQ9V2C6EbYPlFToMpgB2WzE63A4scfBZH8GBDKnevbzUlx8EgRU3+UsD2HT/gnMBDptZkVVSWXx4ltYFLrNeepVwuGIhgZiOVHuiHvpkresVDZ4EsmRf1kWxcWpgT0lwxq+IENIy6exIDoU/FkGQZ63lJBKD0giGG9k5j1zA+F252710z+EPzc1jBQkA5DVgg1dVyFksuUSIGYDotJJpNEY0g+ALN7G6L8cSomBg4ZkxCl1OFpUI8LmMEfsfaIcWamcf9g3pzGgAQHA+/nXl6hBEF6ESbxYGI41Rdsra9faV7X3rIiorr2FK5kujmSvZ5gPDNagiIEhDqGks16lDzto7/J+K4FczxvKDrKTx2aZZNrwV/XRY+D0zkJaYcAVoIgsV0zhXE6EqUttMcC5xeKVFFhkH2IMokn0CKg+Gl8SZYfsngFQMtnXJM/l9verStOAGaHHhv1iNiUA9kX13HNJf5PMeTbJ1/0LNNBQSrq9K6K1RMVaJCTRkAHPcxvrih7XfrnHXd+zKMRwYbOdiLKcjmderdSW3guyjuzaQFMZyvugqP8TzqSN8MGA4g/kqSzOOTL21LuZySV/I12ykJiwVuv8ldxIfLCAk0qEraiofoY9TYsLXsN2RNh42wPskgiCEfJB7gGY4fZRXRa99TfEqY7VwBa2W73Oh1qT3hhwGMLZSoSPUbDXdBWeKe6R+/iwdTnEuRMV65o0uZnpX/wgDw4HEHsRWPQ0WvD05N1DgoAxxEjeS8DuAeNjsi05Ft0jbdnlQV0GgnxwcS7As0SEJlK1gi8Y/CqZac2HDwemTDUbBmaFxTduHSQR7S3PPOHEhkJnVgAH+unYQQnPoRSO28rTAaUSFPMkrrvbj/Dk2wGD2h71/A5tUs/z3PKDvmCZrNV1J8lEuKXMNyzWVEMX2m9GEIZ765jZ4Q58lXb1qZosmeciNOh57mC9gAtN1terkKDS96F84kH9eNQzNEz+NxapIzBzAuSgIQTLJwmckKDIydR6MeyHaFtIAk/7QmNaC5lv34oaFGhke1QHSJKXAXJ+RRyLozkKQEdHilRTUIEjHXEoz7h3w8cYfLMkRchwcIMumsqs7YNPpX8FMBY/3cmwN0ow7gMgvHCGycKZr/3SVIhJRZSwhfI4yQ1iS/ShzgNIbch9ZanzeGJcVZDLGOlWzwbrvOztGVuenB6uAKbUjRhTbfNznxXLsZrU/3txJTMBB9TE3jEx9gwdl7w1gdXTzgYpOx5Q0WhOdym26twnC68CAcZY4IhU530TbSp8zaM11oXi2GxhbSH3Yv6+xl0tK8gBWDUFAlJTfwmRiFaedA8Yxrv0qRatU/xOi2xyq2BcY5Uyrh8LdE/tNUh9yw/mR8Otjp+8odpsccRJ2w/UqORW3CBNuxokmUMlhlasUBtoeWNA4maO7veP7O0yWS45sebt1XiwFAz/E4r0m9knRXE4/1ePioHXnHYLYOt8zGFc3Uu0DDonsKG1UPOG9NVqBUoFT3aKbo/whjU9MmOZ4jyYdpJnIrud/fs1ZMlX3yXrALPlIt2tqQF1yn8d+Wlw2sQERs57huid813iQkFuE2ETJPx69eFSmWHcywDF4tFHPzh+ozes2vrUBZZ3+F5EMOvvt8qrP9qNBujpP9p/LcLbn3IWvuKj+tJ/EmlB1YhqCl4498E1E8L9WLUdmC5DgtwlKUL9an74XBDwa3H6cGzuKhucOGqX7zM1fRymh0/pbaMstnPb6m06jhufVq9yEo1KiDYfeI+5dngogueLTLryJL4Mld/GX4XytJ1LTck2taGkjGUA6Yq85CI8Q0psc8k7/NoN4SDvuMCif0av1ZSP/EjeXNDfgSc8EqGivInaL2ZvG0cAAA="),
+"""##, compressed: "H4sIAAAAAAACA5UZ227byPVdXzEGFqshllWdoOiDVdVokl0gRZMs4hZ5EISEJkf2xBQpcCg7qqJ/77nNcEaisemLbc6c+32O7Wbbdr06qDfm0Zbmdd2WD+qo1l27UdPZn0v8nn110/nEeshfm76zxuWq6tot/3y7fmWK3jQRpmGoE9zfi65/X2wQe217+GndR1OU96bK1RbuXt8XzR3ebtvaloAfUdyY7s42dycUKwvwfS6/P6xzhZz3b9/kqmlZqVy5vths8a63G/NhHRHtTNl21amYH4umaje5+mhKY7co57/bB9O82pUPBniBvOXDv+yGNKjMutjVPX/GlHf1mfrW3YDyEdBjUe88VNk2rledWe+cqd4V39RCvfh8+fIv/sYVj+ajAd3e2bq2DgRvKsdAl5ceqDFP70xfwLHO1OLvSh8mRVm2u6a/Us2urkH4Xefazn/dF+51u9nWpjfVb7Zz/c2+Ka/Uuqgd2A1sAwbqbdt4+JrUvAJdZrPZier5pKjr9qloSoMAt8AIuP718hLcabobEvhKvbwESFUXnhXTLbbb2hq4PsCl2OA1i32ZT47ZfGK+kRFLwHTqU2d7iIVfG4gIow4TiTZQGwzgI1QDVkURgOcSDPNJCC0GfldsEVB4jh7+p0Hb+7sb0+OddWjo4YpMNp/gJwKCVsDduoffClvvuuEsuPEfPZy9bda2sf1+PmnaHsQ7kYqc2u3Kvu101z5BuB2UM5gtzvRoAYRHkzXtkzpmYIn+3rpZdOn/nPPNhoOD3CexorMcv/558+H9DHLQGeI0uwM1pwg+zdT1tZoejvDHUchQXRBRo8qhA4/ZEDqZ4HSUVILEGaZRF3/fYF2Q61AndIQKAn8D03v4W8pGQYjyMxIixCMZaLbbYv4HeSS5vUTyGetAqQLw67ZTmhNsiWJCIQFRVqpdK7QV2t2ulcarGdSarnefbH+vp2aaZYro+XJYt0UlcBCFRr/ImBYGOMSPGiXTBTISkOhgzYJEbiM6GJlAI4G+E+jsGtxSQSguFmrqdpCUcGuqqRAHLQPkfHKMtT5AKYBI7TZUqE1TQUhBGQP9E+3A3jMuadpL3N460z0afY5PPvHO8BT64sFwE6g0CfFH+GL6cC1suXF5ZC77A9CMGoK31YUQzKDw9Luu4VM5nG279tE6iOOiHqU9AgfuMSHsTyQZjlAonegSVIuJkbewdJA5yLr6wexBcRE3dcEAMFfHSW/qWnemcG2Tq1vjbBVSjMpYqBjb1vUB8HmPzNa27k2nWQLoLxdCdAaNhA4zEjMhB8eUIhxKECORBEuoPJz9XP4oVhmRys5yRcUJSazEXRhkzv7XiDc8ojMDx0KsBWe/Y7Xfo2gyVOyxv7i2fjSd1GQfQ3wtZH2XILoRtk/UFKgy2EHZ7EQrsPj5Z0EkPwaEcuf6dnNSHDxSxNQfJWzP4RP+CQxEem1mRVXJ5XFiG5jUes156tWCoQhGBmL5mW7Iu6mSdyxUNviSSVE/2daFhSkB/SWDGn5gw4iLJzEg+lQ8WYaBnrdUEEoPCGJY7yRmPfND4Xbn7jWTPwQ/tzUMFKTDkBVCTR1XoeQyJVIgpsNikskk0RiSD8Ds3oYof5yKiYFDxiREKXV4GtTjAmbwR6w9YpyZadw/mDenMSDBwcD7uZdXKEGQXoRJPJgYTvUFW+v7d5rXtbesiKiuPYUrmW6OZK8nGM+MlqAIAaGOoWSzHiVP++hvMr5rwRzPG4qO8lOHZtnkWvDXddHj4HROQtohgJUgSGzXTGGcjkRpC+2xwPmFIlVUGGQfokziCbQIKH4aX5LlhyxeAdDyGdfkz+W2d+uKE4DZocdGPSI25UD2xXVcc4n/Uwz59skXPct0UJCKOr2rYvVEBRrkpBHQQQ/zmyvKXpf+ecedH/NoRLChs52IslxOp96t1Baei/LObFoA09mKu+Ao/5OO5M2wwQDijyTpLA758raU+xlJJX+jnbKQWPDWq/xVXIi8sECTioStaKg+Rr0NS8teQ/ZE2DjbgyySCMJR8gGuwdhhdhGd1j31t4TpzhWAVrbbvU6H2hNeGPDYQpmKRI/RcBe0Fd6p7tG7eDD1uQQ505UrmrT5WekfPCAPDkcQe9EYdPTa8PRknYMCwHHESN7LAO5BoyMyLfkWXePtWWUBnUZCfDDxrkCzBESmkjUC7xi8atmpDQePRyYMNVuG5gVFNy4d5BHtLc/8oURGQicWwMf6aRjBiQ8hiVL3pmu3W3qRXsS+woqRoFr33jwh8snAsNtWmEeojKZw5z3CQPiaVj7+7kp9uP0KD70ZPMvtXcPH1IT9K0EqwZCG6A1bRW1fAix+YMM9ewu18wXciyik8e469nEYT1+1bW2KJnsmNnDo9DxX0HWgk2fLy1Xom8lzcz7xoH7Kijl6Bl9bi5QxR9heAQkHYzhN5AQbku8po2LZjmBPJOGHSKERjbvs008F7T80sh2KTkSJiyvFFEWyC5N+SkCHt09U6hABUwjxqP34ZwkHrrye5KFJsDDa7prKrG2DLzA/XDDW/51gcDfKMK6uYLzwdIpyxK+TkgxLiYVM83X3OElN4mv/Ic5uKBmQ0cvTnvPEOKshlrGALp4N1/lZNWBuenB6uAKbUjRhq7DNzvxQnsbbWP3DmQk+pt7yiG+8YZq94GUSbrRw3kjZ8+KLQnO4TZdi4TjdoxEOMsYEQ6Y6acdoU+dtGG/LLhbDvgxpDysd9bcz6GgNQgrABCsSkpr4TYxCtPL8esY0XtFJtWqf4i1dYpVbA1MiqZRx+Vqif2hZRO5ZfjE/HWx1/OIP0x6Ck1NYqqRGI7fgXm5Y/SQ7HiwztLmB2kI7IQcSNXd2vX9mF5TJzM5vQm+rxIGhZvhVWaTfyJYsiMdrw3xUDrzisFsGW+djCufqXKBhfj6FDRuNnBexq1ArUCraBVB0f4bpqumT1dEQ5cMQlTgV3e/u2asnu8P4LtkwnikXrYJJC65T+HPlpcNrEBHnA1xjRM+lHxITCnCbCJkm4/fvC5XKDudYBi4Wizj4w/UZvWe34aEssr7DqyOGX/24VVj/1Wg2Rkn/y/i/RLj1IWvtKz5uPfE/NT2wCkFNwRv/q0H9slAvRm0HluuwAEdZulBfup8ONxTcepwevLaL6gb3uPrFy1xNL6fZ8Utqyyib/ViYSquO49anjY5saqMCgt0n7lOeDe7P4DUks47sni9z9afh301ZugXmhkRL4FAyhnLAVGUeEjH+QErsM8mzP1o54fvBcYHEfo1fK6mf+JE85SE/Ak54fENF+R9q80C/yhwAAA=="),
 PageFile(path: "/app/client/engine.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { ExchangeEngine, isBusy, pauseAfter } from './engine-exchange.js';
 import { failure } from './messages.js';
@@ -1434,8 +1440,8 @@ acknowledged = new Map();
 usage = new Usage();
 agreed = new Usage();
 tombstones = 0;
-unsaved = new Set();
-saving = new Set();
+unsaved = new Map();
+saving = new Map();
 parts = new Map();
 views = new Map();
 touched = new Map();
@@ -1485,7 +1491,10 @@ if (isEmpty) this.all.delete(id);
 else this.all.set(id, entry);
 this.noteWaiting(id);
 const isChanged = entry.confirmed !== old.confirmed || entry.pending !== old.pending;
-if (saves && isChanged) this.unsaved.add(id);
+if (saves && isChanged && !this.unsaved.has(id)) {
+this.unsaved.set(id, !this.saving.has(id) && !old.confirmed && !old.pending);
+}
+if (isEmpty && this.unsaved.get(id)) this.unsaved.delete(id);
 if (part !== '') this.notePart(key, id, isEmpty);
 if (entry.confirmed !== old.confirmed) {
 this.agreed.replace(old.confirmed?.value ?? null, entry.confirmed?.value ?? null, part);
@@ -1520,26 +1529,30 @@ if (confirmed?.value) return withoutDigest(confirmed.stamp);
 if (!pending || pending.had || this.unsaved.has(id)) return pending?.had ?? null;
 return pending.provisional || !pending.record.value ? null : withoutDigest(pending.record.stamp);
 }
+isNew(id) {
+const { confirmed, part } = this.all.get(id) ?? {};
+return this.unsaved.get(id) === true && !confirmed && part && part[0] !== 'd';
+}
 isSaved(id) { return !this.unsaved.has(id) && !this.saving.has(id); }
 load(id, text) {
 const { confirmed = null, pending = null } = JSON.parse(text);
 this.update(id, (entry) => Object.assign(entry, { confirmed, pending }), false);
 }
 beginSave() {
-[this.saving, this.unsaved] = [this.unsaved, new Set()];
-return [...this.saving].map((id) => {
+[this.saving, this.unsaved] = [this.unsaved, new Map()];
+return [...this.saving.keys()].map((id) => {
 const { confirmed, pending } = this.all.get(id) ?? {};
 return [id, this.all.has(id) ? JSON.stringify({ confirmed, pending }) : null];
 });
 }
-finishSave() { this.saving = new Set(); }
-undoSave() { [this.unsaved, this.saving] = [new Set([...this.saving, ...this.unsaved]), new Set()]; }
+finishSave() { this.saving = new Map(); }
+undoSave() { [this.unsaved, this.saving] = [new Map([...this.unsaved, ...this.saving]), new Map()]; }
 }
 export function stateOf(rows) {
 const present = /** @type {any[]} */ (rows.filter(({ value }) => value));
 return new MergeState(present.find(({ part }) => !part) ?? null, present.filter(({ part }) => part));
 }
-"""##, compressed: "H4sIAAAAAAACA5VYS3PbNhC+61dAl5hMGCa9xqO6cZpDO5OkU7fTg0YHWgQlJBSoISArjqL/3n3gRVJxpxdbWix2v30vpHb7rrfiNFPmVm6VrguhzLvuoC1++NTWsscPd9VO/tkdC/FFPr7V9R9VD+dafoW/xla7/aemEFbtJP4/KrvtDvZXtZEGzr/JvitmZ9H03U5cla96ue762pSfzdX1TDn14oPsN/LOVlaKyLoDotKbEevfptrIQkht+8fbRytNcqM/tHIsmtEnTA9Ve/Bc604bKx6UUfetFAuRkdhcLH5mBTflXuoaQNyUDFzc3PgTuNuofieJpg9tez2TX0lpc9Brqzot0ALJMgvBAtCdH+XRgLKmao3M0fmNyOaO/OwZy0/EA8nFIvMyRix5DtLtodcAYXR54fRez+q+2//W3EpwsnZ2Xs/OE8wX2AAiO+oknDsKETWcQQfxXbMhjkV8/y7mEWEAyJJ2SqO/HW/pMaIAT9v3HQam01XLLuAMzfBqoh+CtViQ/8c6mq5tuyNCWfg0zTBpM05VElTSQZ5zouaMwJUAMeSoO9pRUvYgjW6Hb5GBBIo5YAr6IzCWzrGc2AEOC6U2OZ0NTk+iLEtmIX1vhmWXmibOqZic4jsNP3sMz4ZV8On+s1zbsjJGbbTP5JAGb8jv4pyH1F+3wCreA5+CyjzNKjiG6Mij+FDtM+A7VspySJB4Jy0Sq/UX3R1bWW8oYxP2A1a7I1HlE/uml4ExUG23uze20xJr6zVc1aZ6CGxOE5Am2vfQzsxQ7YPiEk1Itjust2N44OJWDqX10nTtg+xH1zdwqiDIJ5cLwm6VKcE9pTu5FueZc+vTjKEnhb4DNyF+UK8jFa6vZWMJIIITNxGgzNskCCzH1dEyFD0y6BUYtiSRCdzCwUxkeG0r9Anh8bjnrmCxcEgkUQ66lg3krWt4PtWHLcJhKI+9spISOFEJ2gpRaXOUvW+r/tsUnSF0gR8yGLrxBb5attJKitCMTnVn5T+cxUw9z7aVwZloMpiP48hRdpXAQYfoavK9YyWQxEep5LXhYQwAB2vB8oa6boS/7G5xZFlkSEUKBct8wxd8vhAmAkH3nKMo/clDcF6w/oGHmCEBi15IrWYGrzZOSGe9ydC6putFxiYCl+gaET3hkQRfXU/lo7iu8Z50x0uCDO0x8X6KY7lalTuoSUpx6HA/LJK8bFRroVHfdl0rK0023uPGcSnMDgf4vD6sZZaZww4bJeEvBMKANon64EC8SNaXLGGBMnpNKQJd1N5h+35KFVlx4gHghVPLLw204iwvK5u9/ClPqzzmSZRJNBiHqWwCcdjXleWiWm8rjVsXdlRsbLY/yKRBkMvRAOwNcUfk8mCerq19BidORmwnEa4nk4pHSzGeNF4c+Q8E0iBE2XhCIMNsw6S+sEoB83i38q1mxF0Meakgp+vVgAdThAEq8363twhxfgGEoznj/F5AN/LopLT1JN0JTnzz8rZebkweyTtyTO33tAQK9t2hQ2DNGGALLAOsnAfkPCfcwXZDt6zqmjHQRofZj3KurhwbQqUModAr2orZ+stxm+DEWLA3aBeAstu3FdTdgGk05iZr8+ScajD67S+/UeBOdEpXXiq2bBjS8Y54I36CbvvaRydZT14sUuF+23o5IIIhecym5b2EZgkFWDXQkWgC+76FjEXoYixrxV7kS7Qf0724h3KscHMKnmPmiUvo4o8cRfu+s462ozDnXJw9OYySJ4aDdxQPQkwgP1hGiZ1OzXRjwiAQcbrLODhu+YzZGavKH6U1x5ov52lofqo2vrFNh02yFw5KHC5NqxuJg7pBglHf/Cxk8cGVcDqwgI9HM9lWX6Sr0CxiXoeGsPSD0kVq5Ydexk2ds2JF+T7nTpmNBrNnymOmc9DXMDX7LA5up5XnFopnsR7qthqunWnBLYbTwH2np+fFkXJmB44r3RfA6LU0erzl04esX0IBI34dtDpMeRWf4CL8YoDMYfEZHg4et/hQHm65oYOQlePH3YjXY8Yd/g4RDR8B80tgY63wg8jTaffoKBBQq/BW/t/h+P3u00dMRQN5gvd9r4m7xH+/LpMJ7DWcIc349xLawuRGabSVcnqZGFIMYhOfKo5QxIqMz5JQAyxiuB5eMD9B9UT+eeHkSc/j3X/DfjLwTNYb1TxmPzBa8N4DWM9kOLyPlNl6y0WCevAIxeVN113gG/kgNRY95C+OHBG3aO/OfOA/0DL9+chvk313NDF59vAUgfCCslfPn4tf7ONeilOlH5ers3j+ShB36Dxua3ZTlgs3dhF6U4efCzMnGS7rGq8mm/acplQytAKr15MwEy/6+F+7mVafExUAAA=="),
+"""##, compressed: "H4sIAAAAAAACA5VYTXPbNhC961dAl5hMGMa5RqOqcZpDO5O4U7fTg0YHWgQlJBSpISArjqL/3v0AQICUnenFsoDF7uLt7tuF1G7fdkacJkrfyK1qykwo/aE9NAb/ua1L2eE/d8VO/tUeM/FVPr5vyj+LDvYb+Q3+alPs9rdVJozaSfw8KrNtD+Y3tZEa9r/Lrs0mZ1F17U5c5W86uW67Uudf9NVsoqx58Ul2G3lnCiNFL7qDRdVsBqL/6GIjMyEb0z3ePBqpgxPdoZZD1ex9IPRQ1AcntW4bbcSD0uq+lmIuElKbivkvbGCR72VTghOLnB0Xi4XbgbOV6naS1ppDXc8m8hsZrQ7N2qi2EXgDyTozwQoQzs/yqMFYVdRapgh+JZKpXX7xgvUH6mHJxiJxOgYiaQrazaFrwIXB4bm1O5uUXbv/vbqRAHJj7zmbnEc+XxADFxmok7BwZKK3cAYbJDfji1gR8eOHmPYeegdZ0041iLeVzZ2PqMCt7bsWA9M2Rc0QcIYmeDSwD8Gazwn/oY2qrev2iK7MXZommLQJpyopymkjTTlRU/bAlgAJpGi7v0dO2YNrdNp/6wVIoZiCT95+7xhr51iO7gGA+VIb7U6i3ZPI85xFyN67uOzCq4lzqCal+I7Dz4jhXlwFt/df5NrkhdZq07hM9mnwjnAX59Sn/roGUfER5BRU5mlSwDZERx7Fp2KfgNyxUIZDgot30uBisf7atMdalhvK2ED8gNVul6jySXzTSS/oV027u9embSTW1jUcbXTxMNQHS711u7YHOtPx0oPiEg2WTHtYb0fqTFHL+C6d1G39ILvB8Q3sKgjyyeaCMFulc4AntzszcZ5YWJ8X9JzkeQdOQvygXgcmLK8lQw2gghM3UKD0+yAIrMfW0dIXPQo0K7jYklQG7mbWzUCHs7ZCTMgf5/fUFiwWDqmklUNTygry1hKeS/WYIqwP+bFTRlICBybBWiaKRh9l52jVfRt7p8k7Lw8ZDGx8Qa6UtTSSIjSh3aY18l/OYl49T7aFxp6oE+iPw8hRduUgQZsINWFvRclJkqNUctZwsw8AB2vO+mJbC+EO21McWVbpU5FCwTrf8QGXL+QTOUHnLFCU/oQQ7GdsP0KIBQJnEYXw1izgzPYd0t5eJ3i7qu1EwlcEKdFWokfCeeKxmo31o7q2ckja7SW5DPQYoB/6sVyt8h3UJKU4MNyTRZLmlaoNEPVN29ayaOiO9zhxXAqz9QMwLw9rmST6sEOiJP8zgW4ATaI92BCvgvElCUSgjK4pRYBFzR3S93Om6BYnbgBOOVF+roGKkzQvTPL6bRpWeZ8nvU5ag3YY6iYnDvuyMFxU623R4NSFjIrEZrqDDAiCIMcLIDf0MyKXB8u0dekyOAAZfTsJfzzoVNxasmGnceoIP1BIjRB14w456XsbJvWFUQqEh7OVo5qBdBbLUkGOx6tIBlOEHVT6425v0MXpBSfsmr2cmwvoRNqDFFJPwE6w48jL3fUyMTlPPhAwpZvTAleQd2NAYMyIfPMika+cBwSeU463Ijds3yXKU4xatO58Z2luyE6YtIwiNA3sUxUGcOF+pN6Vb7waQklDJhYkXu3qykoiepS0lI2KBnUOyOVUGkHnL8rjCTDBvi6ACiKhQecdTfKjfaKFPpR/uyEHx7RTOIVT/ScxbsOxdSHeQgO4dgkTTEyv5qFyNwC+jhbhImmf4Mt7CfwNnFBUQJI0FDgqRcHMEyvrWjGKfIhGdjrXj8YcLhzmPHIsPIKEDj4FFD1B7O1oYPOt18bZLfvu9ky/ckBxby7K0ve6Qa2FjTwc4nxRjMcr646dh0n5oNDdVpi7bPlynno+VqV2XDvuf8GoGrEOHBoTDi56z0gcFrT67tozq/dQwm50A94ejAmm+CotaSS9z2vPUUvXu22kVq4PJ9xnOCtWlO9TJu9kMCs4obTPdA76Ghp5l/SzhLXKrRTVs1rn6raIJ+Gw4OZxg7Lf6TV8scudGcBhpbsCGDzgBu/JdPy2dnMx+IhfL1NvPHgvSNjPYvFm9N7Gt3s8eHsGoVsO35sDWeczPis+y+NTGLq56BnIwrlnwPBEIjiIxFSH30it/Vxer5joyyt26A6VxA+li42rL964R9F81lJmAHnIb+Z/58cfd7efsTY0JC6ed+TXz1s/f4GHIFoLZ8h7/k2JJlW5UQ3elYpsGVwki+Dsn3N2Ieufrf3TzRelxQIqBGb4eJK+HGHn3M+DvCRAnYyLwoLh0qYDNap6TJ64u+AREVw+0/3hKan01gEgAuejhznOuU3ZerkBFMExAsod9Hh4yRigVRrBCFbGv7S5wbtrj7rPoT282iDKYOzNy5fiV/O4l+JUNI/L1Vm8fCNI2jOifWDY7s+E0rMbOeB/WU2sZjjclHg0eJRMqXsGzdSLOjuBMMkixv8B7/ATuD4WAAA="),
 PageFile(path: "/app/client/history.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { stateOf } from './entries.js';
 import { checkedNumber, checkedRow, deviceOf, idOf, milliseconds, pushBytes } from './records.js';
@@ -2314,7 +2327,7 @@ this.install(document, await folder.read(document));
 if (this.isBehind) this.follow();
 this.stopLeading = folder.lead(this.identifier, () => {
 this.leading = this.lead();
-this.leading.catch((error) => { this.engine.diskFailure = String(error?.message ?? error); });
+this.leading.catch((error) => this.diskFailed(error));
 });
 this.followAccountNow();
 await this.leading;
@@ -2337,8 +2350,12 @@ this.queueChange('localChange', this.engine.entries.takeChanged());
 if (!this.isLeader) {
 this.intentsMade += 1;
 this.intents.set(this.intentsMade, intent);
-this.say({ type: 'write', number: this.intentsMade, intent });
+this.sayWrite(this.intentsMade);
 }
+this.wake();
+}
+diskFailed(error) {
+this.engine.diskFailure = String(error?.message ?? error);
 this.wake();
 }
 queue(kind, merge) {
@@ -2374,8 +2391,10 @@ for (const queue of this.queues) if (queue.kind === 'change') queue.push({ reaso
 if (reason !== 'localChange') this.dispatchEvent(Object.assign(new Event('change'), { reason, keys }));
 }
 get status() {
-const status = this.isLeader ? this.engine.status : this.leaderStatus ?? this.engine.status;
-return { ...status, account: this.device.account?.name ?? null, isLeader: this.isLeader,
+const { engine, isLeader, leaderStatus } = this;
+const status = { ...(isLeader ? engine.status : leaderStatus ?? engine.status),
+isInitialSyncComplete: engine.meta.hasCompletedFirstSync };
+return { ...status, account: this.device.account?.name ?? null, isLeader,
 explanation: explanation(status, this.device.account) };
 }
 notify() {
@@ -2398,7 +2417,7 @@ if (isOther) {
 const rows = await this.device.folder.read(document);
 const isDone = () => this.isClosed || this.engine.isSaved || !this.isLeader;
 while (!isDone()) await this.until(isDone);
-if (this.isClosed) return;
+if (this.isClosed || document === this.document || !this.isPresent(document)) return;
 this.stream?.abort();
 this.failSyncs(failure('unauthorized', 'this device is now signed in to another account'));
 this.intents.clear();
@@ -2413,32 +2432,40 @@ const { account } = this.device;
 this.hasAccount = account !== null;
 if (!this.isLeader) this.say({ type: 'hello' });
 else {
+this.say({ type: 'leading' });
 this.report(account ? { type: 'signedIn', account: account.id, device: account.deviceID }
 : { type: 'signedOut' });
 }
 this.wake();
 }
+isPresent(document) { return document === this.device.documentOf(this.identifier); }
 async lead() {
-const document = this.device.documentOf(this.identifier);
+const { document } = this;
 const rows = await this.device.folder.read(document);
-if (this.isClosed) return;
+if (this.isClosed) return undefined;
+if (!this.isPresent(document)) return this.followAccount().then(() => this.lead());
 const changed = this.install(document, rows, () => {
 this.isLeader = true;
 for (const [number, intent] of this.intents) this.take(this.tab, number, intent);
 this.intents.clear();
 });
+this.queueChange('serverChange', changed);
 const syncs = [...this.syncs.values()];
 this.syncs.clear();
-for (const { resolve, reject } of syncs) this.synchronizeNow().then(resolve, reject);
-this.queueChange('serverChange', changed);
-this.say({ type: 'leading' });
 this.followAccountNow();
+for (const { resolve, reject } of syncs) this.synchronizeNow().then(resolve, reject);
+return undefined;
 }
 say(message) {
 if (this.isClosed) return;
 const { identifier: store, tab, document } = this;
 this.device.folder.post({ store, tab, document, ...message });
 }
+sayWrite(number) {
+this.say({ type: 'write', number, after: this.openBefore(number), intent: this.intents.get(number) });
+}
+saySync(number) { this.say({ type: 'sync', number, after: this.openBefore(this.intentsMade + 1) }); }
+openBefore(number) { return this.intents.has(number - 1) ? number - 1 : 0; }
 take(tab, number, intent) {
 const { applied } = this.engine.meta;
 if ((applied[tab] ?? 0) >= number) return;
@@ -2459,11 +2486,15 @@ heard({ type, tab, to, document, number, ...message }) {
 if (!this.engine) this.isBehind = true;
 if (this.isClosed || (to && to !== this.tab) || document !== this.document) return;
 if (this.isLeader) {
+if (message.after > (this.engine.meta.applied[tab] ?? 0)) return;
 if (type === 'write') this.take(tab, number, message.intent);
 else if (type === 'sync') {
 this.synchronizeNow().then(() => null, ({ message: detail, keys, code }) =>
 ({ ...failure('unreachable', detail), keys, code }))
-.then((why) => this.say({ type: 'synced', to: tab, number, failure: why }));
+.then(async (why) => {
+await this.synchronize();
+this.say({ type: 'synced', to: tab, number, failure: why ?? this.unread });
+});
 } else if (type === 'hello') this.say({ type: 'status', status: this.engine.status });
 else if (type === 'forget') this.forgetRefusedWrites();
 this.wake();
@@ -2471,13 +2502,14 @@ this.wake();
 else if (type === 'status') {
 this.leaderStatus = message.status;
 this.notify();
-} else if (type === 'synced') this.settle(number, message.failure);
-else if (type === 'leading') {
-for (const [one, intent] of this.intents) this.say({ type: 'write', number: one, intent });
-for (const one of this.syncs.keys()) this.say({ type: 'sync', number: one });
+} else if (type === 'synced') {
+this.follow().then(() => this.settle(number, message.failure ?? this.unread));
+} else if (type === 'leading') {
+for (const one of this.intents.keys()) this.sayWrite(one);
+for (const one of this.syncs.keys()) this.saySync(one);
 this.follow();
 } else if (type === 'refused') {
-this.intents.delete(number);
+this.intents.set(number, { plain: [], merging: [] });
 this.follow().then(() => this.queueChange('quotaViolation', message.keys));
 }
 }
@@ -2486,11 +2518,15 @@ this.isBehind = true;
 this.following ??= this.catchUp().finally(() => { this.following = null; });
 return this.following;
 }
+get unread() {
+const { diskFailure } = this.engine;
+return diskFailure === null ? null : failure('unreachable', diskFailure);
+}
 async catchUp() {
 while (this.isBehind && !this.isLeader && !this.isClosed) {
 this.isBehind = false;
 const { document } = this;
-const rows = await this.device.folder.read(document).catch(() => null);
+const rows = await this.device.folder.read(document).catch((error) => this.diskFailed(error));
 if (!rows || this.isLeader || this.isClosed || document !== this.document) continue;
 const changed = this.install(document, rows, () => {
 for (const [number, intent] of this.intents) {
@@ -2598,6 +2634,7 @@ return this.device.ask(['stores', this.identifier, ...segments], { signal, ...op
 async synchronize() {
 if (this.isClosed) return false;
 this.report({ type: 'hurry' });
+if (!this.isLeader) await this.follow();
 await this.until(() => this.isClosed || this.engine.diskFailure !== null
 || (this.isLeader ? this.engine.isSaved : !this.intents.size));
 return !this.isClosed && this.engine.diskFailure === null;
@@ -2610,9 +2647,9 @@ if (this.isLeader) {
 this.syncs.set(this.engine.requestSync(), settle);
 this.report({ type: 'hurry' });
 } else {
-this.intentsMade += 1;
-this.syncs.set(this.intentsMade, settle);
-this.say({ type: 'sync', number: this.intentsMade });
+const number = randomSeed();
+this.syncs.set(number, settle);
+this.saySync(number);
 }
 });
 }
@@ -2663,7 +2700,7 @@ polling: `Connected without a stream, and asks now and then${lastError ? `: ${la
 unauthorized: `The server refuses this device: ${lastError}. Sign in again.`,
 }[connection] ?? `Not connected: ${lastError ?? 'not tried yet'}.${again}`;
 }
-"""##, compressed: "H4sIAAAAAAACA61b3ZPbtrV/118Bz2RK0pdh1r1tHrTd7LiJ23GnjjNeu33QaGKuBK2YpUiFpHajq+p/v+cTBChq7bp92SVB4ODg4Hz8zgFUbLZ105mDeVXdFZU1R7Nq6o2Jsm8sNWS/tNHlpNBe7+yvO9t2r5qmblJTFm1nK2/Muuu2gxGLtV3c2+XLqn20MERev1/n1Z1t3fs7my/3qVnlRblrfC42tm1z6DlO9fu6WhV3XvdmV570/XBb/Lorur0wvag327yxqSnam3zjz/WQlzsdvairtjP31m5flsWDfVOUsFgLrcvWXJlYHhNz9Z15k3frbFNUMT/kv8V/vPj54uIiNTrgufn9z3+8uEhS8+0FfUp0gq7Y2OZN/hvQ/L15/tz874X7kt+2/OHbP2hbk1fLenNj7RJ5oMkXzX7b1dmd7d7Rx3/QGuLKPpo/F3cfiqr79g8vmybfxy+SZHYxz7r6pmuK6i5+8W2SbfPlTZc3HbykJrqIgK/SdmZ2W9cdbG/edn/Nt3OYbBZFqbmYX05Wu2rRFXVlGtgxJJOYg3A3e8zLMjW7LS6KBv2Qdzar6scYVr61zapuNnm1kCYgVqxMjFOZq6srE0XmX/9iYcLSYyRmvhZq8CDMJOY784KEaXikJ5QY2edu0B4QuJw0tts1FaiDz2XKRI6Xk+PE/kb6sgAKrblZWxhtfwP1hv179WCr7n3egJRhtfVj1f5gH4qFhVlWedkC9aL9O8jDNn7L92Xd0k5Jy9IC7YZacHve5FtkGOwJNkzabmyHbY950dkGG2cgpXZfLdpwUMNmqK0vb4FzsIWuqcvSNtij7WCDNvh9V5aXE9CmE1GBbsCyBpSl8Q0sBj6ANq7z9uViUe+qrl9JSWsFzel2rZsCJe+aIjWhZrfo6iZekrzA5pZAvVgV6Apa23WgQS1qULvbMt/dumizpUqXH6S1Hwtf+hf5qtTgmz7iruYoPdOSkveqejCrusTtOkJ3b0ql1dXbv5NvAzK4bOqc1dUb9kZxLG6JTPBAeiwt1zgYPBhq9IDrhBvWNm+WjgDw6JzBsl7sNpYE7fGUafPbVTykqJKB0aDVsfZMTY4qpHyjqbpvScJ2xwPbP9t1US2FNehfomn6YmAz74WAez/kIxVndOBxpRvjXh1N+ZYt8m6xjmOLPpnHcmeJOsuivf+LBIMrIx6LOl9nIjpzfW14+KU5ihy9VYjS/sjrYXn4HKBynMqtqR8hKOXL5WtnHLK0Y689IAjPaDy2r+E/sAoxhENJnDiN7rdWH+ULjxR6HIRj5uIAimyX08Bqe6uZmkDtUwNOdep5ZRQHOFwTi3O+txBfZ9u6LBbw0Ni2Lh9sM5+beqXaxu4pCTYC6P9EY2IiMByPonXCcpssY1UYXX5vOeCTHjBDLCHVkcEIFZ9z27Msy9RB4jNsQQYMtSgReJXIzS3zZJ6tihI8aIxM4/ZNnnGwj3EceHFuBwVC15UKLycfcPeOk8cGnHHMfjERYxfjYQ+PAoMdow0MsEYcLagDhM6oW1vDnqFojTQPxOVPlPY7qb0oULAY46isF3nJL0D9k0IXm38mfHOsStRefZ//P1fmxWXQjCoQD/uBJ2eBqKsAgAEWvN/aqYloIcBWtdvc2kYUdWQwmy0TeAR2Y3qldcb34JVSA+AInawaHhoxOxYvYhFgweGI6N6iTmPcjH+mTRXbFRHpjs1VCWku6H6Y0HyT7a5dx7a0G9lr395lctIS6YKeta0ridj4sT35mNLwa14K6l9q3ART94gURADpBDDH1HlUXhPaSbOzviqgxcLabUxvHgWHdJZ1BduB40TFp2ZXLe0K1GRJmCeV8FgB0KHo+LguSgt64pZT/J81v/udecZcJBJXUPo/AWgGRBzH4grEiSMTiDS4kT2zeKCZCoR4oV2az3vBnjDuuJB1irBlvCyAx0wNL4SFRgIBQ0B/OZnd7De3dZlRh9fgFHKwwvnU75pOjmIfukxfyuDfnIiFQ3p1uio2qatDJ6R+4hm+QMSp7ro1ypH7mGcId3MOUGLEiWHagdNm9VQHzfwkBgnzElFpGTsvlAp/ID0+GJ8l2gkc6vPguxFZNUTeLcZmwrzx29tf7KID4bXFXUVZBbe7CTFMDaYhK0ao3BIa9GBXq/Aw8ENgHEHE4U7TPlo7qHk91tPTG4gE3AYhnKU7DZCUNF5nFSZ+zv0rI9OQrxRTgjKvcsx3wFT7l1hnGSGecDZR1QCN9gHklIUp5HSJHhgfNP3t5u2PwD0CHRw4e2KKuUI4HPlMgaaHv9FiByFKoZkP0nF8AAY1Lpy6dOYGfDo/TMd2bIA4Pl95hXigvNzm4FOglJ4a6lDSOW9yckM6t6RTWbsF8GLjiyQxfbhhxwFSLcq4aH8Az5OgGxNHyC0QQD/t+YKpaA36nbyg0akCeOopyJegfx4JXgvgReNhy14rerSJcZKtdimJJe6FjO3ZQOwJ3z3ALIyMJhM9Cygnh5YD5cO03lcXhGIP3BwCksvJObFTt2CPLsdwmLpQyV4wA77OckyOHTTFCtMNJtSx1JriaFflu25dNxDrBKoBRJMUFJ4AVxv0fsBxUZmuNjnYNopbrDFKkgFgWoDTomS2F/eZNA2FTVqoWtve0EyvKx3Tp99PZDfeRqJUY5+O8wU9pcQPcIoow3CUqqqIYQ3n9NyaDDyTSgflA+2K2slFgzFUeup9sBhTR+RgbNladWaNxYpNrFSvTe+uZPWRFwjkAQwold3t2/j99Q9gpNMhlbe7LhpHqmzPnN7+F8z437W8JwyACX6W+g1yd6+QxYDTzyEZ0Ct871NHUXzZOsw8Ynm61SxgmDCc2EoPFLXehXke6wI2uJxwrvZNrW68x+dB4SdmUYhfQDeBVRqg6gXPkLRVYPOkzzCRreLBsNHMq7UNQMQRMzlVW6k0sPacNd7jBAe5gtLh0/t68KpfU84qU0OydsrXg4wRRdrWbRcfRgdSNq0FFlF62s6RnfR9wBZCKyYVg3x+Y7ucFTWWLjOgNEfodZGY766EpOe5m71q4iezYpJTftvHOngJixcd+I3BjuGSDBWfHPsEW1ndeJoMgF5RkSikAZM3mHaebSDnjLGWMiejwWpBz8jVKSOB6vy6q7v8H0VdEoiMJFUQn3aqPo1d7bh60NVTE+yAA/THCSdHxhfv5SQQtko5sBFMSsEmBN9T4UQGJVnLMCk1X8shBASMwTQwfB5WL4r2DWz2h6ql2K7e4zjhcicvSpStq32F0zUFiqf5kzdDYoKSpZvixFwoBEKchsgHf0PtgE/nMVKvhiOYWOwSVsGglYscgcvzd0iWkjmvR5sckkAnFDloPu6S2DlzngJSFLJT2I8O8AtrAp5pLUlqV99NYkqDPHADJgNO6rZEb8WjksGwZCJzPa73PXwL8T8wN66KMtMUIPNekj8zslYO4f9JajFCFPQZ8szIVa/x7R1bzT9xe/qKpAvaY7yRykYnNfCxnpqpeJVu7yBEN10TU+qjmeC5yVmySV/OLW081CIR8jhTGmaQKz9aA0z+VKh+smznjR/mdoj1lSLHYS69JmdUJ6Q6jIdnZaMecFip1IqQRI8BMd9wPsMJq4zJGZNLVcAb9/MOnY43IRYkr6/FlVBk+bAFJlZFBWBrL3wczGCEAGAShdQvwh49wHQ0+wJdyJSX7gt4O18A8FYih3kaw0eww5fgUj3ZcX5La89ERlNBx2nf0Dvvpzw0sNQV1c5+Icb9t9Asu/x4CGgyF10lrIzgmSe1leM9Ih3zWUjHOMRivnlu3q+tYb9jHouyNGwkpugy8/wbg9p7/ALg6nkpPPMgdxli0ZdUUxnu1yDp1m5qJ8TBm2LRgNG19/Eg1dC+emR+HvieK1Itm+LBxiOLoIVIgmgfBK760oblL8HT0reR05Y+y5MpPLRr9aqM2glpFdZX7GqF6caVdMmwsP6K2mJ/P7nb5ed1d4zLDYqYR6UyKDmDgIRJZ0IKolSixwmlTu+Lja13csBDt1FcHrYJ77x4PP4Tt+3rXmiZXrKgg/BgGEz/ugJfWHT7garQZHxar0x4Ppvln45crnkhjQtblMFkCXTX+zTsyM9IrK91kX5g1UpUhDy1X5MQeYI/1XPaoTz9SgRTucQKME+Q060ndJ58PAE2YJepYGEM6nb5np7RrTkOOAsS7hx01gDKi8k82CyDY/bQNEfCJUfxG3rMfpgENKcBC2foO3wnD29XSo1tDNbaPhY8C49E0iTjHNxSxDYZTU9DsXTX0wN55ZzI3ELz/aXQQP1p11i2i6YBTpIxWNKRR4eUQgoI8WDs4aloNxLa2CX3wURZxrKdDzMOI9k/o0o/J6dQH8hfOrEoU+Ndhxjr+BfarSiVA5fpp+5FMBwXORxFEliZjqYT1kw2e/TMMznRaaM5HulAnFvXS5j3p7c37yO8JrXcO9XAF6CdMjG+2celU3xXLifxL3hch4uBZfB80/A6oPTw2VQmyzLYLizF5WVfX9ALUM7QUOkxiT+3IOjewAroH6owrQSnljq4LA00ec2XChOmyZX84BCGiVMnpq3MiUoEdxNxaSJrOTfIEJ+wkaa8UpVdWfaym/1CRtFhoq0ylAVN+aQrvEnJoiRHArNOaSCIa0wDcMCHrbOkQZk8tBu+4al9+c25U9ZRgQxSDB3t4exjWJIXDOdurp2/z9YfotG9NlQEiaI+aWjtiTn8aiFUPNDhxOm1rWd9/4z3kblj8DGwQZrjHZNbUsaKDS6FYDOWGwlU93gJMoC8mM66v9Y4mBIsnmuxS4qehM4GRWPMI22mxWxdT73FzAVD8jm1TkUlp+ZkdUaOunk+PV+RbePG1Mwiqg22erXEv+nlm5VwAjYgZR6FjCeXPQEtiEDMn8wLugLr0IB+uDq9I4oOk6QNm4DnhbAJ26a+A9ZadZraYxnjoS6427zLlQ065vXOx1s6Zh8Q1E9pb18D00KSmNvqCXpPFhjhGs4JVfkSjnnGY/Ll3p339zcyenWF76jI3s1oZWFEHkyOcACP9DLK0evLBC33GTuKzHW5ERBFMj16ZVIHHqjCc3WCA/Bkc9xSXsHSfDMZlIo4w70HrbvD+Ng6fUo+y/H7WXPgms/rLt4PkMk8x03talRH72THq8jFTxbmNYHxsWB/eLVrmj0rwslh5meclvo3IfXcbEIVzifuUOgR61TLAHqVC5aS9PpxinLP3sF0J3bHybBQSbCS6I2djrvDlN7n/tduz6nrRCxI7vDk3OdMKdcrXLnbbbJqUTAEm3rdsrTJp/dWClhPX6kbTBnciQtneqqEdjKDIHE+TAoriFTSPXgna2pIzApeZguraNw+LFmgFIkUfr7OWLx0EcP/RQh10QKH9qQd4VS6P3xntoxXjuGpsAgzOPfTS52jBVKkww6IKoW+MjoybmOpS383dMZ3lxZ1A0hpLqgb37Jt3uhvEpJJ1uKWx7McXMbslvvJb0jiHJCxu3tyWnweFpxy/F2Elpkcy+GZFROieJF87vm41MH7uurwjJpMJv7E4eKIpXgOK3CGrtrjfuPA5Z7zJYXAeQ/uZIzf1Agu4V9nY7fSvdbRex3+0ce4DzlzZcnpDl9bmif+ncLLL7lo5IepemurGwpSamf41S/k9D8xSUbqrrKbjLsd5wgAEeNiWKsW8vsmDALuXIjap/wPs0QHPcD5YE/9xBc+efA1aBcGt8gEl0ed83VogKooLn3lR0PlWCAJAvL9hJEMVbP1iasuDHftI+6aVFEWeVXVnbm1BJGm5qvDmcT3+JH2VX+p5F/cOyAirix94B84ya/CsKz1zgIiBwQJcY/ZPLrrI2o67psL/R+xHovNUoht8dARxYkMuu7H7KNLVe/yoqJER2YEaXw07/HStnzLOxiKvhV/PxW7fpBe1q9v3krSnwBJ2BP8oY3ef5y4CyvuZgvuH/3CC+/R4h5GP9aUvoMNuEtNU72MD5u1NzVjKr0BRUDFtPXGyrgM0lMRIqpM9L0+ex9gtv4LTZ1OtpCGUPtHN8Jgug2uwuQOI+bVEhNvvnaFL5hSf3VwO4XCQsm6hiNLAaSRTvybXFPeGcmr3N70KwupZAZvTOENL9oDpHac9bpCJf6PP9ad8ZYesHVNpS6Dl++XZg/e+Jh9dSBaR9j64/8DNXtY9Wg5AAA="),
+"""##, compressed: "H4sIAAAAAAACA607XZPbNpLv+hVwVWpF+mhmvLebB+nGKsfxXvlqHac89u6DShVzJGjEDEUqJDUTnVb//foTBCjKdnL7MiOCQKPR391o5ttdVbfmaF6Xd3lpzcms62prxum3lgbSX5rxdJTrrPf2171t2td1XdWJKfKmtaW3ZtO2u96K5cYu7+3qZdk8Wlgij682WXlnG/f83marQ2LWWV7sax+LrW2aDGYOQ31Vlev8zpte74uzuR9v81/3eXsQpJfVdpfVNjF5c5Nt/b0esmKvq5dV2bTm3trdyyJ/sG/zAg5rYXTVmGsTyc/YXL8wb7N2k27zMuIf2W/RX69+vrq6SowueGr+/PNfr67ixHx3Ra9i3aDNt7Z+m/0GMP9snj41/3nl3mS3Db/47i86VmflqtreWLtCHGjzZX3YtVV6Z9v39PIfdIaotI/m+/zuY1623/3lZV1nh+h5HM+vFmlb3bR1Xt5Fz7+L0122ummzuoWHxIyvxoBXYVszv62qFtibNe1/Z7sFbDYfjxNztZiO1vty2eZVaWrgGIKJzVGwmz9mRZGY/Q4PRYt+yFqbltVjBCff2Xpd1dusXMoQAMvXJsKtzPX1tRmPzb/+xcSEo0cIzDwTaPBDkInNC/OciGl4pUeUCNHnaTAeAJiOatvu6xLEwccyYSCn6eg0sr+RvCwBQmNuNhZW299AvIF/rx9s2X7IaqAynLZ6LJsf7EO+tLDLOisagJ43fwd62NofeVVUDXFKRlYWYNc0gux5m+0QYdAnYJiM3dgWxx6zvLU1Ds6BSs2hXDbhoprVUEdf3gLmoAttXRWFrXFG0wKDtvh+XxTTEUjTGalANuBYPcgy+BYOAy9AGjdZ83K5rPZl252koLOC5LT7xm2BlHdDY1Wher9sqzpaEb1A51YAPV/naAoa27YgQQ1KULPfMd7tJm/SlVKXf8hotxbedA/yVqHBO/2JXM2QeqYhIe9E9WjWVYHsOsF0b0uF1Va7v5NtAzB4bJqcVuVbtkZRJGaJVPBIciwjM1wMFgwluod1zAMbm9UrBwBwdMZgVS33W0uE9nBKdfjdOupDVMrAapDqSGcmJkMRUrxRVd27OGa944XN93aTlytBDeYXqJo+GVjNOyIg7/t4JGKMjryucGvco4Mp79Jl1i43UWTRJtNaPnHe3P8NfAAIKL8R+njYiTD+yHjyOX3IyPRzetTVIzibbLV644ReUD51UgEH9JSBgLITnMF/MJrgG9hFRLGT1I5l+lPe8EqBx841YiyOIKB2NQm0sdOGiQnEOTFgLCeetUVygCE1kRjdewt+c76rinwJP2rbVMWDrRcLU61VitjsCI/FrQP8n2hNRAD665G0jliOebJWidFm95YdOfGXEWIKKe97K5R8zhzP0zRVw4e/gQUpINQgReBRPDKPLOJFus4LsIwRIo3sGz1hJx7hOrDOPD6bkUlKBJezFyRVo8cajGzE9i4WJRalYMuNBAOOEQODGCIaL2kCuMRxu7GGNT5vjAz3yOVvlHSc1FnkAJiM0biollnBDwD9i0QXXX4ieLMPilUPfVv+H9fm+TQYRhGI+vPAQjNB1ARkh38S+v2JREIafASEIno8015FRI6g7zHCuzYShtDMWSr2EFnEa6d96ESn6B6sVWIgaELjq4qLRoANjufJKJDB5RjpvUOdQH8a/UxCIbovJFaOL1SIaS+YfhzRfqPdvtlEtrBbkRXfXsjmJGUyBS1uU5XiyfFlc/YyoeUzPgrKb2LcBhP3EyEIAZIRxCITZ2n5TKhn9d76ooQaD2e3ET15EFwEtKpKO6F1oiITsy9Xdg08WlEslIjbLCEAIq/5uAGugpy54+T/a82f/mSeMBax+Buk/k8QTEOkHEViShhdg0hgBMKDU9N5vflcCUK4EJcWi46wZ4g7LOScQmxZLwfgNRPDB2GiEUFAGNHejuY3h+1tVaQ04Q0YlQy0eDHxpyajk+iXHtOnMthHR2LBkB6drIpO6+nQiKmdeYIP4LHKu3aDdOQ55gmGwRk7ODECsWHYgdFn8VQDz/jEBgHzEVFoOaZeKhR+QXJ8ND5KxAlc6uPgm6HYueYd+myKhaN3t7/YZQvEa/K7krINHncbopvrbUNajCF0Q1FiEI6xhUBNZRsGyYcfY2qYpjLTaJx5RC8Rueh7ZtS98YRJCGbWew9ikDdvSpCmrLgBMXgFqSGK1ESnbW2bpRAB64vV3/IaolwUqZMnl4ADA4QQg7k3CSI4GZylJSaczj25w2LuUWRlhokV7N09RAp2AFrMaUtZQQx2CIjZDBOtBW2Gof+5efcjoIvGFxfOP7PFQmNFXPlEI1ov0EcT0POZGgP62QCuD6JOdVTqY0Am28MO6D5mbMD38Y9JGLTIweI/qA0CPNAGkQSN5wIp9+Ral5IQe5uTXdO9JW9Lmx1EUza6imPT+S+2REDVvACB/QFMWYx2USwrj4BH/7IpDbaiM+h7MqtGtwriZU9A/kiawSvBDEK8U3vBbicVXfiLjpfNwEoyWOSFrO3QwGAY3nsRvCAymLV0KCCdXPgeCB/WD3xxwdjwgYfDCGk6ukR2mhbwaHoeGCLAjoh9Avjb/QScQfHpki9nziXDwix9lmaYwLswG6tgaGOaSOph0XhfZvt2U9XgdyXshHBT0mT4BTmCQUsMuOWlaSuTgVlATokij+O4F/wtwTBSwt1x6kIqiXwiAVaBb25opzelrulKBJ/J1DwZQApFPhxnRjpIse9sNToOXWOiUiY62d/Ts4iy8EK6H5Q4dCoKNhc2hiLsc8OFBaNqTLbJFo1VOxjMkRSVZ9Hr2mLRKdJNZ6YzhEKcsedT5AeoZiLM78b4+c0PoP6TPpR3+5b3PAvZB0SUHDc5tgEZ/7KpcOaH036PCQ5c3zH9XkswkKkJxi6MDbl2UQ3NubhGcQoyWkaefeGTOBP0VRrTK4l49UGO1/0UvtxvbzHkYd3sMnfRVZE2TPwi+XWbmHDRRfU+DaaZja0hnh3QIwmvpOKIGTlLMQ647H2h1otG3VYXVd8761EzAEyEMYQEYYDjEiTVKvgNeXcJpo7WMzt6y7qY22P5aYTa5kpzx8uCMnVC2YnuhPP4xBB5B4R1QDJ3VdNGx8GFVL/QrJZ1zyXTzLt40EZQtWDc8Tdbt4gbTax2tvzeAjkdCOX/JJAYykV1E7c3upRu66HYCyZ8eefz0oJ5HkvgcY5gZ00CBMHkygzzDJfPTPcEUfsVAmOBH5B137DvINTCrLVXcMLAnW1AJFPmAGmBsfdVbF5cG0XPueP60KtWXC7bkFhlt13sAw9hda0FZ9DTMuSCoaqnQ5/yItYy3iaFwD8vSXJkAKsDsO0i3Wa7KMJi34LMCpazOkSuzxEJ1P3XfdVm/8irgpKKseSi4qjO5aC26z2Xt9pqYgIOuIzxNOLs2/jknY4CYiuVAwuAVQ/QeEkgqbIni+K04bA5Mc/k9gsMdW8bWL4Iy2t58xaY/bFsKNZT+3oacZ2dDyW62Va+fuqZAj3VBN3bITZBrdxtMRgXRhB8QTgDf0Pp8EPGs5i5E8OBHCm4XkhJKc0LE/WlPT2X8x5YoAOnQWxiArfi81i3cp6FxCQEQaaiM2CDJpsdIKe6wAcBOwGOthDWsizhdeyK6H79YhRRJu3FvKB04JpuC7SHvCruLYtHvJeUeR43B/G6XjDhYRd5dc3Q7g2Lu+AygTTtgDSV9ACNAWsBafUAfTga/P8kuANAQYvAsI/dZQ0+vWddJb/SFepdgDeEGynK+OzKZ2im5svexY5376eCwtNka61HXNqcae1A6v5nQRdegBTqRjqh1A6BkBnxpe004sb9fCNU2n6UJZcMHcvYVXMKeGEpB0D9heRneV2PxIMoqrXtl+2pZqzHPxpyDRNIp7n6DYfCB3Pq73JGyM97AqUreQSy65pKRR1CfcvnbYhl99lM7Bm5t487QAIiMoiJD4LH0fRWSGpF2J9H4nKLh6VCZm+YRni3CD2374AFNw2SyBkuu0F0ccnCdIu8go07U1cGD4ni1cAkxr9cFfMoKVfp/+bk6Hfcq5KbI+haNnEH6AYGCh4D3gswbfNyb/9ghvS7ciF2h59xf+JyB2K9QLvk8kDeaSyEUaD5qijQuGjOfPvUfNhYKTWbxxyEjJXa5G1qnn5rUKl+ZyLWt6V4YUlGPUxrXlL9sc+vXpVJp6n6EgZv82UNtqC5j3qJqs7VPpbLOdSlgu6qzh86V+sdgg4iJQ/7IKG8T204/gqMPr0buCr1rhp5i7MbBE99SKqwFmnXa0w0r7Woj7dar2ks8vnJ06ZfN90hLm1NEa9KZNGlqqEg6VRIA0yl6GlE2fSHfGurvdzOUouYS823YSOah+M/kW3POqKl2vlE4WOwDLZ/U4KJzttDT1RoM26hUSQ8V8L0TwY63p7L4NLmRbBZDNO1yY39ywWKdXVhkg+s8IqIkAPxyzlCTzCz2mTRp6dfW2MoU7wt4Q0yakVEm8pBI+iAXSWSJ6zJSn6g32jWHAacIQp2Lq1g8zERoUm9lEIWR2y4aQ/JksVudHfkAcxJgMIF+C4ulR/v1gqNdQzO2jzmvAuvRNBE4wzM0ph1cjw5jxBkul7dySPni+YWhu+nAgPlp9lgsDOeBCGbrMEipfxcq1cNIWAgCms/WyEc8HhskjtnoihjndqPfoaqKxz7+uUdikAC+sskJmViPF86NJHd6jiR287Jl/oa+CJU6HASSuAtzngyYslktUfLPJfr1Ga8wBAQ/NymWsG+P727+TDG3sXVwYkGPgDshIFxuy3fFeCzYjmKfsG7cjwMHIP3m4Q9ujLDR1ORLIqAXVhczoouCNOuRKdoKPRY4Lh0IJhewwnoH4ownQS3ljsjORpI8oY7fWOGybdewYUlA6dJDFuRE5EIGobxaEJruWNLMT5hJU34pEq7ouhoN/+FlKLFIoTSUA404WvgsL2ZSUmGBHad0EIg15AE4IKPO6dJvXuhUG+47Vrn8pMzpyyjEjJIJX5whtOP/h2UxHCunfRyk2l34UzNpigI4kV90DDaAXNhrQVX8UAXeee9lE+6+SnzkbHj4KOng7THewa3orwaB1xmw2os7UBUE3oJNIB8nhpNnqkfTCg5WGghUOrgFJ317kkx27WpXs/oeaodJlTckjAs1omI5MScnc5Inwnvp3eRwjYeTMx8TGXmRvvC/PZLX60EE9ABKYFpyHjWgQ3RghDE/Jd5Tn3pLhrQF9fnjdtoMInawAS8Wwcm7OrqDlBr1GjqjFWEHQ9gbrM2UzSoB8JrTmmox6UHUF8lnX71VAtBYtat7SsdWECEq1NnUOVNuOYJr8lWh/HQPZKKK7xHQfY+V1AUBujB4CgO4JVeojv4TQGFloeUDUXqptxIEEU0PXklZBc8UGXq+iwOwPr5sKa8hqP5ahKUuE6S+N6D1N2hf2ycPMVfZfj9ZD4wzZdlF5tnZDPPcNO4KtXJy8eDat7n7ng0gfFjwe62dl/Xh04Q+te7XrbdVW/OOgS+ogXBL0TojfKIysRBwj0b7FuYaBlBC0Jw5rgTpPNw+GKzpbvLPo36tVqKPwneUMuJu2/rjPO/rUdWbSwGjWQ3z64GL9TDvdqb62GVU4skUglOmqoLG39ZCKQypyIul1H9LyZ6G2s0Hu7Su2mbSu4PlA8rmlSrPno3rqpNvIF3hRds3K9bIIUIFL6epUw66lzyv9WiKVrl0JlEbc6nu5YTRst4NRkhRrXu3wdrW/ZgwRbhsBWi8qYvaA6MYxpN6bq759w9uKxqCJcWEnrjU7rLav1aKB6lDbIzmmdgN+a3PE++7ooyCI9ds9Z5nbxfdcrwiyWtNTmUw0s9BkROI/7arhAp2Xdl2n4/GKlD9IXL6gEt+ML9hvf1Edd8LtcVAgve60Qa7k8KPo+ZpUPfi3ijg91Mft112D5c6PFzssN9fovY7+qd/pHOPN9X4f31DXkq1TN861dzuo+/4oGarHCTg2+HOUaBGOiibyuX8uUhGnh37UXjE/6HqaKLP8C44Ex9xS3XvHgG0oUebmyC9m1nWF1IQKUUl8PyT0M1WQAJBPLthJE0VVP20cVq+SfkmpRSlllZVq25tRQnTcw3xwvZ7+kT8VW/IfQ7XY8YFpeWXvCnh/K9Jta23lsIy7lCz2ieXFeUqo575/z/JyzK4rBUYxu8lUVyIoJu+in95PLVuywvKduRHYEan8wH/OxC3mUtLEXbil82Rm4e5JjVm5t3kvnHABJ4gp/AaYfwyPVhuYYt5B99e4md7MjD8Y8V5fCgA66Vb6Kf0wCzDqbiwEr7/igIMU21tbIuhRxViIgiM36lv70XdG+kb2jrZLSDEIfGP7kVBnNuMBUmc4EieELMvrnZEB8wr/7m6DiFxELKuoETUwGokYz8/sUJc0aSK8eb7mQhlNRgnyD2NRIPENpp3skK1fk//Vi1xjt6gNaM6l0GP59ZmQNY41P6zZFgnYD1p/8DSnNKpwI9AAA="),
 PageFile(path: "/app/client/store.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { Entries } from './entries.js';
 import { readHistory, valuesOf } from './history.js';
@@ -2784,6 +2821,7 @@ this.write(this.engine.revert([...values].map(([key, value]) => [checkedKey(key)
 """##, compressed: "H4sIAAAAAAACA41Y3Y/bNhJ/11/BAEVNFTo3fdVib1EkAVqkdym6PeTBMBquRK/ZyJQrUrsxXP/vnS9KtHeTy4stkcPhzG++5Xb7fojqqN74ODgb1Elthn6nFsvvLa8s/wyLq8IlusGa9icXYj8cKvVgutGGd5vs1Jb3Lk6Ztq3Uvu9cAxwrFcbdu02lHt1gb8dddnpnh3vn7y9ON1vbfLTtf8fdnR2q9Ppb/1ip1j64xiIz1+LvznWdC7bpfQv3+P417Wc3DLA3tJda3W5t12VUAd8vaP535/4aXTy8GYZ+luIX0Bde+t3eDPZ3+wlekMl7UA1kCrwSe3zP+DNwfMFm9E10vU8c39qD/mgPpToWbqM08+CVb79V8K9eXF+rxaIEW8Rx8Lh0VcTt0D8qbx/P5dQL2F1UamHopAvKqAB29fcqbk3EBd9HZXf7eFiUV8WpAOhCJNOAXa8VXiyGLtX1v5WmR3UNIvgRMPv7bzWvjL61G+dtq254txbV+VSFMpRwC99Ba3wJXsfs8QlOJwxlp55ZT8cHG/ruwQ7MQd6YiTVD59BVOhPtQGtHORWs9Uh/VCJSiGa3Vyc+KKv1fD9rDo4GnGrC9zU86dzPNLEoS2ACdhgOFCVkGVFeZNN4d5INWNIrSwiggHc0Jjbb+TRtLUkA2C1OV4X9RL7YdCYEdQtxZhX4hgUZxINFy2FsYFNzcGBoQCy7DSHS79HXQjkBclQbN4R4e/AN4LIIdgBM3zsfwGskmN98arqxBateq9Ua5LxOXK6KMO7t8xdlfCuw3ke7j7VaLZfLC6Zrgu1U3Ftx8kl/8Q8d4cTSfjINEyBUxdaEC+oLKgoS9EGkzpYv6D2kG8sY64v4o3vgIejsFCqQn0xJkgNal0s+sF4GMJTO0gJxuztEG74gR+LGdM/JA5aP7wcHHigpQryanPj6WWZ45Bb3nzKkBPOC3TfJQ5gJW7brz6+Bc0q04uxXhZAfJ6I6I0fsU+6dUkHa/spgQqdIsM5w4aH/mD07BYO93ME74wExvKKERdvJpdaMXeDXKZsdmeqR4MyRcx5iKurV6gKwStJizmUtzAe76x+SVZjxdB/qz/bHANd3fZuZjlUEhJNmU4ID8SUBZ5k3LCfXv5kiRHaSvpgvzwCYWIaJZZ7TJeuxxF+hM+qSOPZjBC+H9K9QLUigcCemNvhhSOpZg3NAKO7RAeNhb/tN4nQD8YUpGmtcKo0LhOuzFY5Q5RpHj5BHPRa1R+Mg5fgeBVO2C1btzAGzrtqaDu7bKBe55n3ZDxiccvZ5kRRPso4/dp2ezM5G1kfRX0oLpMN+UJpBw1IM12c+XKrMga4QGnAX5xtYRREItbsDoPzD7Dl9104hPyW4ZBez60ePxqZeS0slupuiPu1LlizVZ+EdPSR5rDu2/RdBAVB/+OYIl51q9c3x7nBKXYQBVtiifTgv8SCEdHoa+kDNAoHw4ME36qWvRFaULDPEUe074zzUjDW0ddwXwguH95GbyUM9NZXLBnlQhetacVR1WqfqAq73qvcboI2/0klxRLOzVeokVNbAEMrnkcC44QluwLA8h7jApuzFu7s/bRMxNN89ej03ukhdftF5WQ+GFKkzMBsRWHT9kLVnq85GUjY1QWuszeneFTJaI7po2lm/m6xnmhummqjWAn5robsYbDtnr6d3JUNJmABljuklOYu9Nf6eM3mRF76/RguVd8HbgAKFjQm9p14RxhGwfc+9YXGxx90EQnoLouIzrlYKHvAIva1LdACSwAToRL6bRpbz+inipXCapJV+rjg4C8F2llOhcYeANphkUlgfRWaMbWFRKnQaXIZsQg1PkBT9LEuYEJw3XXegqYc4AMqtpnQw6QAlMo5B0JwaAFpKGgiuvIy4/kFhAWiBz1JCksdnNORDV7w033YuXVp9Ip5y3kVnOmz8SECGiDhDhLpOa7qfFlx41fUBOksYI7K7Yf3nmcsr6KLAqWwqF/nBL+SthgiwLkBBUYG6ZYgtWS45e29Ah5Yaqqe+KbupwVhV1IXg+IgDX2tx+ozGwdy4TtMDWLEWmiUFA9Ox29ZCXxUyZKTyLQe+ZtQQ0nnimH0buHcO4o3C8EkuYy8xD9TFJwx/gWHeDpAX8nCGK6zbR7AFUddSHyCbTBxTekfLTi4nptuDQ0CqfosuH6BKat17bjNIrLMpEawOm7TI/p/Dz+3ictKKZT6bMAhiFhMSBUmT4SGDhpaK0bmdw4L4w8uXNMMcT1kTZoeAAw0ss7tmnzm0hmAaDrPTmvBRrxbCfbFG3kQB1qjUk/aJrn0ytH6mV0/beU7Ip6EwNWIisPDPsi0765FKLiVDIZ1G3GJeq9SFJ9K0Td8tQDju3+t0lxiErJUbyDRUem+WU39fnLklC/5j1OjXM+TGh0fCIcsPjGzwZh+2fcygreEhj4OaggRB+t2Bi0EgUJ1nzgKmtNTyYQtz+ROU/58VOMdLdsdy7IYd+Bql9+nrj2ZNIM/It6UF22D+TEUdQGI+7lF0jZ+r9MQSMNdIwF4m3QQM+e7e8zoiMQsg+E4jGENcTyMEFsPLyXQtWYzcB+28zsal888tMNJUwPzBodnr889vou0ybQMlYHTfQ833b6kqPwvNGY0AdEvfoWTSA352mHpt6pie7cmFDjVk2jO9aEkU+5rhrWQgT/8AUKViQQcVAAA="),
 PageFile(path: "/app/client/values.js", type: "text/javascript; charset=utf-8", text: ##"""
 export const depthMax = 512;
+const realTextMax = 2_048;
 const reference = 978_307_200_000;
 const [integerMin, integerMax, unsignedMax] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n];
 export class UbiquityError extends Error {
@@ -2888,7 +2926,7 @@ return isPlain && Number.isFinite(exact.seconds) ? new Date(exact.getTime()) : e
 data: {
 check(json) {
 try {
-return btoa(atob(checkedText(json).replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')));
+return btoa(atob(checkedText(json).replaceAll('-', '+').replaceAll('_', '/').replace(/={1,2}$/, '')));
 } catch { throw new WireError('data is not in base64'); }
 },
 read: (content) => Uint8Array.from(atob(content), (character) => character.charCodeAt(0)),
@@ -2962,8 +3000,8 @@ if (integer < min || integer > max) throw new WireError(`${integer} is out of ra
 return String(integer);
 }
 function checkedReal(json) {
-const isReal = typeof json === 'number'
-|| (typeof json === 'string' && /^(-?(\d+\.?\d*([eE][+-]?\d+)?|Infinity)|NaN)$/.test(json));
+const isReal = typeof json === 'number' || (typeof json === 'string' && json.length <= realTextMax
+&& /^(-?(\d+(\.\d*)?([eE][+-]?\d+)?|Infinity)|NaN)$/.test(json));
 if (!isReal) throw new WireError('a number is not a number');
 const number = Number(json);
 if (!Number.isFinite(number) && !/Inf|NaN/.test(String(json))) {
@@ -3003,7 +3041,7 @@ let text = '';
 for (let i = 0; i < data.length; i += 0x8000) text += String.fromCharCode(...data.subarray(i, i + 0x8000));
 return btoa(text);
 }
-"""##, compressed: "H4sIAAAAAAACA60aaXPbxvU7f8U6owkAi4Iox3VUMrLGTpyZtI2diZP0A81aS3IpISYBBVhaUmj+975rD4CUkh72eAjsvn33tQ82t9dVbdWsKhur5ubaXn2vb9WZ+svJk1GPV2uzMLUpZwaW//rl6fsvBl++fzIYvB8MBg5kXJTWXJr6+6LsK/esb/tqXTbFZWnm8DKB4+Oj9EmpHj9Wz74os77yz+pInZT+/Sm/T0Y9I9wtddOon6fFb+vC3r2q66pW5taact4oftswI/V6Zqs6nVVz01cr0zT60mSw2ayvTZ26hVHPXhVNXuoVipS08CayiShgE39k5YO5a1AEYGsLf1us/bOozV62OnA/Gr3s8PpRL9fEIxGhN6Dyer2aGrc56r2Z/mpmNl/UxvxuUoTMkAvafrNI4ThYya7rUgUsI7Xt2eqtrYvyMoaQlQCYMeTf3r55fT+mIIj4BAhyphz3Z89VaW5IPM9zS/BXt3pmv9HWeAXRS1sVjYG3eRMM9r22V3ldrcu521OP1Qk6XqYOg186gzqYMyVPsg5OaCys0sulsT8VK5NmbTOSVEXzE7CHcln4JbHs3bWpFsrS+hl4S0PqS9Tnn6tHx++uN2/XYOlLEGZ7vM6taSyf9fIv1uXMFhXos0IvYfX01fVSU0Al9sooWkv6HH+weJI5zaCQ6wYBU1B5U5XE1AZEqasb0nnLe9MEZF1fI2EzP3JoLw42RG47VAcbRrO9QKuPesVCpUz1uY/+TIimF5o5Uyt9p670R6O0VasKuDrYOOCtWpqPZtkAvl5zU9jZFSiPdeY9e6ZBAqe4IdF8xKoWZ/EUE60YTAGqK6VLSCDXGtQ2V43TM1hJlZVVP5cFRmcChMVjN3J4KGyDfEx6WlVLo8tkqDykLO2CFpeQv4RL3vtKheymPn2SE8/j3BYJUDpo0FjjFfbsqZoWtomYvQGpvmNIHzLMQkmxH5gtmjacOgf+hcjQhbNsbdWQIlgvh0QhisggY0XZBAgEGR+Ba5fr5TJTUzj8YdSbm4VeL+3Q+8LBRnKTQAIXCf4mQDE2+NbZxzkPbKBVq9pcUMwFogU4uIb4BQjkMwvW2SdAHolBoWH1JcSFpMbrurIV8pG7nJfP9DJkI6RKBzCGx6wBykETCuVE0kICTEWOy3QKqhPMRJQ+9goSEh1gFd6KJkUcfUFB6SiLpJ0D+I60PhlKlHJFAFyv9WtCl3WcDo4Vc06r91qgFSwdsoQUCm9Iq+rYJdutM9yOCn8GRzx9Udf6jhVJjy/XiwXx+kthbqIYD4T1UE3BF589jZwT8dNxOEi//uQmDhreYsBFXa1cRk2r0mDzMTe3nLk539Kqz4Djgw1BbCcXLt0eQrrNyDPZ3N6TgnOB0X9wq1BuY58K0C6EIsN3znnYLIo3lM1lW4mxPCqK59ymnEO0USVN/jC+IlV9U1Dp0fVdKhyZEmLDNCJCvtLXaTqGzqavcOduwuWllaJht5Wg4f2/zM5EhygPnXWIamSf/GADUNuWccj7Ygv5hIhlkbMl8e1D5K1e+Nzq9rFeh3jk1b46GmQunUQJud3ZpBs1djk/9LaY/1wFwByYyFYy2cnJUTPkKf3YbaB66SPP/7dFWVgT0n0b3zDKK+L7IAbyczRATroNmKdJMeOJNk44jctyrMmXprwExWON4RWuKdv9YgQPQ7ziXQ7x3G8OlWwJ+h6il6Ww1wDuNNV9NSUMs2p1rWtDTqhzcp5pzt4YsSQ5GqIKGz/oHKUF2KjZlZl9GKr0V9c20YKZE0JaBIR3FjnAlu0lPvZVVc+xrEbE1bbf8+0CFAXEIkg5UqT84RIFtu83sqhP81cEjCEBcMECsQ5xXKuFXjZxyCBGcHsgz2ymJMZJl8k+gviGQDjcI7gLCVzvq/1XtqwPxPUc6752Bzy9HdukL4tLAEo1qFIep1lG/LjY+PMMDcrWffH/xgk3E54LoY0B2FXkS2jRHFW4RALNkm8BaejB5GbmdjHu/NXHHxmqLhhxwhX3P+MkIHX9iMEWA3wdyfp2Y4evkU+WPyw1NDVnUdZICUXoZfZW/T4T8o2I90qHETJqN2O1T4hqiL0ORVQRLZF7s2r0bnRBcQjFf2ornWpbTdOdQM5rQ/XjBXR8yRFceZLDpL34HhePw2J6fHZ4cAxrCRd/NdN4d9nsj1jkzgUrSM6tS0IX5+1ehwltEfcozLYAQK8yu9I1SC+Fy7/l+PQ11M0XNh2g07jAj3HLs8vUx+op3Iq/ABs6KCjrIAtLmJ3n48HEZ/VzNQCs9wYRsYkhRA8ugKRAtONYKjSVrtCWiWX+UTRWoBKuIok0G9COxRngF9zkHi3uxnIi6TXrSxGOXyDrIwIpV4gUNYzGivT1wAloV9Zg/7RZryDqhB14AdKn8O+3dWU11QLitf+gwlDOBooTo8b65J4E4BeutOziUTmMHd1r0gc410McP+2qUzadPqmB4v6BGqxhq8rR7jkWTeogk8z3Xy39C5g0E3HnlUmbi/Hw1lhX4Zk2ERTlUl3Om+J3viG2y32ng4/aUtcx5EE52OfdUzaRXDWbretG2ZtihhcvtGDUaGDx3EZ+E1Tp3cDP0qrVK+mGd6Xqu7kAHeEO2bmZ9GGTrOVvu5R6Dm3L4/agD87n+xDqutveyFT/nD8KZXRI/8hRVtkrTjq9uL2CLW6waJuaLJx0tJyYgMRFGEyuZ+Tc/lb+oeARnKgZp6bUIDW+IgFK27xZYMOI3hAbxV1PaB3y1u4UzRuBj7qQGSPZvkuNOGoWKgznaxdxQsCTHJ0ESlR3Ka7i8jgKg0LPSGSZ/50VcqMOL7QWM3O6j41WHEfZxE0R9w/49sWXn/bh3GoF10mAghZ1/6hPLohsNq7B9za7MiORWytELI+fvD+IwvI8R6qoMPKhfFEsoSSGkoFUxvAygSabL8/CB4Kju+Jxn3EeZAZFRG6oBVneURJB3QemRO84NY5sEpI2L7jU7Y1KrNCAJNwNz1uzPmlOQ/+IVxXG5v2N5y07pm5FI4e+XNU1iv9o6mcsqQaqJ4B6gL1dOvVvXueidFRnX40pnv/OK/g4oY81zm+xIXDP02yyK6w/3nFhSlOtvDMU29IQBtDhG7LYXvX4stHuiP4tf7YJuU8TD1NUAcgNXSmKi18zcr4LFos7EIGAOqtTZIguXd27rXNtJORvLfE9j2wsnow0/eXPjYAetUdZhGR0X/hGBR7HPVkYwfxxhF2gsiS+1GcHG0Sw/ezCm3oJuEEMclrcm2ArgF+xiEKbS4S9j4xHHQZQCH4RnB9fH8hRvl3vq5srjTz5cX+SdYZOD8l7sMHj286kiWrnxc7d+T5m2lfPFV6CV5gZhY107yyJPQH9bMcVos9Cx/86On8335z0nwy2B8f8TYjlyfg7377EFD4bhETpJkrx6MsPqCSPiF8h027vKxQHuXQLz1m0e5QpUKTPam1xnljr8tJEupT5k0ASO1190v3XXdtcDMmQa0dZ8oWj98eaTI/O03fzw3c5aPRxOjavJuPDowm8HGbnn74rF3jtvMs+vdavs7aqfYniLwv3VANmJDi0MOZjR/b999hI2zvTunjQeAysIVPCkuhPnOBeH4jYiQ2RdMe6pGsh17JFNClJ58VlYZtgja4osu9t/ODw9NwdHzq/88d3Iyw0sfwV1X9RNiUGap3zL+9KvcabtLv8EJDMNzAZvOKVdF/6jEeEUhAdGihNij4gQzRAS8x0sCOWDmHUWxqrKA8NRr2bq2JpoH5YCB88C1bU8W1cW64g085ihhgOodlir9BWrj9zX4sdaahyjrbvhOUjcLoGD+JBEz2qz9XgdnGKX14Q2+B2Ds9gBNo7hPeTAfwBY9A5b0IebOgdDo9kZ4f3B7oMp04vBegF6+oR9hEaUorvKdB03dNyD6HLEOCRX2oHgolI9RravBKcFgp/Kl9wSBGFen7m9YXJLOolpuNiwp9QBkF4stwAIeEpPnu+zwLAOCPUY22RRfzpJLYwiUuhN+UAiAJqjBrCPkl2+PYYfY5wgB8LcOQzNwrT9E0MX6JPZekpGgMB88bYb5eVts+epoO+C1bBuida8WtgBwgkHtx+uUD/CX9K/DCA+C+NhRDG+RRSQJED1pbt9zmHfLPDcRgqAgOI/2eESpJRb1HVKsW1gmIKfr6ib30+xguMlMHtKX1TpIPwLl9r8WL3tbgn6psONuspTYLSoo+H3dnAMc0E5T9cbP8N/r94QMwkAAA="),
+"""##, compressed: "H4sIAAAAAAACA60aa3PTSPK7f8VkK4Uk4igK5CBnE1ywy1bt3RG2Ngv3wfjI2B47WmwpK41Jssb//bp7eh6SnbD3gKIszfT0+zUt1O11WWkxKYtai6m61ldv5a04E385ftLvmNVKycWv6labjSefspNTvzVTlSomCjb++vz009Ps+acnWfYpyzILMswLreaqepsXXWGf5W1XrIo6nxdqCi8jOD48jJ8U4vFj8expkXSFexaH4rhw7yfmfdTvKGZ8IetavB/nv69yffemqspKAK+qmNbCvK0NI9VqossqnpRT1RVLVddyrhLYrFfXqortQr+jr/I6LeQSRYoaeCPeRBSwiT+88lnd1SgCsLWBvw3W/plXaidbLbhfQMstXr/IxYp4JCL0BlTOV8uxspv9zrvxb2qi01ml1B8qRsgEuaDtd7MYjoOV9KoqhMfSF5uOLi90lRfzEIJXPGBiIP928e78fkxeEOcuwKbl/uylKNQNied4bgj+5lZO9A9SK6cgemmqolbwNq29wd5KfZVW5aqY2j3xWByj4yXiwPulNaiFORP8xOvghErDKr3Mlf41X6o4aZqRpMprDAGUS8MviaXvrlU5E5rWz8BbalJfJB49EntHH6/XFyuw9ByE2RytUq1qbc46+WerYqLzEvRZopcY9XTF9UJSQEX6Sglai7omNGHxOLGaQSFXNQLGoPK6LIipNYhSlTek84b3xhHIurpGwmp6aNFe7q+J3KYn9tcGzeYSrd7v5DMRG6ovXWJImGh8KQ1nYinvxJX8ooTUYlkCV/trC7wRC/VFLWrA16lvcj25AuUZnTnPnkiQwCquRzT3jKrZWRzFSAoDJgDVlZAFJJBrCWqbitrqGawkilKL90WO0RkBYfbYNR/uMdsgnyE9LsuFkkXUEw6Sl7ZB8znkL+bS7L0QPruJr1/5xMswtwUCFBYaNFY7hT07EeNc1wGzNyDVTwbShYxhoaDY98zmdRNODIB/JtKz4cxbG9GjCJaLHlEIItLLWFI2AQJexj1w7WK1WCRiDIc/9ztTNZOrhe45X9hfc25iSOAiwt8IKIYG31j7WOeBDbRqWalLijlPNAcHlxC/AIF8Jt46uwRIAzEoNLScQ1xwaryuSl0iH6nNeelELnw2Qqp0AGN4aDRAOWhEoRxxWoiAqcBxDZ2c6oRhIkgfOwXxiQ6wMm95HSOOLqOgdJQE0k4BfEtalww5Sk1FAFzn8pzQJS2ng2P51KTVey3QCJYWWUIKhdenVXFkk+3GGm5Lhe/BEU9fVZW8M4qkx9er2Yx4/ZCrmyDGPWHZE2PwxWcngXMifjoOB+nXnVyHQWO2DOCsKpc2o8ZlobD5mKpbk7lNvqVVlwGH+2uC2Iwubbo9gHSbkGcacztP8s4FRv/ZrkK5DX3KQ9sQCgzfOudgkyDeUDabbTnG0qAoDkybMoBoo0oafTO+AlX9kFPpkdVdzBypAmJD1SxCupTXcTyEzqYrcOduZMpLI0XDbiNBw/t/mZ2JDlHuWesQ1cA+6f4aoDYN45D3hRZyCRHLosmWxLcLkQs5c7nV7mO99vFoVrviMEtsOgkScrOziddiaHO+720x/9kKgDkw4q1otJWTg2bIUfql3UB14j3H/495kWvl030TXy/IK+z7IAbyc5ghJ+0GzNGkmHFEayucxGU+VqcLVcxB8VhjzIqpKZvdYngPQ7zsXRbx1G32BG8x+g6i5yW/VwPuOJZdMSYMk3J5LStFTihTcp5xarwxYIlzNEQVNn7QOXILsBaTKzX53BPxb7ZtogU1JYS0CAjvNHKALdtrfOyKsppiWQ2Ii02349oFKAqIhZGaSOHyh0sU2K7fSII+zV0RMIYYwAYLxDrEcSVmclGHIYMYwe2BvGEzJjGO20x2EcQ1BMzhDsFtSOB6V+y+siVdIC6nWPelPeDobdkmfp3PASiWoEp+HCcJ8WNj488zlBWN++L/jRPTTDgumDYGYFuRr6FFs1ThEgk0C3MLiH0Pxjczu4tx564+7khPtMGIE1Nx/zNOPFLbjyhsMcDXkaxrN7b46rtk+fNCQlNzFmSNmFD4XmZn1e8aQq4RcV5pMUJGbWes5glWDbHXoogqoiVyb6MauR1dUBx88R/rUsZSl+N4K5DTSlH9eAUdX3QIV57oIGoufsLFI78YH52tj7tPNvtHsB6ZBkBMJN5f1rujFjm0AQvSm/YlosvzZqfT+NbI9CmGdQaAfmVyJSvQABcv95bi0/dQO1/pOEPHscEf4uZnm62PxAncjJ+CHS0UlHaQBaQ82D9KBukwG7nMPhAZYL03kIhNDCN6sEHERaIZy1ylqXz51oyt84+81gwVmUoSccMBLVmYBT7gpunTwo4sJZJOs64c4QgGMj8i4JKFSFHDaKxAXw+cgJZlBT4Q16slRB6zAy9A+hT+/b4qtaR6QLx2H1QYyllDgTKosUbZJwb4YKqtcfOgJIbO7jTpgtzURBxBbauTN60+qYkyPQQ1Wb1GpaPdARZO6iKjxPVgDf0zGDcUYfeVcKuL8XChtK3yhjYRZOVSbU7r/A9zS2yW/FYXH7SmtmtIvXKw17undCK5cjJZVbXQN/kEL19owaDZwAK6CfzGq9K5gZunlcs33BFvS9W1swE6Yrpk62bci42Shr9tU+pYtA2P24HeO5/rRajzbnqjofrn/JEpo0O6RxNlpb4ySacTtliwZZos2qZGC6cdDScmIHYRA8ZXNHJudzP/nJsxHKsZJ6fUJNWuKgFKXb+bYdOI3hAaxV5RaB3y1vYkzRnBHLUhM0SyXZsacdzMVAycq1/ECQGPUnQSKFPtpbCS82PfDwsdI4Fl/ndWyI1avNBayMzpLjYacRxkEztJ3D3k2xVfbuKHs6slXCkBCtrU3eM+viQas5k6fG/Dy3MSvrlCxJoRlPMHVliapkgVFUY+lM7yBZREXzKQyhBeRtBomws084Hg6K543GWcB5lBEZEbakMWd5REUPeeKdY7To4Dm/ikbRZs6nZGJVZoSOLvh4PGvI8bVN9D4nXFYHP+ZmYuW6ZuRKMJfb6uSxR/b+zmLLEEqseAOsP+Lh67N6dzVjqqsyuGFM9/Nyv4OKIPNtZvsSGwz+NktC2sO95yYUpTjbzTY9vSIAbQ4Ruy2Fx1+JL+9pj+wny68blPEg9jVAHIDZ0piotfNFJzH8xndyACAbVWx8gQXbza91vr2kjI3VzCux7ZmD0ZaboLoB0D7TXHWYSkf1/4BgUeRz6JH8N8O8IuUVkcX+K7/TUi2Hx36Uy9ANwgBjkt7o2wFcAvWUShySXC3kfGofZDKAS/9M6Prw/kKNeyd8XNlUSe3Mg/SlqDp4fk3V/j8U1r2kS183Lr/nwfM83r5xIvwkvMjMxGvHOeZDwB/WzLFYJPQ0f/Ohx8nOINI4MrhvkuZORJzLe+XYnJfzrwidJOlcLxlxtScR5hv0Km7d4LFAe5tAsvjWj3KJOhSJ/lSuNMsZLFXAW65BkUQxI7bX3SHdhe3WwM8aBrS1n8leObmsRFe3V5cRZ+p+6QnuPDQfxxehB/TD9OHyeDeKjejIYHhyNQ/0Ey+PpTMcOr6V3y9VyeJ01TuBJmvj7cUy0Mo97hmXEXW7zvvtkG1tia6IXDyCNgDZlilli/7CT3+kjATmioqD36JVswuYatgmlKPM3nua69tdqi8L7zgQcHrAN7vGf90h3fjkDf5Jovre6rsyowkKvU/JpdNj/etO3liIB4BoLu8MasxLvSazhG5IJp0UDpEvSRGaIFWmZDBztm7iD6nYXSgvJU1u/cXOULBfVFQ3jhWbCiDG/rUpsKM24tJojhAJox4xVS8/Vo6mq1JQ1V0NJ2nTJ/KI5X4EFmGEWP4pHIbmen+HUGsWW3U3gGI9DeAbwfZ/AHjEHnnAnN8ENucXjIO1u8P9CFWHU6KUAvWHcPsc+QkHJcz4Gma5/mewpdlgAP/1K74E1EqpfQBhbgtNAYxPyVhxSRi5dnTl+YSIJeYzzMR+YzS+aFJ8tlCAlP4dnBLgsA4wahHEqNLOJPK/H5aV0MvasJgCCghqgh7KN4x9wug08WFvBLDo58Zsdlkr6b4UvwOS0+RWMgYFor/eOilPrZSZx1bbAy1h3Ril8MW0AgcXb7fIb+4/8U+PEA8c+VhhDG+RVSQJE91obtdzkHf9fDcRkqAgPI/O8JEUX9zqysRIxrOcUU/Lyg74EuxnOMlOz2lL470kF45y+6ePH7nt0T9U0H69WYJkVx3sXD9qznmOaG/J8yNv8GdThzqwslAAA="),
 PageFile(path: "/app/data-view.js", type: "text/javascript; charset=utf-8", text: ##"""
 import {
 announce, bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, toast, when,
