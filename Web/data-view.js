@@ -16,6 +16,8 @@ import { usageDialog } from './treemap.js';
 
 const shownMax = 300;
 const announcedMax = 3;
+/** How long a row shows that another device has changed it. */
+const highlightMilliseconds = 3_000;
 
 export function dataView(model, { openStore }) {
     if (!model.store) {
@@ -32,6 +34,8 @@ class DataView {
         this.model = model;
         /** @type {Map<string, {element: HTMLElement, isEditing: boolean}>} */
         this.rows = new Map();
+        /** The timers that end the highlights of rows. */
+        this.highlights = new WeakMap();
         this.selected = new Set();
         this.shown = shownMax;
         this.listeners = new AbortController();
@@ -181,10 +185,10 @@ class DataView {
 
     flash(keys) {
         for (const row of keys.map((key) => this.rows.get(key)?.element).filter(Boolean)) {
-            // So that the animation begins anew, without asking for a layout.
-            for (const one of row.getAnimations()) one.currentTime = 0;
+            // Not an animation: with many changes, each frame would draw all their rows.
             row.classList.add('fresh');
-            row.addEventListener('animationend', () => row.classList.remove('fresh'), { once: true });
+            clearTimeout(this.highlights.get(row));
+            this.highlights.set(row, setTimeout(() => row.classList.remove('fresh'), highlightMilliseconds));
         }
     }
 
