@@ -129,6 +129,9 @@ struct SeenNames: Codable {
 struct SeenAccounts {
     private let file: FileHandle?
 
+    /// More than the names take that are kept.
+    private static let bytesMax = 1 << 20
+
     init(_ environment: [String: String] = ProcessInfo.processInfo.environment) {
         guard let caller = SudoCaller(environment) else {
             file = Self.folder(environment).flatMap { Self.open(in: $0) }
@@ -140,12 +143,13 @@ struct SeenAccounts {
     /// - Parameter beside: Whether the names that it has stay.
     func remember(_ names: [String], beside keepsOthers: Bool = false) {
         guard let file else { return }
-        let old = try? JSONDecoder().decode(SeenNames.self, from: file.readToEnd() ?? Data())
+        let bytes = try? file.read(upToCount: Self.bytesMax)
+        let old = bytes.flatMap { try? JSONDecoder().decode(SeenNames.self, from: $0) }
         let names = SeenNames(names + (keepsOthers ? old?.names ?? [] : []))
-        guard let bytes = try? JSONEncoder().encode(names) else { return }
+        guard let new = try? JSONEncoder().encode(names) else { return }
         try? file.truncate(atOffset: 0)
         try? file.seek(toOffset: 0)
-        try? file.write(contentsOf: bytes)
+        try? file.write(contentsOf: new)
     }
 
     static func folder(_ environment: [String: String]) -> String? {
