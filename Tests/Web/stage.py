@@ -249,6 +249,18 @@ class Browser:
                 if "net::ERR_" not in entry["message"] and "the server responded with a status of" not in entry["message"]]
 
 
+class Accessible:
+    """axe-core finds nothing serious, whatever is shown: by day and by night, on a screen and on a phone."""
+
+    def check(self, browser, *views):
+        for width, height in [(1280, 900), (390, 844)]:
+            for is_dark in [False, True]:
+                browser.window(width, height, is_dark)
+                with self.subTest(views, width=width, dark=is_dark):
+                    self.assertEqual(browser.barriers(), [])
+        browser.window(1280, 900)
+
+
 class PageTest(unittest.TestCase):
     """With one server for the tests of a class."""
 

@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from node import Balancer, Database, Node
-from stage import Device, PageTest
+from stage import Accessible, Device, PageTest
 
 hostile = '<script>document.title = "bad"</script><img src=x onerror=alert(1)>'
 hebrew = "שלום (abc) 123"
@@ -329,7 +329,27 @@ class Actions:
         self.assertEqual(server.link, before)
 
 
-class OnAFolder(Actions, OperatorTest):
+class OnAFolder(Accessible, Actions, OperatorTest):
+    def test_axe_core_finds_nothing_serious(self):
+        self.make("accessible")[0]("set", "a", "value")
+        browser = self.browser().open(self.server.url + "/operator")
+        browser.find("input[type=password]")
+        self.check(browser, "sign in")
+        browser = self.operator("overview")
+        browser.find("main svg")
+        self.check(browser, "overview")
+        for view, sign in [("audit", ".log li"), ("apps", "main input"), ("accounts", ".open")]:
+            browser.run("location.hash = arguments[0]", f"#/{view}")
+            browser.find(sign)
+            self.check(browser, view)
+        browser.type("input[type=search]", "accessible")
+        self.sheet(browser, "accessible")
+        browser.wait(lambda: browser.find(".limits button").is_enabled(), "the limits are read")
+        self.check(browser, "an account")
+        browser.click("dialog .button", "Delete the account")
+        browser.find("dialog.box")
+        self.check(browser, "a question")
+
     def test_figures_are_read_as_prometheus_reads_them(self):
         browser = self.browser().open(self.server.url + "/operator")
         found = browser.driver.execute_async_script(r"""

@@ -16,7 +16,7 @@ import unittest
 from selenium.webdriver.common.keys import Keys
 
 from provider import Provider
-from stage import STORE, Browser, Device, PageTest, Server, run
+from stage import STORE, Accessible, Browser, Device, PageTest, Server, run
 
 
 class Files(PageTest):
@@ -650,17 +650,7 @@ class Trouble(PageTest):
         browser.says("expired", ".note")
 
 
-class Accessibility(PageTest):
-    """axe-core finds nothing serious, whatever is shown: by day and by night, on a screen and on a phone."""
-
-    def check(self, browser, *views):
-        for width, height in [(1280, 900), (390, 844)]:
-            for is_dark in [False, True]:
-                browser.window(width, height, is_dark)
-                with self.subTest(views, width=width, dark=is_dark):
-                    self.assertEqual(browser.barriers(), [])
-        browser.window(1280, 900)
-
+class Accessibility(Accessible, PageTest):
     def test_of_signing_in(self):
         device = self.account()
         browser = self.browser().open(self.server.url)
