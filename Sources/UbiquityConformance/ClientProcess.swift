@@ -84,8 +84,9 @@ final class ClientProcess: VirtualProgram {
     func kill() {
         guard isAlive else { return }
         let keepsSave = saving != nil && !failsNextSave && world.chance.coin()
-        tell(.kill(keepsSave: keepsSave)) { _, _ in }
         isAlive = false
+        // Its answer says nothing: a notice that still waits is lost with it.
+        _ = world.ask(.device(device.number, device.reading, .kill(keepsSave: keepsSave)))
         for stream in openStreams { stream.hangUp() }
         streams = [:]
         world.note(.ended(process: number))
