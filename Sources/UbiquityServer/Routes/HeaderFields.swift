@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
 package import NIOHTTP1
 internal import UbiquityCore
 package import UbiquityWire
@@ -12,9 +11,8 @@ extension HTTPHeaders {
         guard let field = first(name: "authorization")?.utf8 else { return nil }
         let scheme = field.prefix { !$0.isBlank }
         guard scheme.elementsEqual("bearer".utf8, by: { $0 | 0x20 == $1 }) else { return nil }
-        let credential = field[scheme.endIndex...].drop(while: \.isBlank)
-        guard let last = credential.lastIndex(where: { !$0.isBlank }) else { return nil }
-        return String(credential[...last])
+        let credential = Substring(field[scheme.endIndex...]).trimmed
+        return credential.isEmpty ? nil : String(credential)
     }
 
     /// The first accepted format, JSON if none is stated; nil if neither format is accepted.
@@ -92,13 +90,22 @@ extension HTTPHeaders {
 
     private var acceptedTypes: [String] {
         acceptedItems.compactMap { item in
-            item.split(separator: ";").first.map { $0.trimmingCharacters(in: .whitespaces) }
+            item.split(separator: ";").first.map { String($0.trimmed) }
         }
     }
 
     /// The media types with their parameters, in lower case.
     private var acceptedItems: [String] {
         self["accept"].flatMap { $0.lowercased().split(separator: ",").map(String.init) }
+    }
+}
+
+extension Substring {
+    /// Without blanks at both ends.
+    fileprivate var trimmed: Substring {
+        let rest = utf8.drop(while: \.isBlank)
+        guard let last = rest.lastIndex(where: { !$0.isBlank }) else { return "" }
+        return Substring(rest[...last])
     }
 }
 
