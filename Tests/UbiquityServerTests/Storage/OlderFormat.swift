@@ -8,7 +8,24 @@ internal import UbiquityCore
 
 /// Turns a file of this format into one of an earlier format, except for the number.
 enum OlderFormat {
-    /// Format 6, without what this one adds.
+    /// Format 7, with everything that is in the file.
+    static func undoFormat8(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                ALTER TABLE version RENAME TO version8;
+                CREATE TABLE version (
+                    store INTEGER NOT NULL, key BLOB NOT NULL, ended INTEGER NOT NULL,
+                    time INTEGER NOT NULL, device INTEGER NOT NULL, digest INTEGER NOT NULL,
+                    value BLOB, revision INTEGER NOT NULL, came INTEGER NOT NULL,
+                    ended_ms INTEGER NOT NULL, by_time INTEGER NOT NULL,
+                    by_device INTEGER NOT NULL, outcome INTEGER NOT NULL,
+                    PRIMARY KEY (store, key, ended, time, device, digest)) WITHOUT ROWID;
+                INSERT INTO version SELECT * FROM version8;
+                DROP TABLE version8; PRAGMA user_version = 7
+                """)
+    }
+
+    /// Format 6, without what the later ones add.
     static func undoFormat7(_ db: Database) throws {
         let heads = try Row.fetchAll(db, sql: "SELECT store, value FROM record WHERE key = x''")
         for head in heads {

@@ -205,6 +205,28 @@ struct OlderFormatTests {
         try next.close()
     }
 
+    @Test func `the history is the same in the next format`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        for (number, key) in ["b", "a", "b", "c", "a", "b"].enumerated() {
+            let write = Sample.record(key, .integer(Int64(number)), at: 500 + Int64(number))
+            try storage.commit(Sample.push(write), now: 1_000 + Int64(number))
+        }
+        let listed = try storage.listed()
+        #expect(listed.count == 6)
+        try storage.close()
+        let queue = try DatabaseQueue(path: path)
+        try queue.write(OlderFormat.undoFormat8)
+        try queue.close()
+        let next = try SQLiteServerStorage.openForServer(path)
+        #expect(try next.listed() == listed)
+        try next.commit(Sample.push(Sample.record("a", nil, at: 600)), now: 2_000)
+        #expect(try next.listed().count == 7)
+        try next.close()
+    }
+
     @Test func `a store's state is the same in the next format`() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("test.sqlite")

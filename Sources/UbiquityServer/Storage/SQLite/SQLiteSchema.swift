@@ -10,7 +10,10 @@ enum SQLiteSchema {
     /// One migration for each format; the first makes format 1 of an empty file.
     private static let migrations: [@Sendable (Database) throws -> Void] =
         [format1, format2, format3, format4, format5].map { sql in { try $0.execute(sql: sql) } }
-        + [{ try migrateToFormat6($0) }, { try $0.execute(sql: format7) }]
+        + [
+            { try migrateToFormat6($0) }, { try $0.execute(sql: format7) },
+            { try $0.execute(sql: format8) },
+        ]
     static var version: Int { migrations.count }
 
     /// Migrates the file to this program's format.
@@ -200,5 +203,19 @@ enum SQLiteSchema {
             credential_milliseconds INTEGER, credential_latest INTEGER, account TEXT,
             maker INTEGER, denied INTEGER, used INTEGER) WITHOUT ROWID;
         CREATE INDEX sign_in_request_account ON sign_in_request (account);
+        """
+
+    /// The versions of a store are in the order of their ends, so that what a push adds is in one place
+    /// and what is pruned together, too. Before, each key had a place of its own.
+    private static let format8 = """
+        ALTER TABLE version RENAME TO version7;
+        CREATE TABLE version (
+            store INTEGER NOT NULL, key BLOB NOT NULL, ended INTEGER NOT NULL,
+            time INTEGER NOT NULL, device INTEGER NOT NULL, digest INTEGER NOT NULL, value BLOB,
+            revision INTEGER NOT NULL, came INTEGER NOT NULL, ended_ms INTEGER NOT NULL,
+            by_time INTEGER NOT NULL, by_device INTEGER NOT NULL, outcome INTEGER NOT NULL,
+            PRIMARY KEY (store, ended, key, time, device, digest)) WITHOUT ROWID;
+        INSERT INTO version SELECT * FROM version7 ORDER BY store, ended;
+        DROP TABLE version7;
         """
 }

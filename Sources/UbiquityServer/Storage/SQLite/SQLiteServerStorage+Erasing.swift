@@ -80,7 +80,7 @@ extension SQLiteServerStorage {
 
     /// The tables with a store's content, and the columns that identify their rows.
     private static let held = [
-        ("record", "key"), ("version", "key, ended, time, device, digest"),
+        ("record", "key"), ("version", "ended, key, time, device, digest"),
         ("folded", "key, run, times"), ("passed", "device"),
         ("span", "first_revision"),
     ]

@@ -22,17 +22,28 @@ enum SQLiteVersion {
         for write in change.passing {
             try insert(VersionRow(write, at: change.moment), of: store, db)
         }
+        try removeAll(of: change.unkept, in: store, db)
         for key in change.unkept {
-            for bounds in key.boundsOfEntries {
-                let statement = try RawStatement(
-                    "DELETE FROM version WHERE store = ? AND key >= ? AND key < ?", db)
-                statement.bind(store, at: 1)
-                statement.bind(bounds.lower, at: 2)
-                statement.bind(bounds.upper, at: 3)
-                try statement.run()
-            }
             try insert(VersionRow(forgotten: key, before: change.moment), of: store, db)
         }
+    }
+
+    /// Removes all versions of keys and of their parts. Reads all of the store's, in one pass: they are
+    /// in the order of their ends.
+    private static func removeAll(of keys: Set<Key>, in store: Int64, _ db: Database) throws {
+        guard !keys.isEmpty else { return }
+        let only = keys.count == 1 ? keys.first : nil
+        for line in try lines(of: store, key: only, db) where keys.contains(line.key.whole) {
+            try remove(line, of: store, db)
+        }
+    }
+
+    private static func remove(
+        _ line: HistoryRule.Line, of store: Int64, _ db: Database
+    ) throws {
+        let statement = try RawStatement("DELETE FROM version WHERE \(isLine)", db)
+        bind(line, of: store, to: statement)
+        try statement.run()
     }
 
     /// Copies a stored record, with its value as it is.
@@ -88,9 +99,7 @@ enum SQLiteVersion {
         let lines = try lines(of: id, key: nil, db)
         let pruning = rule.prune(lines, of: store.state.history)
         for place in pruning.removed {
-            let statement = try RawStatement("DELETE FROM version WHERE \(isLine)", db)
-            bind(lines[place], of: id, to: statement)
-            try statement.run()
+            try remove(lines[place], of: id, db)
         }
         for line in pruning.forgotten {
             guard let ended = line.ended else { continue }
@@ -121,7 +130,7 @@ enum SQLiteVersion {
         of store: Int64, key: Key?, _ db: Database
     ) throws -> [HistoryRule.Line] {
         let columns = "ended, ended_ms, by_time, by_device, outcome"
-        return try rows(of: "version", columns, store, key, db) { row in
+        return try rows(of: "version", in: "ended", columns, store, key, db) { row in
             guard let fate = StoredFate(rawValue: try row.integer(12)) else {
                 throw StorageError.unreadable
             }
@@ -135,7 +144,7 @@ enum SQLiteVersion {
     static func currentLines(
         of store: Int64, key: Key?, _ db: Database
     ) throws -> [HistoryRule.Line] {
-        try rows(of: "record", "came IS NULL", store, key, db) { row in
+        try rows(of: "record", in: "key", "came IS NULL", store, key, db) { row in
             .current(isKept: try row.integer(8) == 0)
         }
     }
@@ -143,8 +152,8 @@ enum SQLiteVersion {
     /// The lines of a table. Long values are in pages of their own, which are not read. So the end
     /// of a store is found here: SQLite would compare all of each row with the end of a range.
     private static func rows(
-        of table: String, _ others: String, _ store: Int64, _ key: Key?, _ db: Database,
-        _ fate: (RawStatement) throws -> HistoryRule.Line.Fate
+        of table: String, in order: String, _ others: String, _ store: Int64, _ key: Key?,
+        _ db: Database, _ fate: (RawStatement) throws -> HistoryRule.Line.Fate
     ) throws -> [HistoryRule.Line] {
         var lines: [HistoryRule.Line] = []
         func run(_ condition: String, _ bind: (RawStatement) -> Void) throws {
@@ -152,7 +161,7 @@ enum SQLiteVersion {
                 """
                 SELECT store, key, time, device, digest, revision, coalesce(came, 0),
                     length(value), \(others)
-                FROM \(table) WHERE \(condition) ORDER BY store, key
+                FROM \(table) WHERE \(condition) ORDER BY store, \(order)
                 """, db)
             bind(statement)
             try statement.runRows(while: { row in
