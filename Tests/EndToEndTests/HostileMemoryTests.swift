@@ -49,7 +49,8 @@ extension EndToEndTests {
                 let head = "GET /v1/config HTTP/1.1\r\nX: " + String(repeating: "a", count: 8_000)
                 for _ in 0..<2_000 {
                     let connection = try await connect(server)
-                    try await connection.writeAndFlush(ByteBuffer(string: head)).get()
+                    // On a busy machine, one may have been let go before it has written.
+                    _ = try? await connection.writeAndFlush(ByteBuffer(string: head)).get()
                     connections.append(connection)
                 }
                 #expect(try await isWell(server))
