@@ -109,6 +109,34 @@ struct DamagedRowTests {
     /// Without these, no server starts.
     private static let vital: Set = ["running", "secret"]
 
+    @Test func `what must not be kept is removed beside a version that is damaged`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        for (number, key) in ["a", "b", "c", "a", "b", "c"].enumerated() {
+            let write = Sample.record(key, .integer(Int64(number)), at: 500 + Int64(number))
+            try storage.commit(Sample.push(write))
+        }
+        func versions() throws -> [Data] {
+            try storage.database.read {
+                try Data.fetchAll(
+                    $0, sql: "SELECT key FROM version WHERE value IS NOT NULL ORDER BY key")
+            }
+        }
+        #expect(try versions() == [Data("a".utf8), Data("b".utf8), Data("c".utf8)])
+        try storage.database.write {
+            try $0.execute(sql: "UPDATE version SET outcome = 99 WHERE key IN (x'61', x'62')")
+        }
+        let records = ["a", "c"].map { Sample.record($0, .integer(9), at: 900) }
+        let push = Push([try Transaction(records, unkept: Set(records.map(\.key)))])
+        let results = try storage.commit(
+            [PendingPush(store: Sample.store, push: push)], rules: Sample.rules())
+        #expect(try results.map { try $0.get().results } == [[.committed([.applied, .applied])]])
+        #expect(try versions() == [Data("b".utf8)])
+        try storage.close()
+    }
+
     @Test(arguments: Self.values)
     func `whatever is in a row, the program continues, and others are served`(
         value: String

@@ -10,16 +10,12 @@ internal import UbiquityCore
 enum OlderFormat {
     /// Format 7, with everything that is in the file.
     static func undoFormat8(_ db: Database) throws {
+        let table = try String.fetchOne(
+            db, sql: "SELECT sql FROM sqlite_master WHERE name = 'version'")!
         try db.execute(
             sql: """
                 ALTER TABLE version RENAME TO version8;
-                CREATE TABLE version (
-                    store INTEGER NOT NULL, key BLOB NOT NULL, ended INTEGER NOT NULL,
-                    time INTEGER NOT NULL, device INTEGER NOT NULL, digest INTEGER NOT NULL,
-                    value BLOB, revision INTEGER NOT NULL, came INTEGER NOT NULL,
-                    ended_ms INTEGER NOT NULL, by_time INTEGER NOT NULL,
-                    by_device INTEGER NOT NULL, outcome INTEGER NOT NULL,
-                    PRIMARY KEY (store, key, ended, time, device, digest)) WITHOUT ROWID;
+                \(table.replacing("(store, ended, key,", with: "(store, key, ended,"));
                 INSERT INTO version SELECT * FROM version8;
                 DROP TABLE version8; PRAGMA user_version = 7
                 """)

@@ -28,22 +28,33 @@ enum SQLiteVersion {
         }
     }
 
-    /// Removes all versions of keys and of their parts. Reads all of the store's, in one pass: they are
-    /// in the order of their ends.
+    /// Removes all versions of keys and of their parts. Reads the names of all of the store's in one
+    /// pass, because they are in the order of their ends; damage in those of other keys is no matter.
     private static func removeAll(of keys: Set<Key>, in store: Int64, _ db: Database) throws {
         guard !keys.isEmpty else { return }
-        let only = keys.count == 1 ? keys.first : nil
-        for line in try lines(of: store, key: only, db) where keys.contains(line.key.whole) {
-            try remove(line, of: store, db)
+        var found: [(key: Data, numbers: [Int64])] = []
+        let statement = try RawStatement(
+            """
+            SELECT store, key, ended, time, device, digest FROM version
+            WHERE store >= ? ORDER BY store, ended
+            """, db)
+        statement.bind(store, at: 1)
+        try statement.runRows(while: { row in
+            guard (try? row.integer(0)) == store else { return false }
+            guard let bytes = try? row.bytes(1),
+                let key = try? bytes.withUnsafeBytes({ try Key(bytes: $0) }),
+                keys.contains(key.whole)
+            else { return true }
+            found.append((bytes, try (2...5).map(row.integer)))
+            return true
+        })
+        for (key, numbers) in found {
+            let statement = try RawStatement("DELETE FROM version WHERE \(isLine)", db)
+            statement.bind(store, at: 1)
+            statement.bind(key, at: 2)
+            for (index, number) in zip(Int32(3)..., numbers) { statement.bind(number, at: index) }
+            try statement.run()
         }
-    }
-
-    private static func remove(
-        _ line: HistoryRule.Line, of store: Int64, _ db: Database
-    ) throws {
-        let statement = try RawStatement("DELETE FROM version WHERE \(isLine)", db)
-        bind(line, of: store, to: statement)
-        try statement.run()
     }
 
     /// Copies a stored record, with its value as it is.
@@ -99,7 +110,9 @@ enum SQLiteVersion {
         let lines = try lines(of: id, key: nil, db)
         let pruning = rule.prune(lines, of: store.state.history)
         for place in pruning.removed {
-            try remove(lines[place], of: id, db)
+            let statement = try RawStatement("DELETE FROM version WHERE \(isLine)", db)
+            bind(lines[place], of: id, to: statement)
+            try statement.run()
         }
         for line in pruning.forgotten {
             guard let ended = line.ended else { continue }
@@ -174,12 +187,12 @@ enum SQLiteVersion {
             try run("store >= ?") { $0.bind(store, at: 1) }
             return lines
         }
-        for bounds in key.boundsOfEntries {
-            try run("store = ? AND key >= ? AND key < ?") { statement in
-                statement.bind(store, at: 1)
-                statement.bind(bounds.lower, at: 2)
-                statement.bind(bounds.upper, at: 3)
-            }
+        let bounds = key.boundsOfEntries
+        let ranges = bounds.map { _ in "key >= ? AND key < ?" }.joined(separator: " OR ")
+        try run("store = ? AND (\(ranges))") { statement in
+            statement.bind(store, at: 1)
+            let ends = bounds.flatMap { [$0.lower, $0.upper] }
+            for (index, end) in zip(Int32(2)..., ends) { statement.bind(end, at: index) }
         }
         return lines
     }
