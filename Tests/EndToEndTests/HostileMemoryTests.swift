@@ -23,13 +23,17 @@ extension EndToEndTests {
             return try #require(kilobytes) * 1_024
         }
 
-        private func connect(_ server: ServerProcess, reads: Bool = true) async throws
-            -> any Channel
-        {
+        /// - Parameter text: Is written at once, however busy this process is.
+        private func connect(
+            _ server: ServerProcess, reads: Bool = true, writing text: String
+        ) async throws -> any Channel {
             try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .channelOption(.autoRead, value: reads)
                 .channelOption(.socketOption(.so_rcvbuf), value: 4_096)
-                .connect(host: "127.0.0.1", port: server.port).get()
+                .connect(host: "127.0.0.1", port: server.port)
+                .flatMap { channel in
+                    channel.writeAndFlush(ByteBuffer(string: text)).map { channel }
+                }.get()
         }
 
         private func isWell(_ server: ServerProcess) async throws -> Bool {
@@ -48,10 +52,7 @@ extension EndToEndTests {
                 var connections: [any Channel] = []
                 let head = "GET /v1/config HTTP/1.1\r\nX: " + String(repeating: "a", count: 8_000)
                 for _ in 0..<2_000 {
-                    let connection = try await connect(server)
-                    // On a busy machine, one may have been let go before it has written.
-                    _ = try? await connection.writeAndFlush(ByteBuffer(string: head)).get()
-                    connections.append(connection)
+                    connections.append(try await connect(server, writing: head))
                 }
                 #expect(try await isWell(server))
                 let growth = try memory(of: server) - before
@@ -86,10 +87,8 @@ extension EndToEndTests {
                 let before = try memory(of: server)
                 var connections: [any Channel] = []
                 for _ in 0..<4 {
-                    let connection = try await connect(server, reads: false)
-                    connection.writeAndFlush(
-                        ByteBuffer(string: String(repeating: pull, count: 15)), promise: nil)
-                    connections.append(connection)
+                    let pulls = String(repeating: pull, count: 15)
+                    connections.append(try await connect(server, reads: false, writing: pulls))
                 }
                 let url = try server.metricsURL
                 var growth = 0
