@@ -61,12 +61,16 @@ struct PreferencesFile {
 
     private let path: String
     private let lockPath: String
+    /// While a mirror writes, what the file had before: Foundation empties the file first, and then
+    /// the process may be killed or the disk be full.
+    private let copyPath: String
 
     init(_ domain: DefaultsDomain) {
         let name = domain.suite ?? ProcessInfo.processInfo.processName
         let folder = Self.folder
         path = "\(folder)/\(name).plist"
         lockPath = "\(folder)/.\(name).ubiquity-lock"
+        copyPath = "\(folder)/.\(name).ubiquity-copy"
     }
 
     static var folder: String {
@@ -76,17 +80,40 @@ struct PreferencesFile {
 
     /// Keeps other processes' mirrors away from the file during the body. Foundation writes the
     /// file in place without a lock, and a reader of half of it would consider the preferences
-    /// lost.
+    /// lost. So after a write that did not succeed, or whose process was killed, the file becomes
+    /// what it was before.
     ///
     /// Waits for at most a quarter of a second, and then continues anyway.
     func exclusively(_ body: () -> Void) {
         guard let lock = try? FileLock(path: lockPath) else { return body() }
-        for _ in 0..<Self.attempts {
-            if lock.tryLock() { break }
+        var isLocked = lock.tryLock()
+        for _ in 1..<Self.attempts where !isLocked {
             Thread.sleep(forTimeInterval: Self.attemptSeconds)
+            isLocked = lock.tryLock()
         }
         // Closing the file at the end releases the lock.
-        withExtendedLifetime(lock) { body() }
+        withExtendedLifetime(lock) {
+            guard isLocked else { return body() }
+            endWrite()
+            try? FileManager.default.copyItem(atPath: path, toPath: copyPath)
+            body()
+            endWrite()
+        }
+    }
+
+    /// Ends a write of this process, or of one that was killed.
+    private func endWrite() {
+        guard FileManager.default.fileExists(atPath: copyPath) else { return }
+        if isReadable {
+            try? FileManager.default.removeItem(atPath: copyPath)
+        } else {
+            rename(copyPath, path)
+        }
+    }
+
+    private var isReadable: Bool {
+        guard let data = FileManager.default.contents(atPath: path) else { return false }
+        return (try? PropertyListSerialization.propertyList(from: data, format: nil)) != nil
     }
 
     private static let attempts = 50

@@ -25,6 +25,8 @@ final class MirroredDomain: @unchecked Sendable {
         bookkeeping = Bookkeeping(store: store)
         #if !canImport(Darwin)
         file = PreferencesFile(domain)
+        // Again, if a killed process left the file half written.
+        file.exclusively { _ = defaults.synchronize() }
         seen = file.look
         #endif
     }

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 import Ubiquity
 import UbiquityCore
-import UbiquityDefaults
+@testable import UbiquityDefaults
 
 /// Changes to the preferences, or to the store, while no mirror was running.
 @Suite struct `A mirror that comes back` {
@@ -54,6 +54,32 @@ import UbiquityDefaults
             #expect(mirror.store.string(forKey: "theme") == "dark")
         }
     }
+
+    #if os(Linux)
+    @Test func `has the preferences that were there when a process was killed as it wrote`()
+        async throws
+    {
+        let device = try Device()
+        device.defaults.set("mine", forKey: "other")
+        try await device.run(["theme"]) { mirror in
+            mirror.set("dark", forKey: "theme")
+            await mirror.updateNow()
+        }
+        let file = PreferencesFile.folder + "/\(device.suite).plist"
+        let copy = PreferencesFile.folder + "/.\(device.suite).ubiquity-copy"
+        #expect(!FileManager.default.fileExists(atPath: copy))
+        try FileManager.default.copyItem(atPath: file, toPath: copy)
+        try Data().write(to: URL(fileURLWithPath: file))
+        device.defaults.synchronize()
+        #expect(device.own.isEmpty)
+        try await device.run(["theme"]) { _ in
+            #expect(device.defaults.string(forKey: "other") == "mine")
+            #expect(device.defaults.string(forKey: "theme") == "dark")
+        }
+        #expect(try device.saved["other"] as? String == "mine")
+        #expect(!FileManager.default.fileExists(atPath: copy))
+    }
+    #endif
 
     @Test func `keeps the preferences where the store was lost, and fills it again`() async throws {
         let device = try Device()
