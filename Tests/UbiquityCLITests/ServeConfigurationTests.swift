@@ -52,7 +52,7 @@ struct ServeConfigurationTests {
     }
 
     @Test func `every documented setting can be in the file, in the environment, and is shown`()
-        throws
+        async throws
     {
         let samples = [
             "apps": "registered", "log-level": "info", "log-format": "json", "no-web": "true",
@@ -71,6 +71,8 @@ struct ServeConfigurationTests {
         let names = try documented()
         #expect(names.count > 60)
         for name in names {
+            // A server in this process would not answer meanwhile.
+            await Task.yield()
             let value = samples[name] ?? "5"
             var more = company[name] ?? ""
             if name.hasPrefix("identity-"), more.isEmpty {
@@ -83,7 +85,7 @@ struct ServeConfigurationTests {
             #expect(
                 try ServeConfiguration(inFile, [:]).settings.contains(
                     .init(name: name, value: value, origin: origin)))
-            _ = try Program.parseAsRoot(try ServeConfiguration.expanded(inFile, [:]))
+            _ = try ServeConfiguration.expanded(inFile, [:])
 
             let prefix = ["data", "database"].contains(name) ? "UBIQUITY_" : "UBIQUITY_SERVE_"
             let variable = prefix + name.uppercased().replacing("-", with: "_")
@@ -153,7 +155,7 @@ struct ServeConfigurationTests {
         ("log-level = loud\n", "file:1: The value 'loud' is invalid for '--log-level"),
         ("no-web = yes\n", "file:1: `no-web` is true or false, not `yes`"),
         ("port = 1\ntls-key = /k\n", "file:2: Give both --tls-certificate and --tls-key"),
-        ("port = 1\nidentity-claim = c\n", "file:2: The options of an identity provider need"),
+        ("port = 1\nidentity-claim = c\n", "file:2: --identity-claim has no effect without"),
         ("port 1\n", "file:1: write `name = value`"), ("port =\n", "file:1: `port` has no value"),
         ("= 1\n", "file:1: there is no name"), ("--port = 1\n", "file:1: a name has lowercase"),
         ("config = other.conf\n", "file:1: there is no setting `config`"),

@@ -57,14 +57,15 @@ struct IdentityOptions: ParsableArguments {
 
     func validate() throws {
         guard let identityIssuer else {
-            let others: [Any?] = [
-                identityKeys, identityClaim, identityNameClaim, identityDays,
-                identityAudience.first, identityClient,
-            ]
-            guard others.allSatisfy({ $0 == nil }) else {
-                throw ValidationError("The options of an identity provider need --identity-issuer.")
-            }
-            return
+            return try refuse(
+                given(
+                    ("--identity-audience", !identityAudience.isEmpty),
+                    ("--identity-client", identityClient != nil),
+                    ("--identity-keys", identityKeys != nil),
+                    ("--identity-claim", identityClaim != nil),
+                    ("--identity-name-claim", identityNameClaim != nil),
+                    ("--identity-days", identityDays != nil)),
+                "without --identity-issuer.")
         }
         guard !identityIssuer.isEmpty, identityKeys != nil, !audiences.isEmpty else {
             throw ValidationError(

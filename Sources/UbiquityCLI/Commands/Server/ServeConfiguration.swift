@@ -206,6 +206,7 @@ struct ServeConfiguration {
     private func fault(in arguments: [String]) -> Failure? {
         let own = Array(arguments.dropFirst())
         let others = settings.filter { $0.origin.isElsewhere }
+        guard !others.isEmpty else { return nil }
         func error(_ settings: [SettingValue]) -> String? {
             do {
                 _ = try ServeCommand.parse(settings.compactMap(ServeSetting.word) + own)
