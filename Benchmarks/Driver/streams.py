@@ -78,7 +78,11 @@ class Streams:
         left, end = set(self.sockets), time.monotonic() + 10
         while left:
             for file, _ in self.poll.poll(1, 1024):
-                if text in self.sockets[file].recv(65536): left.discard(file)
+                try:
+                    if text in self.sockets[file].recv(65536): left.discard(file)
+                except BlockingIOError:
+                    # It is told too when more can be sent.
+                    pass
             if time.monotonic() > end: raise Trouble(f"{len(left)} listeners did not get an event")
 
     def close(self):
