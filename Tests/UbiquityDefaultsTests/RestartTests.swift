@@ -5,6 +5,7 @@ import Foundation
 import Testing
 import Ubiquity
 import UbiquityCore
+
 @testable import UbiquityDefaults
 
 /// Changes to the preferences, or to the store, while no mirror was running.

@@ -52,12 +52,11 @@ package struct HistoryState: Hashable, Sendable {
             change.replaced[write.key] = first[write.key] ?? write.stamp
             add(records[write.key]?.pushBytes ?? 0, moment)
         }
-        var lost: Set<Record> = []
+        var kept: Set<Record> = []
         for write in decision.passing where !change.unkept.contains(write.record.key.whole) {
-            if write.isLost {
-                guard !accepted.mayContain(write.record.stamp), lost.insert(write.record).inserted
-                else { continue }
-            }
+            if write.isLost, accepted.mayContain(write.record.stamp) { continue }
+            // A push may bring a write again that it has replaced itself.
+            guard kept.insert(write.record).inserted else { continue }
             change.passing.append(write)
             add(write.record.pushBytes, moment)
         }

@@ -105,7 +105,7 @@ package struct DataFolderInspection: Sendable {
             + Row.countUnreadable(stores, db) { row in
                 let store = StoreReference(
                     account: try row.account(0), identifier: try row.store(1))
-                _ = try SQLiteStore.fetch(store, db)
+                try SQLiteStore.fetch(store, db)?.recent.check()
             }
     }
 }

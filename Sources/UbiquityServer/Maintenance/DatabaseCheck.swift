@@ -76,7 +76,7 @@ extension CopiedTable {
             let newest = HybridTimestamp(rawValue: UInt64(bitPattern: integer("newest")))
             let state = try? StoreHead.state(
                 head, newest: newest, revision: integer("revision"))
-            return state != nil
+            return state?.recent.isEmpty ?? false
         case "record", "version":
             let stamp = Stamp(
                 HybridTimestamp(rawValue: UInt64(bitPattern: integer("time"))),

@@ -37,6 +37,11 @@ package struct DatabaseCopy: Sendable {
         while try source.eraseRest(for: 1_000) {}
         let target = try PostgresServerStorage.openForAdministration(settings, migrates: true)
         try Self.requireAlone(target)
+        guard try target.writing(milliseconds: Self.statementMilliseconds, Self.isEmpty) else {
+            throw DatabaseCopyError.databaseNotEmpty
+        }
+        // In PostgreSQL, every version is a row.
+        try source.unpackHistory()
         tables = try Self.keepingReason { keep in
             try source.database.read { db in
                 try target.writing(milliseconds: Self.statementMilliseconds) { transaction in

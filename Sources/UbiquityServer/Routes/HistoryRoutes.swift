@@ -15,8 +15,8 @@ struct HistoryRoutes: Sendable {
     private static let versionsUsual = 100
     /// The most stored bytes of one page. A single version may be larger.
     private static let pageBytesMax = 1 << 20
-    /// The approximate bytes that a line takes in memory, with its key.
-    private static let lineBytes = 256
+    /// The approximate bytes that a line takes in memory, with its key and the value of a short version.
+    private static let lineBytes = 768
 
     /// The versions of a store or of a key, those that came last first.
     func list(_ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference) throws {

@@ -8,7 +8,7 @@ internal import UbiquityCore
 ///
 /// First the fields of ``StoreState``; then the number of spans that are rows of `span`, the number
 /// of the others, and these; then the number of devices in the version vector, and their times; then
-/// the history's fields, which older values lack.
+/// the history's fields, which older values lack; then ``VersionPack``, up to the end.
 enum StoreHead {
     /// Begins the value, in case its fields ever change.
     private static let version: UInt64 = 1
@@ -17,18 +17,17 @@ enum StoreHead {
     /// rows.
     static let spansMax = 8
 
+    /// The most bytes of a value with a ``VersionPack``. SQLite puts a row of more than a quarter of a
+    /// page into pages of its own, which each push would write, too.
+    static let bytesMax = 950
+
     /// - Parameter spanRows: The number of spans that are stored as rows, and not in the value.
-    static func value(_ state: StoreState, spanRows: Int) -> [UInt8] {
+    static func value(
+        _ state: StoreState, spanRows: Int, recent: VersionPack = VersionPack()
+    ) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(128 + 20 * state.accepted.times.count)
-        func add(_ number: UInt64) {
-            var rest = number
-            while rest >= 0x80 {
-                bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-                rest >>= 7
-            }
-            bytes.append(UInt8(rest))
-        }
+        bytes.reserveCapacity(128 + 20 * state.accepted.times.count + recent.bytes.count)
+        func add(_ number: UInt64) { bytes.append(number: number) }
         func add(_ number: Int64) { add(UInt64(bitPattern: number)) }
         func add(_ number: Int) { add(Int64(number)) }
         add(version)
@@ -56,17 +55,16 @@ enum StoreHead {
             add(time.rawValue)
         }
         add(state.history.bytes)
-        add(state.history.floor.revision)
-        add(state.history.floor.milliseconds)
+        bytes.append(state.history.floor)
         add(state.history.oldest)
-        return bytes
+        return bytes + recent.bytes
     }
 
     /// - Throws: ``StorageError/unreadable`` if it is not a value of this form.
     static func state(
         _ value: Data, newest: HybridTimestamp, revision: Int64
-    ) throws(StorageError) -> (state: StoreState, spanRows: Int) {
-        var numbers = Numbers(value)
+    ) throws(StorageError) -> (state: StoreState, spanRows: Int, recent: VersionPack) {
+        var numbers = StoredNumbers(value)
         guard try numbers.next() == version else { throw .unreadable }
         let usage = Usage(
             bytes: try numbers.count(), keys: try numbers.count(), parts: try numbers.count())
@@ -104,47 +102,88 @@ enum StoreHead {
             usage: usage, newest: newest, newestCompacted: newestCompacted, deletions: deletions,
             accepted: VersionVector(times: times, floor: floor), horizon: horizon, folded: folded,
             foldsCompacted: foldsCompacted, history: history)
-        return (state, spanRows)
+        return (state, spanRows, try VersionPack(numbers.rest))
+    }
+}
+
+extension [UInt8] {
+    /// Appends what ``StoredNumbers`` reads.
+    mutating func append(number: UInt64) {
+        var rest = number
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(UInt8(rest))
     }
 
-    /// The numbers of a value. Every call throws ``StorageError/unreadable`` at its end.
-    private struct Numbers {
-        private let bytes: Data
-        private var index: Data.Index
+    mutating func append(_ moment: RecordVersion.Moment) {
+        append(number: UInt64(bitPattern: moment.revision))
+        append(number: UInt64(bitPattern: moment.milliseconds))
+    }
 
-        init(_ bytes: Data) {
-            self.bytes = bytes
-            index = bytes.startIndex
+    mutating func append(_ data: Data) {
+        append(number: UInt64(data.count))
+        append(contentsOf: data)
+    }
+}
+
+/// A reader of stored numbers, seven bits a byte. Every call throws ``StorageError/unreadable`` at the
+/// end.
+struct StoredNumbers {
+    private let bytes: Data
+    private var index: Data.Index
+
+    init(_ bytes: Data) {
+        self.bytes = bytes
+        index = bytes.startIndex
+    }
+
+    var isAtEnd: Bool { index == bytes.endIndex }
+    /// What has not been read yet.
+    var rest: Data { bytes[index...] }
+
+    mutating func next() throws(StorageError) -> UInt64 {
+        var number: UInt64 = 0
+        for shift in stride(from: 0, to: 70, by: 7) {
+            guard index < bytes.endIndex else { throw .unreadable }
+            let byte = bytes[index]
+            index += 1
+            number |= UInt64(byte & 0x7F) << UInt64(shift)
+            if byte & 0x80 == 0 { return number }
         }
+        throw .unreadable
+    }
 
-        var isAtEnd: Bool { index == bytes.endIndex }
+    /// A number of things, small enough to add to.
+    mutating func count() throws(StorageError) -> Int {
+        let number = try next()
+        guard number <= 1 << 61 else { throw .unreadable }
+        return Int(number)
+    }
 
-        mutating func next() throws(StorageError) -> UInt64 {
-            var number: UInt64 = 0
-            for shift in stride(from: 0, to: 70, by: 7) {
-                guard index < bytes.endIndex else { throw .unreadable }
-                let byte = bytes[index]
-                index += 1
-                number |= UInt64(byte & 0x7F) << UInt64(shift)
-                if byte & 0x80 == 0 { return number }
-            }
-            throw .unreadable
-        }
+    mutating func revision() throws(StorageError) -> Int64 { Int64(try count()) }
 
-        /// A number of things, small enough to add to.
-        mutating func count() throws(StorageError) -> Int {
-            let number = try next()
-            guard number <= 1 << 61 else { throw .unreadable }
-            return Int(number)
-        }
+    /// In milliseconds since 1970.
+    mutating func time() throws(StorageError) -> Int64 { Int64(try count()) }
 
-        mutating func revision() throws(StorageError) -> Int64 { Int64(try count()) }
+    mutating func timestamp() throws(StorageError) -> HybridTimestamp {
+        HybridTimestamp(rawValue: try next())
+    }
 
-        /// In milliseconds since 1970.
-        mutating func time() throws(StorageError) -> Int64 { Int64(try count()) }
+    /// As a row's: the time may be before 1970.
+    mutating func moment() throws(StorageError) -> RecordVersion.Moment {
+        let revision = try revision()
+        let milliseconds = Int64(bitPattern: try next())
+        guard milliseconds.magnitude <= 1 << 61 else { throw .unreadable }
+        return RecordVersion.Moment(revision: revision, milliseconds: milliseconds)
+    }
 
-        mutating func timestamp() throws(StorageError) -> HybridTimestamp {
-            HybridTimestamp(rawValue: try next())
-        }
+    /// Bytes after their number.
+    mutating func data() throws(StorageError) -> Data {
+        let count = try count()
+        guard count <= bytes.distance(from: index, to: bytes.endIndex) else { throw .unreadable }
+        defer { index += count }
+        return bytes.subdata(in: index..<(index + count))
     }
 }

@@ -53,8 +53,8 @@ extension HistoryRule.Line {
     }
 }
 
-/// A row of `version` that is not made of a row of `record`.
-struct VersionRow: Sendable {
+/// A row of `version`.
+struct VersionRow: Hashable, Sendable {
     var key: Data
     var stamp: Stamp
     var value: Data?
@@ -73,10 +73,9 @@ struct VersionRow: Sendable {
 
     /// A record that the store held.
     init(
-        _ record: Record, came: RecordVersion.Moment, replaced ended: RecordVersion.Moment,
+        _ record: StoredRecord, came: RecordVersion.Moment, replaced ended: RecordVersion.Moment,
         by stamp: Stamp
     ) {
-        let record = StoredRecord(record)
         (key, self.stamp, value) = (record.key, record.stamp, record.value)
         (self.came, self.ended, by, fate) = (came, ended, stamp, .replaced)
     }
@@ -86,5 +85,12 @@ struct VersionRow: Sendable {
         self.key = Data(key.bytes)
         (stamp, by) = (Stamp(.zero, .unassigned), Stamp(.zero, .unassigned))
         (came, ended, fate) = (.start, moment, .forgotten)
+    }
+
+    /// - Throws: ``StorageError/unreadable`` if the key is none.
+    func line() throws(StorageError) -> HistoryRule.Line {
+        try HistoryRule.Line(
+            keyBytes: key, stamp: stamp, came: came, fate: fate.fate(ended, by: by),
+            valueBytes: value?.count)
     }
 }

@@ -118,6 +118,7 @@ struct DamagedRowTests {
             let write = Sample.record(key, .integer(Int64(number)), at: 500 + Int64(number))
             try storage.commit(Sample.push(write))
         }
+        try storage.unpackHistory()
         func versions() throws -> [Data] {
             try storage.database.read {
                 try Data.fetchAll(
@@ -134,6 +135,32 @@ struct DamagedRowTests {
             [PendingPush(store: Sample.store, push: push)], rules: Sample.rules())
         #expect(try results.map { try $0.get().results } == [[.committed([.applied, .applied])]])
         #expect(try versions() == [Data("b".utf8)])
+        try storage.close()
+    }
+
+    @Test func `a push that would prune a damaged history changes nothing`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        for number: Int64 in 1...30 {
+            try storage.commit(Sample.push(Sample.record("a", .integer(number), at: 500 + number)))
+        }
+        try storage.database.write { db in
+            let pack = "(SELECT min(ended) FROM version WHERE key = x'')"
+            try db.execute(sql: "UPDATE version SET value = x'ff' WHERE ended = \(pack)")
+            #expect(db.changesCount == 1)
+        }
+        let before = try storage.state()
+        let push = Sample.push(Sample.record("a", .integer(0), at: 900))
+        let rules = Sample.rules(history: HistoryLimits(bytesMax: 2_000))
+        #expect(try storage.commit([push], rules: rules) == [.failure(.unreadable)])
+        #expect(try storage.state() == before)
+        #expect(try storage.keys(since: before.lineage.position) == [])
+        // Within its limit, the store takes pushes.
+        #expect(try storage.commit([push], rules: Sample.rules())[0].get().isEmpty == false)
+        #expect(throws: StorageError.unreadable) { try storage.listed() }
+        #expect(try storage.database.read { try SQLiteVersion.countUnreadable($0) } == 1)
         try storage.close()
     }
 

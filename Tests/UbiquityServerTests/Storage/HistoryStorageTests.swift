@@ -302,6 +302,74 @@ internal import UbiquityCore
         }
     }
 
+    @Test func `the history is the same whether its versions are rows or in the head`() throws {
+        let storages = try ["collected", "rows"].map { name in
+            let storage = try SQLiteServerStorage.openForServer(folder.file("\(name).sqlite"))
+            try storage.makeSampleAccount()
+            return storage
+        }
+        let (collected, rows) = (storages[0], storages[1])
+        var isCollected = false
+        var times = Set<Int64>()
+        /// A device uses no time twice.
+        func time(_ step: Int64) -> Int64 {
+            while true {
+                let time = 10_000 + 20 * step - .random(in: 0..<100)
+                if times.insert(time).inserted { return time }
+            }
+        }
+        func push(_ step: Int64) throws -> PendingPush {
+            let writes = (0..<Int.random(in: 1...3)).map { number in
+                let text = ExactString(String(repeating: "x", count: .random(in: 0...400)))
+                let values: [PropertyListValue?] = [nil, .integer(step), .string(text)]
+                return Sample.record(
+                    "\(number)\(Int.random(in: 0..<2))", values.randomElement()!, at: time(step))
+            }
+            let unkept = Set(writes.prefix(step % 40 == 0 ? 1 : 0).map(\.key))
+            var transactions = [try Transaction(writes, unkept: unkept)]
+            if step % 7 == 0 {
+                // Replaced by the push itself, which then brings the first again.
+                let later = writes.map {
+                    Sample.record($0.key.string, .integer(-step), at: time(step))
+                }
+                transactions += [try Transaction(later), transactions[0]]
+            }
+            return PendingPush(store: Sample.store, push: Push(transactions))
+        }
+        let limits = HistoryLimits(bytesMax: 30_000)
+        for step: Int64 in 1...300 {
+            let group = try (0..<Int64.random(in: 1...3)).map { _ in try push(step) }
+            for storage in storages {
+                _ = try storage.commit(group, rules: Sample.rules(now: step, history: limits))
+            }
+            try rows.unpackHistory()
+            let counts = try storages.map { try $0.versionRows() }
+            if counts[0] < counts[1] { isCollected = true }
+            let rule = HistoryRule(limits, now: step)
+            #expect(try collected.historyState() == rows.historyState())
+            #expect(try collected.listed(rule) == rows.listed(rule))
+            let key = try Key("0\(step % 2)")
+            #expect(try collected.listed(rule, of: key) == rows.listed(rule, of: key))
+        }
+        #expect(isCollected)
+        for storage in storages { try storage.close() }
+    }
+
+    @Test func `a version that is too old is removed, however few there are`() throws {
+        let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+        try storage.makeSampleAccount()
+        for number: Int64 in 1...4 {
+            try storage.commit(Sample.push(Sample.record("a", .integer(number), at: 500 + number)))
+            let later = HistoryRule(HistoryLimits(milliseconds: 1), now: 100_000)
+            let hasHistory = number > 1
+            #expect(try storage.storesWithOldHistory(later) == (hasHistory ? [Sample.store] : []))
+            if number == 3 {
+                #expect(try storage.pruneHistory(later, of: Sample.store) == 2)
+            }
+        }
+        try storage.close()
+    }
+
     @Test(arguments: Backend.allCases)
     func `the history of an erased account is erased`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
@@ -316,11 +384,15 @@ internal import UbiquityCore
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
         #expect(try storage.listed() == ["a 1 came 1@1000 current"])
         if let sqlite = storage as? SQLiteServerStorage {
-            let count = try sqlite.database.read { db in
-                try Int.fetchOne(db, sql: "SELECT count(*) FROM version")
-            }
-            #expect(count == 0)
+            #expect(try sqlite.versionRows() == 0)
         }
+    }
+}
+
+extension SQLiteServerStorage {
+    /// The number of versions that are not in the stores' heads.
+    fileprivate func versionRows() throws -> Int {
+        try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM version") ?? 0 }
     }
 }
 

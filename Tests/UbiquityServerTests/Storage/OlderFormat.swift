@@ -8,8 +8,15 @@ internal import UbiquityCore
 
 /// Turns a file of this format into one of an earlier format, except for the number.
 enum OlderFormat {
+    /// Format 8, with everything that is in the file.
+    static func undoFormat9(_ db: Database) throws {
+        try SQLiteVersion.unpackAll(db)
+        try db.execute(sql: "PRAGMA user_version = 8")
+    }
+
     /// Format 7, with everything that is in the file.
     static func undoFormat8(_ db: Database) throws {
+        try undoFormat9(db)
         let table = try String.fetchOne(
             db, sql: "SELECT sql FROM sqlite_master WHERE name = 'version'")!
         try db.execute(
@@ -23,6 +30,7 @@ enum OlderFormat {
 
     /// Format 6, without what the later ones add.
     static func undoFormat7(_ db: Database) throws {
+        try undoFormat9(db)
         let heads = try Row.fetchAll(db, sql: "SELECT store, value FROM record WHERE key = x''")
         for head in heads {
             // Without its last four numbers.

@@ -205,7 +205,10 @@ struct OlderFormatTests {
         try next.close()
     }
 
-    @Test func `the history is the same in the next format`() throws {
+    @Test(arguments: [OlderFormat.undoFormat8, OlderFormat.undoFormat9])
+    func `the history is the same in the next format`(
+        undo: @Sendable (Database) throws -> Void
+    ) throws {
         let folder = try TemporaryFolder()
         let path = folder.file("test.sqlite")
         let storage = try SQLiteServerStorage.openForServer(path)
@@ -218,7 +221,7 @@ struct OlderFormatTests {
         #expect(listed.count == 6)
         try storage.close()
         let queue = try DatabaseQueue(path: path)
-        try queue.write(OlderFormat.undoFormat8)
+        try queue.write(undo)
         try queue.close()
         let next = try SQLiteServerStorage.openForServer(path)
         #expect(try next.listed() == listed)

@@ -63,6 +63,45 @@ struct StoreHeadTests {
         }
     }
 
+    @Test func `the newest versions come back from a head, whatever is in them`() throws {
+        for round in 0..<100 {
+            func bits() -> UInt64 { UInt64.random(in: 0 ... .max >> UInt64.random(in: 0..<64)) }
+            func number() -> Int64 { Int64.random(in: 0...1 << Int64.random(in: 0...61)) }
+            func stamp(digest: UInt64 = 0) -> Stamp {
+                Stamp(
+                    HybridTimestamp(rawValue: bits()), DeviceID(rawValue: bits()), digest: digest)
+            }
+            func data() -> Data {
+                Data((0..<Int.random(in: 0...30)).map { _ in .random(in: 0...255) })
+            }
+            let rows = (0..<round % 12).map { _ in
+                VersionRow(
+                    StoredRecord(
+                        key: data(), stamp: stamp(digest: bits()),
+                        value: Bool.random() ? nil : data()),
+                    came: RecordVersion.Moment(revision: number(), milliseconds: number()),
+                    replaced: RecordVersion.Moment(revision: number(), milliseconds: number()),
+                    by: stamp())
+            }
+            var recent = VersionPack()
+            let count = rows.prefix { recent.append($0) }.count
+            #expect(try recent.rows() == Array(rows.prefix(count)))
+            #expect(count == rows.count || recent.bytes.count > 500)
+            let value = Data(StoreHead.value(StoreState(), spanRows: 0, recent: recent))
+            func read(_ value: Data) throws -> VersionPack {
+                try StoreHead.state(value, newest: .zero, revision: 0).recent
+            }
+            #expect(try read(value) == recent)
+            guard round % 12 > 0 else { continue }
+            #expect(throws: StorageError.unreadable) { try read(value.dropLast()) }
+            for _ in 0..<20 {
+                var damaged = value
+                damaged[.random(in: 0..<damaged.count)] = .random(in: 0...255)
+                _ = try? read(damaged)
+            }
+        }
+    }
+
     @Test func `every field of a state is there after a restart`() throws {
         let storage = try open()
         try storage.fillForEveryField()

@@ -105,9 +105,10 @@ struct PostgresStore: Sendable {
             (state, spanRows) = (StoreState(), 0)
             return
         }
-        (state, spanRows) = try StoreHead.state(
+        let recent: VersionPack
+        (state, spanRows, recent) = try StoreHead.state(
             head, newest: try row.timestamp(3), revision: storedRevision)
-        guard spanRows == older.count else { throw .unreadable }
+        guard spanRows == older.count, recent.isEmpty else { throw .unreadable }
         let lineage = state.lineage
         state.lineage = Lineage(
             spans: older + lineage.spans, revision: lineage.revision,

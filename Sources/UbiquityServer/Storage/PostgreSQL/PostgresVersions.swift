@@ -30,7 +30,7 @@ struct PostgresVersions {
             let row =
                 old.came.map { came in
                     VersionRow(
-                        old.record,
+                        StoredRecord(old.record),
                         came: RecordVersion.Moment(revision: old.revision, milliseconds: came),
                         replaced: change.moment, by: stamp)
                 } ?? VersionRow(forgotten: key, before: change.moment)

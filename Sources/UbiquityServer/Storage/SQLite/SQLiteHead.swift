@@ -12,9 +12,9 @@ internal import UbiquityCore
 enum SQLiteHead {
     static let key = Data()
 
-    /// - Parameter spanRows: The number of spans that are rows of `span`, and not in the value.
+    /// - Parameter value: See ``StoreHead``.
     static func write(
-        _ state: StoreState, spanRows: Int, of store: Int64, _ db: Database
+        _ state: StoreState, _ value: [UInt8], of store: Int64, _ db: Database
     ) throws {
         let statement = try RawStatement(
             """
@@ -26,7 +26,7 @@ enum SQLiteHead {
         statement.bind(store, at: 1)
         statement.bind(state.newest.rawValue, at: 2)
         statement.bind(state.lineage.revision, at: 3)
-        statement.bind(StoreHead.value(state, spanRows: spanRows), at: 4)
+        statement.bind(value, at: 4)
         try statement.run()
     }
 
@@ -34,11 +34,11 @@ enum SQLiteHead {
     /// - Throws: ``StorageError/unreadable``, also if there is none.
     static func fetch(
         of store: Int64, _ db: Database
-    ) throws -> (state: StoreState, spanRows: Int) {
+    ) throws -> (state: StoreState, spanRows: Int, recent: VersionPack) {
         let statement = try RawStatement(
             "SELECT time, revision, value FROM record WHERE store = ? AND key = x''", db)
         statement.bind(store, at: 1)
-        var head: (state: StoreState, spanRows: Int)?
+        var head: (state: StoreState, spanRows: Int, recent: VersionPack)?
         try statement.run { row in
             head = try StoreHead.state(
                 try row.bytes(2), newest: try row.timestamp(0), revision: try row.revision(1))

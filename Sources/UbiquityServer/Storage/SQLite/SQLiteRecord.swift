@@ -145,7 +145,8 @@ enum SQLiteRecord {
         try stored(row).record()
     }
 
-    private static func stored(_ row: RawStatement) throws(StorageError) -> StoredRecord {
+    /// A row that begins with the columns of a record.
+    static func stored(_ row: RawStatement) throws(StorageError) -> StoredRecord {
         StoredRecord(
             key: try row.bytes(0),
             stamp: Stamp(try row.timestamp(1), try row.device(2), digest: try row.bits(4)),

@@ -12,7 +12,7 @@ enum SQLiteSchema {
         [format1, format2, format3, format4, format5].map { sql in { try $0.execute(sql: sql) } }
         + [
             { try migrateToFormat6($0) }, { try $0.execute(sql: format7) },
-            { try $0.execute(sql: format8) },
+            { try $0.execute(sql: format8) }, format9,
         ]
     static var version: Int { migrations.count }
 
@@ -218,4 +218,7 @@ enum SQLiteSchema {
         INSERT INTO version SELECT * FROM version7 ORDER BY store, ended;
         DROP TABLE version7;
         """
+
+    /// A head may have a ``VersionPack``, and so may a row of `version`, under the empty key.
+    private static func format9(_ db: Database) {}
 }

@@ -81,10 +81,14 @@ private struct SQLiteBatch {
                 waiting.push, records: records, folded: folded, by: rules.admission,
                 in: waiting.store.epoch(inRun: rules.run ?? storage.run))
         } catch { throw PushRefusal.clockAhead(error) }
+        if committed.history.isOverLimit {
+            // What pruning cannot read fails here, before the first change.
+            _ = try SQLiteVersion.found(of: store, key: nil, db)
+        }
         if !committed.isEmpty || state != store.state { store.state = state }
         if !committed.isEmpty {
             if store.id == nil { store.id = try makeStore(waiting.store) }
-            try write(committed, to: store.id!)
+            try write(committed, to: &store)
         }
         if committed.history.isOverLimit {
             _ = try SQLiteVersion.prune(rules.history, in: &store, db)
@@ -128,15 +132,16 @@ private struct SQLiteBatch {
         return try SQLiteStore.insert(key, db)
     }
 
-    private func write(_ push: CommittedPush, to store: Int64) throws {
-        try SQLiteVersion.write(push, of: store, db)
+    private func write(_ push: CommittedPush, to store: inout SQLiteStore) throws {
+        guard let id = store.id else { return }
+        try SQLiteVersion.write(push, of: &store, db)
         for record in push.writes {
             try SQLiteRecord.write(
-                record, of: store, revision: push.position.revision,
+                record, of: id, revision: push.position.revision,
                 came: push.history.came(record), running: storage.running, db)
         }
         for increment in push.folded {
-            try SQLiteFoldedIncrement.write(increment, of: store, running: storage.running, db)
+            try SQLiteFoldedIncrement.write(increment, of: id, running: storage.running, db)
         }
     }
 }

@@ -12,14 +12,16 @@ extension SQLiteServerStorage {
     ) throws(StorageError) -> [StoredVersion] {
         try reading { db in
             let stored = try SQLiteStore.fetch(store, db) ?? SQLiteStore()
-            var lines: [HistoryRule.Line] = []
-            if let id = stored.id {
-                lines = try SQLiteVersion.lines(of: id, key: key, db)
-                lines += try SQLiteVersion.currentLines(of: id, key: key, db)
+            guard let id = stored.id else {
+                _ = choose(stored.state, [])
+                return []
             }
-            return try choose(stored.state, lines).compactMap { place in
-                guard let id = stored.id else { return nil }
+            let found = try SQLiteVersion.found(of: stored, key: key, db)
+            let packed = found.packed
+            let lines = try found.lines + SQLiteVersion.currentLines(of: id, key: key, db)
+            return try choose(stored.state, lines).map { place in
                 let line = lines[place]
+                if let row = packed[place] { return StoredVersion(line: line, value: row.value) }
                 return StoredVersion(
                     line: line, value: try SQLiteVersion.value(of: line, in: id, db))
             }
@@ -52,6 +54,14 @@ extension SQLiteServerStorage {
         FROM store JOIN account ON account.id = store.account
         WHERE store.id IN (SELECT id FROM kept)
         """
+
+    /// Makes a row of each version of all stores.
+    func unpackHistory() throws(StorageError) {
+        try writing { db in
+            memory.withLock { $0.forgetAll() }
+            try SQLiteVersion.unpackAll(db)
+        }
+    }
 
     func pruneHistory(
         _ rule: HistoryRule, of store: StoreReference

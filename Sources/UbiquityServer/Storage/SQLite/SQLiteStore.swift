@@ -11,6 +11,8 @@ internal import UbiquityCore
 struct SQLiteStore: Sendable {
     var id: Int64?
     var state: StoreState { didSet { isStored = false } }
+    /// The newest versions of its history, which are in the head, too.
+    var recent = VersionPack() { didSet { isStored = false } }
     private var isStored: Bool
     /// The number of spans that are rows.
     private var spanRows: Int
@@ -20,8 +22,9 @@ struct SQLiteStore: Sendable {
         (self.id, self.state, isStored, spanRows) = (id, state, false, 0)
     }
 
-    private init(_ id: Int64, _ state: StoreState, spanRows: Int) {
-        (self.id, self.state, isStored, self.spanRows) = (id, state, true, spanRows)
+    private init(_ id: Int64, _ state: StoreState, spanRows: Int, _ recent: VersionPack) {
+        (self.id, self.state, self.recent) = (id, state, recent)
+        (isStored, self.spanRows) = (true, spanRows)
     }
 
     /// Nil if there is no such store.
@@ -33,13 +36,13 @@ struct SQLiteStore: Sendable {
         var found: Int64?
         try statement.run { found = try $0.integer(0) }
         guard let id = found else { return nil }
-        var (state, spanRows) = try SQLiteHead.fetch(of: id, db)
+        var (state, spanRows, recent) = try SQLiteHead.fetch(of: id, db)
         if spanRows > 0 {
             state.lineage = Lineage(
                 spans: try spans(id, db) + state.lineage.spans, revision: state.lineage.revision,
                 compactedRevision: state.lineage.compactedRevision)
         }
-        return SQLiteStore(id, state, spanRows: spanRows)
+        return SQLiteStore(id, state, spanRows: spanRows, recent)
     }
 
     /// The spans that are rows.
@@ -70,7 +73,9 @@ struct SQLiteStore: Sendable {
     }
 
     /// The approximate size in memory of what it refers to.
-    var bytes: Int { 64 * state.accepted.times.count + 16 * state.lineage.spans.count }
+    var bytes: Int {
+        64 * state.accepted.times.count + 16 * state.lineage.spans.count + recent.bytes.count
+    }
 
     /// Stores the state. Does nothing if it is stored.
     mutating func update(_ db: Database) throws {
@@ -87,7 +92,12 @@ struct SQLiteStore: Sendable {
             }
             spanRows = spans.count - 1
         }
-        try SQLiteHead.write(state, spanRows: spanRows, of: id, db)
+        var value = StoreHead.value(state, spanRows: spanRows, recent: recent)
+        if value.count > StoreHead.bytesMax, !recent.isEmpty {
+            try SQLiteVersion.settle(&self, db)
+            value = StoreHead.value(state, spanRows: spanRows)
+        }
+        try SQLiteHead.write(state, value, of: id, db)
         isStored = true
     }
 }

@@ -12,72 +12,221 @@ enum SQLiteVersion {
 
     // MARK: - Writing
 
-    /// Stores what a push adds. Call it before the push's records are stored.
-    static func write(_ push: CommittedPush, of store: Int64, _ db: Database) throws {
+    /// Takes in what a push adds. Call it before the push's records are stored.
+    static func write(
+        _ push: CommittedPush, of store: inout SQLiteStore, _ db: Database
+    ) throws {
         let change = push.history
-        guard !change.isEmpty else { return }
-        for (key, stamp) in change.replaced {
-            try keep(key, by: stamp, change.moment, of: store, db)
+        guard let id = store.id, !change.isEmpty else { return }
+        // What can be unreadable comes before the first change.
+        let replaced = try change.replaced.map { key, stamp in
+            try version(of: key, by: stamp, change.moment, in: id, db)
         }
+        let unkept = try rows(of: change.unkept, in: id, db)
+        for (row, kept) in unkept {
+            try remove(row, of: id, db)
+            try insertPacked(kept, of: id, db)
+        }
+        if !change.unkept.isEmpty {
+            let recent = try store.recent.rows().filter { !isOf(change.unkept, $0.key) }
+            store.recent = VersionPack()
+            for row in recent { try add(row, to: &store, db) }
+        }
+        for row in replaced { try add(row, to: &store, db) }
         for write in change.passing {
-            try insert(VersionRow(write, at: change.moment), of: store, db)
+            try add(VersionRow(write, at: change.moment), to: &store, db)
         }
-        try removeAll(of: change.unkept, in: store, db)
         for key in change.unkept {
-            try insert(VersionRow(forgotten: key, before: change.moment), of: store, db)
+            try add(VersionRow(forgotten: key, before: change.moment), to: &store, db)
         }
     }
 
-    /// Removes all versions of keys and of their parts. Reads the names of all of the store's in one
-    /// pass, because they are in the order of their ends; damage in those of other keys is no matter.
-    private static func removeAll(of keys: Set<Key>, in store: Int64, _ db: Database) throws {
-        guard !keys.isEmpty else { return }
-        var found: [(key: Data, numbers: [Int64])] = []
+    /// Long versions are rows at once, and so is the first of a store, by which
+    /// `SQLiteServerStorage.storesWithHistory` finds it.
+    private static func add(
+        _ row: VersionRow, to store: inout SQLiteStore, _ db: Database
+    ) throws {
+        guard let id = store.id else { return }
+        let isLong = row.key.count + (row.value?.count ?? 0) > longBytes
+        if try isLong || (store.recent.isEmpty && !hasRows(id, db)) {
+            try insert(row, of: id, db)
+        } else {
+            try add(row, to: &store.recent, of: id, db)
+        }
+    }
+
+    /// Adds a version to a pack. A full one becomes a row.
+    private static func add(
+        _ row: VersionRow, to pack: inout VersionPack, of store: Int64, _ db: Database
+    ) throws {
+        guard !pack.append(row) else { return }
+        try insert(VersionRow(pack), of: store, db)
+        pack = VersionPack()
+        _ = pack.append(row)
+    }
+
+    /// The bytes of keys and values with which a version has no place in the head.
+    private static let longBytes = StoreHead.bytesMax / 4
+
+    private static func hasRows(_ store: Int64, _ db: Database) throws -> Bool {
+        let statement = try RawStatement("SELECT 1 FROM version WHERE store = ? LIMIT 1", db)
+        statement.bind(store, at: 1)
+        var hasRows = false
+        try statement.run { _ in hasRows = true }
+        return hasRows
+    }
+
+    /// Makes rows of the newest versions.
+    static func settle(_ store: inout SQLiteStore, _ db: Database) throws {
+        guard let id = store.id, !store.recent.isEmpty else { return }
+        try insert(VersionRow(store.recent), of: id, db)
+        store.recent = VersionPack()
+    }
+
+    /// Makes a row of each version of all stores. What is damaged stays as it is.
+    static func unpackAll(_ db: Database) throws {
+        let stores = try Row.fetchCursor(db, sql: "SELECT account, identifier FROM store")
+        while let row = try stores.next() {
+            do {
+                let key = StoreReference(
+                    account: try row.account(0), identifier: try row.store(1))
+                guard var store = try SQLiteStore.fetch(key, db), let id = store.id else {
+                    continue
+                }
+                try settle(&store, db)
+                try store.update(db)
+                try unpack(id, db)
+            } catch StorageError.unreadable {}
+        }
+    }
+
+    private static func unpack(_ store: Int64, _ db: Database) throws {
+        var packs: [(row: RowName, versions: [VersionRow])] = []
         let statement = try RawStatement(
             """
-            SELECT store, key, ended, time, device, digest FROM version
-            WHERE store >= ? ORDER BY store, ended
+            SELECT key, ended, time, device, digest, value FROM version
+            WHERE store = ? AND key = x''
+            """, db)
+        statement.bind(store, at: 1)
+        try statement.run { row in
+            do {
+                let versions = try VersionPack(try row.bytes(5)).rows()
+                packs.append((try RowName(row, from: 0), versions))
+            } catch StorageError.unreadable {}
+        }
+        for pack in packs {
+            try remove(pack.row, of: store, db)
+            for row in pack.versions { try insert(row, of: store, db) }
+        }
+    }
+
+    private static func isOf(_ keys: Set<Key>, _ bytes: Data) -> Bool {
+        let key = try? bytes.withUnsafeBytes { try Key(bytes: $0) }
+        return key.map { keys.contains($0.whole) } ?? false
+    }
+
+    /// The rows with versions of keys and of their parts, and what else is in them. A damaged pack is one
+    /// of them. Reads the names of all of the store's in one pass, because they are in the order of their
+    /// ends; damage in those of other keys is no matter.
+    private static func rows(
+        of keys: Set<Key>, in store: Int64, _ db: Database
+    ) throws -> [(row: RowName, kept: [VersionRow])] {
+        guard !keys.isEmpty else { return [] }
+        var found: [(row: RowName, kept: [VersionRow])] = []
+        let statement = try RawStatement(
+            """
+            SELECT store, key, ended, time, device, digest, CASE WHEN key = x'' THEN value END
+            FROM version WHERE store >= ? ORDER BY store, ended
             """, db)
         statement.bind(store, at: 1)
         try statement.runRows(while: { row in
             guard (try? row.integer(0)) == store else { return false }
-            guard let bytes = try? row.bytes(1),
-                let key = try? bytes.withUnsafeBytes({ try Key(bytes: $0) }),
-                keys.contains(key.whole)
-            else { return true }
-            found.append((bytes, try (2...5).map(row.integer)))
+            guard let bytes = try? row.bytes(1) else { return true }
+            var kept: [VersionRow] = []
+            if bytes.isEmpty {
+                let rows = (try? VersionPack(try row.bytes(6)).rows()) ?? []
+                kept = rows.filter { !isOf(keys, $0.key) }
+                guard kept.count < rows.count || rows.isEmpty else { return true }
+            } else {
+                guard isOf(keys, bytes) else { return true }
+            }
+            found.append((try RowName(row, from: 1), kept))
             return true
         })
-        for (key, numbers) in found {
-            let statement = try RawStatement("DELETE FROM version WHERE \(isLine)", db)
+        return found
+    }
+
+    /// The columns that identify a row among the store's.
+    fileprivate struct RowName {
+        var key: Data
+        /// `ended`, `time`, `device` and `digest`.
+        var numbers: [Int64]
+
+        /// - Parameter column: The first of five.
+        init(_ row: RawStatement, from column: Int) throws(StorageError) {
+            key = try row.bytes(column)
+            numbers = []
+            for place in 1...4 { numbers.append(try row.integer(column + place)) }
+        }
+
+        init(_ line: HistoryRule.Line) {
+            key = Data(line.key.bytes)
+            numbers = [
+                line.ended?.revision ?? 0,
+                Int64(bitPattern: line.stamp.timestamp.rawValue),
+                Int64(bitPattern: line.stamp.device.rawValue),
+                Int64(bitPattern: line.stamp.digest),
+            ]
+        }
+
+        static let condition =
+            "store = ? AND key = ? AND ended = ? AND time = ? AND device = ? AND digest = ?"
+
+        /// Binds the parameters of the condition.
+        func bind(of store: Int64, to statement: RawStatement) {
             statement.bind(store, at: 1)
             statement.bind(key, at: 2)
             for (index, number) in zip(Int32(3)..., numbers) { statement.bind(number, at: index) }
-            try statement.run()
         }
     }
 
-    /// Copies a stored record, with its value as it is.
-    private static func keep(
-        _ key: Key, by stamp: Stamp, _ moment: RecordVersion.Moment, of store: Int64,
+    private static func remove(_ row: RowName, of store: Int64, _ db: Database) throws {
+        let statement = try RawStatement("DELETE FROM version WHERE \(RowName.condition)", db)
+        row.bind(of: store, to: statement)
+        try statement.run()
+    }
+
+    /// A stored record as a version, with its value as it is.
+    private static func version(
+        of key: Key, by stamp: Stamp, _ moment: RecordVersion.Moment, in store: Int64,
         _ db: Database
-    ) throws {
+    ) throws -> VersionRow {
         let statement = try RawStatement(
             """
-            INSERT OR IGNORE INTO version (store, \(columns))
-            SELECT store, key, ?3, time, device, digest, value, revision, came, ?4, ?5, ?6, 0
-            FROM record WHERE store = ?1 AND key = ?2 AND came IS NOT NULL
+            SELECT key, time, device, value, digest, revision, came FROM record
+            WHERE store = ? AND key = ? AND came IS NOT NULL
             """, db)
         statement.bind(store, at: 1)
         statement.bind(key.bytes, at: 2)
-        statement.bind(moment.revision, at: 3)
-        statement.bind(moment.milliseconds, at: 4)
-        statement.bind(stamp.timestamp.rawValue, at: 5)
-        statement.bind(stamp.device.rawValue, at: 6)
-        try statement.run()
-        guard db.changesCount == 0 else { return }
-        // It must not be kept.
-        try insert(VersionRow(forgotten: key, before: moment), of: store, db)
+        var row: VersionRow?
+        try statement.run {
+            row = VersionRow(
+                try SQLiteRecord.stored($0),
+                came: RecordVersion.Moment(
+                    revision: try $0.revision(5), milliseconds: try $0.time(6)),
+                replaced: moment, by: stamp)
+        }
+        // Otherwise it must not be kept.
+        return row ?? VersionRow(forgotten: key, before: moment)
+    }
+
+    /// Stores versions in rows of many.
+    private static func insertPacked(
+        _ rows: [VersionRow], of store: Int64, _ db: Database
+    ) throws {
+        var pack = VersionPack()
+        for row in rows { try add(row, to: &pack, of: store, db) }
+        if !pack.isEmpty { try insert(VersionRow(pack), of: store, db) }
     }
 
     private static func insert(_ row: VersionRow, of store: Int64, _ db: Database) throws {
@@ -102,18 +251,23 @@ enum SQLiteVersion {
         try statement.run()
     }
 
-    /// - Returns: The number of removed rows.
+    /// - Returns: The number of removed versions.
     static func prune(
         _ rule: HistoryRule, in store: inout SQLiteStore, _ db: Database
     ) throws -> Int {
         guard let id = store.id else { return 0 }
-        let lines = try lines(of: id, key: nil, db)
-        let pruning = rule.prune(lines, of: store.state.history)
-        for place in pruning.removed {
-            let statement = try RawStatement("DELETE FROM version WHERE \(isLine)", db)
-            bind(lines[place], of: id, to: statement)
-            try statement.run()
+        try settle(&store, db)
+        let found = try found(of: store, key: nil, db)
+        let pruning = rule.prune(found.lines, of: store.state.history)
+        var removed = Set(pruning.removed)
+        for pack in found.packs {
+            let kept = zip(pack.places, pack.versions).filter { !removed.contains($0.0) }.map(\.1)
+            guard kept.count < pack.versions.count else { continue }
+            removed.subtract(pack.places)
+            try remove(pack.row, of: id, db)
+            try insertPacked(kept, of: id, db)
         }
+        for place in removed { try remove(RowName(found.lines[place]), of: id, db) }
         for line in pruning.forgotten {
             guard let ended = line.ended else { continue }
             try insert(VersionRow(forgotten: line.key, before: ended), of: id, db)
@@ -124,51 +278,83 @@ enum SQLiteVersion {
 
     // MARK: - Reading
 
-    private static let isLine =
-        "store = ? AND key = ? AND ended = ? AND time = ? AND device = ? AND digest = ?"
+    /// Versions and notes, some with their values.
+    struct Found {
+        fileprivate(set) var lines: [HistoryRule.Line] = []
+        /// The packs that are rows, and where their versions are among the lines.
+        fileprivate var packs: [(row: RowName, versions: [VersionRow], places: Range<Int>)] = []
+        /// The newest, which come last.
+        fileprivate var recent: [VersionRow] = []
 
-    private static func bind(
-        _ line: HistoryRule.Line, of store: Int64, to statement: RawStatement
-    ) {
-        statement.bind(store, at: 1)
-        statement.bind(line.key.bytes, at: 2)
-        statement.bind(line.ended?.revision ?? 0, at: 3)
-        statement.bind(line.stamp.timestamp.rawValue, at: 4)
-        statement.bind(line.stamp.device.rawValue, at: 5)
-        statement.bind(line.stamp.digest, at: 6)
+        fileprivate mutating func add(_ rows: [VersionRow]) throws(StorageError) -> Range<Int> {
+            let start = lines.count
+            for row in rows { lines.append(try row.line()) }
+            return start..<lines.count
+        }
+
+        /// The packed versions by the places of their lines.
+        var packed: [Int: VersionRow] {
+            var packed: [Int: VersionRow] = [:]
+            for pack in packs {
+                for (place, row) in zip(pack.places, pack.versions) { packed[place] = row }
+            }
+            let start = lines.count - recent.count
+            for (place, row) in recent.enumerated() { packed[start + place] = row }
+            return packed
+        }
     }
 
     /// The versions and notes of a store, or of a key and its parts.
-    static func lines(
-        of store: Int64, key: Key?, _ db: Database
-    ) throws -> [HistoryRule.Line] {
-        let columns = "ended, ended_ms, by_time, by_device, outcome"
-        return try rows(of: "version", in: "ended", columns, store, key, db) { row in
+    static func found(of store: SQLiteStore, key: Key?, _ db: Database) throws -> Found {
+        guard let id = store.id else { return Found() }
+        func wanted(_ pack: VersionPack) throws(StorageError) -> [VersionRow] {
+            let rows = try pack.rows()
+            return key.map { key in rows.filter { key.includes(bytes: $0.key) } } ?? rows
+        }
+        var found = Found()
+        let columns = """
+            ended, ended_ms, by_time, by_device, outcome, CASE WHEN key = x'' THEN value END,
+            key, ended, time, device, digest
+            """
+        try rows(of: "version", in: "ended", columns, id, key, db) { row in
+            if row.isEmptyBlob(1) {
+                let versions = try wanted(try VersionPack(try row.bytes(13)))
+                let places = try found.add(versions)
+                found.packs.append((try RowName(row, from: 14), versions, places))
+                return
+            }
             guard let fate = StoredFate(rawValue: try row.integer(12)) else {
                 throw StorageError.unreadable
             }
-            return fate.fate(
-                RecordVersion.Moment(revision: try row.revision(8), milliseconds: try row.time(9)),
-                by: Stamp(try row.timestamp(10), try row.device(11)))
+            let ended = RecordVersion.Moment(
+                revision: try row.revision(8), milliseconds: try row.time(9))
+            let by = Stamp(try row.timestamp(10), try row.device(11))
+            found.lines.append(try line(row, fate.fate(ended, by: by)))
         }
+        found.recent = try wanted(store.recent)
+        _ = try found.add(found.recent)
+        return found
     }
 
     /// The current records of the same.
     static func currentLines(
         of store: Int64, key: Key?, _ db: Database
     ) throws -> [HistoryRule.Line] {
+        var lines: [HistoryRule.Line] = []
         try rows(of: "record", in: "key", "came IS NULL", store, key, db) { row in
-            .current(isKept: try row.integer(8) == 0)
+            guard !row.isEmptyBlob(1) else { return }
+            lines.append(try line(row, .current(isKept: try row.integer(8) == 0)))
         }
+        return lines
     }
 
-    /// The lines of a table. Long values are in pages of their own, which are not read. So the end
-    /// of a store is found here: SQLite would compare all of each row with the end of a range.
+    /// Reads the rows of a table, packs included. Long values are in pages of their own, which are not
+    /// read. So the end of a store is found here: SQLite would compare all of each row with the end of
+    /// a range.
     private static func rows(
         of table: String, in order: String, _ others: String, _ store: Int64, _ key: Key?,
-        _ db: Database, _ fate: (RawStatement) throws -> HistoryRule.Line.Fate
-    ) throws -> [HistoryRule.Line] {
-        var lines: [HistoryRule.Line] = []
+        _ db: Database, _ body: (RawStatement) throws -> Void
+    ) throws {
         func run(_ condition: String, _ bind: (RawStatement) -> Void) throws {
             let statement = try RawStatement(
                 """
@@ -179,22 +365,18 @@ enum SQLiteVersion {
             bind(statement)
             try statement.runRows(while: { row in
                 guard (try? row.integer(0)) == store else { return false }
-                if !row.isEmptyBlob(1) { lines.append(try line(row, try fate(row))) }
+                try body(row)
                 return true
             })
         }
-        guard let key else {
-            try run("store >= ?") { $0.bind(store, at: 1) }
-            return lines
-        }
+        guard let key else { return try run("store >= ?") { $0.bind(store, at: 1) } }
         let bounds = key.boundsOfEntries
         let ranges = bounds.map { _ in "key >= ? AND key < ?" }.joined(separator: " OR ")
-        try run("store = ? AND (\(ranges))") { statement in
+        try run("store = ? AND (\(ranges) OR key = x'')") { statement in
             statement.bind(store, at: 1)
             let ends = bounds.flatMap { [$0.lower, $0.upper] }
             for (index, end) in zip(Int32(2)..., ends) { statement.bind(end, at: index) }
         }
-        return lines
     }
 
     private static func line(
@@ -209,7 +391,7 @@ enum SQLiteVersion {
             fate: fate, valueBytes: row.isNull(7) ? nil : try row.count(7))
     }
 
-    /// The value of a version or a current record.
+    /// The value of a version that is not in a pack, or of a current record.
     static func value(
         of line: HistoryRule.Line, in store: Int64, _ db: Database
     ) throws -> Data? {
@@ -220,8 +402,9 @@ enum SQLiteVersion {
             statement.bind(store, at: 1)
             statement.bind(line.key.bytes, at: 2)
         } else {
-            statement = try RawStatement("SELECT value FROM version WHERE \(isLine)", db)
-            bind(line, of: store, to: statement)
+            statement = try RawStatement(
+                "SELECT value FROM version WHERE \(RowName.condition)", db)
+            RowName(line).bind(of: store, to: statement)
         }
         var value: Data?
         try statement.run { row in value = row.isNull(0) ? nil : try row.bytes(0) }
@@ -236,10 +419,14 @@ enum SQLiteVersion {
                 guard StoredFate(rawValue: try row.integer(2)) != nil else {
                     throw StorageError.unreadable
                 }
-                let record = StoredRecord(
-                    key: try row.bytes(0), stamp: Stamp(.zero, .unassigned),
-                    value: row.isNull(1) ? nil : try row.bytes(1))
-                _ = try record.record()
+                if row.isEmptyBlob(0) {
+                    try VersionPack(try row.bytes(1)).check()
+                } else {
+                    let record = StoredRecord(
+                        key: try row.bytes(0), stamp: Stamp(.zero, .unassigned),
+                        value: row.isNull(1) ? nil : try row.bytes(1))
+                    _ = try record.record()
+                }
             } catch StorageError.unreadable { count += 1 }
         }
         return count
