@@ -79,7 +79,9 @@ struct StoreHeadTests {
                     StoredRecord(
                         key: data(), stamp: stamp(digest: bits()),
                         value: Bool.random() ? nil : data()),
-                    came: RecordVersion.Moment(revision: number(), milliseconds: number()),
+                    // A server's clock may have said anything.
+                    came: RecordVersion.Moment(
+                        revision: number(), milliseconds: Bool.random() ? number() : -number()),
                     replaced: RecordVersion.Moment(revision: number(), milliseconds: number()),
                     by: stamp())
             }
