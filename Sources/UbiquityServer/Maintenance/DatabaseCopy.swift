@@ -37,6 +37,7 @@ package struct DatabaseCopy: Sendable {
         while try source.eraseRest(for: 1_000) {}
         let target = try PostgresServerStorage.openForAdministration(settings, migrates: true)
         try Self.requireAlone(target)
+        // Before the source is changed. The copy looks again, with the lock that it keeps.
         guard try target.writing(milliseconds: Self.statementMilliseconds, Self.isEmpty) else {
             throw DatabaseCopyError.databaseNotEmpty
         }

@@ -8,7 +8,7 @@ internal import UbiquityCore
 ///
 /// First the fields of ``StoreState``; then the number of spans that are rows of `span`, the number
 /// of the others, and these; then the number of devices in the version vector, and their times; then
-/// the history's fields, which older values lack; then ``VersionPack``, up to the end.
+/// the history's fields, which older values lack. A ``VersionPack`` may follow, up to the end.
 enum StoreHead {
     /// Begins the value, in case its fields ever change.
     private static let version: UInt64 = 1
@@ -21,12 +21,11 @@ enum StoreHead {
     /// page into pages of its own, which each push would write, too.
     static let bytesMax = 950
 
+    /// The value without a pack.
     /// - Parameter spanRows: The number of spans that are stored as rows, and not in the value.
-    static func value(
-        _ state: StoreState, spanRows: Int, recent: VersionPack = VersionPack()
-    ) -> [UInt8] {
+    static func value(_ state: StoreState, spanRows: Int) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(128 + 20 * state.accepted.times.count + recent.bytes.count)
+        bytes.reserveCapacity(128 + 20 * state.accepted.times.count)
         func add(_ number: UInt64) { bytes.append(number: number) }
         func add(_ number: Int64) { add(UInt64(bitPattern: number)) }
         func add(_ number: Int) { add(Int64(number)) }
@@ -55,9 +54,10 @@ enum StoreHead {
             add(time.rawValue)
         }
         add(state.history.bytes)
-        bytes.append(state.history.floor)
+        add(state.history.floor.revision)
+        add(state.history.floor.milliseconds)
         add(state.history.oldest)
-        return bytes + recent.bytes
+        return bytes
     }
 
     /// - Throws: ``StorageError/unreadable`` if it is not a value of this form.
@@ -140,7 +140,7 @@ struct StoredNumbers {
     }
 
     var isAtEnd: Bool { index == bytes.endIndex }
-    /// What has not been read yet.
+    /// The bytes that have not been read yet.
     var rest: Data { bytes[index...] }
 
     mutating func next() throws(StorageError) -> UInt64 {

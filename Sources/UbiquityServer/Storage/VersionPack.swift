@@ -18,7 +18,7 @@ struct VersionPack: Hashable, Sendable {
     /// - Throws: ``StorageError/unreadable``.
     init(_ bytes: Data) throws(StorageError) {
         self.bytes = Array(bytes)
-        ended = try rows().last?.ended ?? .start
+        ended = try Self.rows(bytes).last?.ended ?? .start
     }
 
     var isEmpty: Bool { bytes.isEmpty }
@@ -54,9 +54,13 @@ struct VersionPack: Hashable, Sendable {
     }
 
     /// - Throws: ``StorageError/unreadable``, but never for what was appended here.
-    func rows() throws(StorageError) -> [VersionRow] {
+    func rows() throws(StorageError) -> [VersionRow] { try Self.rows(Data(bytes)) }
+
+    /// The versions in the bytes of a pack.
+    /// - Throws: ``StorageError/unreadable``.
+    static func rows(_ bytes: Data) throws(StorageError) -> [VersionRow] {
         var rows: [VersionRow] = []
-        var numbers = StoredNumbers(Data(bytes))
+        var numbers = StoredNumbers(bytes)
         while !numbers.isAtEnd { rows.append(try VersionRow(&numbers)) }
         return rows
     }

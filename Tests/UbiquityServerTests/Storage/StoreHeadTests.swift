@@ -89,7 +89,7 @@ struct StoreHeadTests {
             let count = rows.prefix { recent.append($0) }.count
             #expect(try recent.rows() == Array(rows.prefix(count)))
             #expect(count == rows.count || recent.bytes.count > 500)
-            let value = Data(StoreHead.value(StoreState(), spanRows: 0, recent: recent))
+            let value = Data(StoreHead.value(StoreState(), spanRows: 0) + recent.bytes)
             func read(_ value: Data) throws -> VersionPack {
                 try StoreHead.state(value, newest: .zero, revision: 0).recent
             }

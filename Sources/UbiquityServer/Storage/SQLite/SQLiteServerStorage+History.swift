@@ -17,11 +17,12 @@ extension SQLiteServerStorage {
                 return []
             }
             let found = try SQLiteVersion.found(of: stored, key: key, db)
-            let packed = found.packed
             let lines = try found.lines + SQLiteVersion.currentLines(of: id, key: key, db)
             return try choose(stored.state, lines).map { place in
                 let line = lines[place]
-                if let row = packed[place] { return StoredVersion(line: line, value: row.value) }
+                if place < found.packed.count, let version = found.packed[place] {
+                    return StoredVersion(line: line, value: version.value)
+                }
                 return StoredVersion(
                     line: line, value: try SQLiteVersion.value(of: line, in: id, db))
             }

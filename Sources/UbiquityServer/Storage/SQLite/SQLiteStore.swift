@@ -92,12 +92,11 @@ struct SQLiteStore: Sendable {
             }
             spanRows = spans.count - 1
         }
-        var value = StoreHead.value(state, spanRows: spanRows, recent: recent)
-        if value.count > StoreHead.bytesMax, !recent.isEmpty {
+        let value = StoreHead.value(state, spanRows: spanRows)
+        if value.count + recent.bytes.count > StoreHead.bytesMax {
             try SQLiteVersion.settle(&self, db)
-            value = StoreHead.value(state, spanRows: spanRows)
         }
-        try SQLiteHead.write(state, value, of: id, db)
+        try SQLiteHead.write(state, value + recent.bytes, of: id, db)
         isStored = true
     }
 }

@@ -4,7 +4,8 @@ internal import Foundation
 internal import GRDB
 internal import UbiquityCore
 
-/// Stores a version of a store's history as a row.
+/// Stores the versions of a store's history: in its head, as rows, and as packs, which are rows of
+/// several, see ``VersionPack``.
 enum SQLiteVersion {
     private static let columns =
         "key, ended, time, device, digest, value, revision, came, ended_ms, by_time, by_device, "
@@ -110,7 +111,7 @@ enum SQLiteVersion {
         statement.bind(store, at: 1)
         try statement.run { row in
             do {
-                let versions = try VersionPack(try row.bytes(5)).rows()
+                let versions = try VersionPack.rows(try row.bytes(5))
                 packs.append((try RowName(row, from: 0), versions))
             } catch StorageError.unreadable {}
         }
@@ -144,7 +145,7 @@ enum SQLiteVersion {
             guard let bytes = try? row.bytes(1) else { return true }
             var kept: [VersionRow] = []
             if bytes.isEmpty {
-                let rows = (try? VersionPack(try row.bytes(6)).rows()) ?? []
+                let rows = (try? VersionPack.rows(try row.bytes(6))) ?? []
                 kept = rows.filter { !isOf(keys, $0.key) }
                 guard kept.count < rows.count || rows.isEmpty else { return true }
             } else {
@@ -261,11 +262,11 @@ enum SQLiteVersion {
         let pruning = rule.prune(found.lines, of: store.state.history)
         var removed = Set(pruning.removed)
         for pack in found.packs {
-            let kept = zip(pack.places, pack.versions).filter { !removed.contains($0.0) }.map(\.1)
-            guard kept.count < pack.versions.count else { continue }
+            let kept = pack.places.filter { !removed.contains($0) }
+            guard kept.count < pack.places.count else { continue }
             removed.subtract(pack.places)
             try remove(pack.row, of: id, db)
-            try insertPacked(kept, of: id, db)
+            try insertPacked(kept.compactMap { found.packed[$0] }, of: id, db)
         }
         for place in removed { try remove(RowName(found.lines[place]), of: id, db) }
         for line in pruning.forgotten {
@@ -278,38 +279,29 @@ enum SQLiteVersion {
 
     // MARK: - Reading
 
-    /// Versions and notes, some with their values.
+    /// Versions and notes.
     struct Found {
         fileprivate(set) var lines: [HistoryRule.Line] = []
-        /// The packs that are rows, and where their versions are among the lines.
-        fileprivate var packs: [(row: RowName, versions: [VersionRow], places: Range<Int>)] = []
-        /// The newest, which come last.
-        fileprivate var recent: [VersionRow] = []
+        /// For each line, its version if it is in a pack or in the head.
+        fileprivate(set) var packed: [VersionRow?] = []
+        /// The packs that are rows, and where their versions are.
+        fileprivate var packs: [(row: RowName, places: Range<Int>)] = []
 
         fileprivate mutating func add(_ rows: [VersionRow]) throws(StorageError) -> Range<Int> {
             let start = lines.count
-            for row in rows { lines.append(try row.line()) }
-            return start..<lines.count
-        }
-
-        /// The packed versions by the places of their lines.
-        var packed: [Int: VersionRow] {
-            var packed: [Int: VersionRow] = [:]
-            for pack in packs {
-                for (place, row) in zip(pack.places, pack.versions) { packed[place] = row }
+            for row in rows {
+                lines.append(try row.line())
+                packed.append(row)
             }
-            let start = lines.count - recent.count
-            for (place, row) in recent.enumerated() { packed[start + place] = row }
-            return packed
+            return start..<lines.count
         }
     }
 
     /// The versions and notes of a store, or of a key and its parts.
     static func found(of store: SQLiteStore, key: Key?, _ db: Database) throws -> Found {
         guard let id = store.id else { return Found() }
-        func wanted(_ pack: VersionPack) throws(StorageError) -> [VersionRow] {
-            let rows = try pack.rows()
-            return key.map { key in rows.filter { key.includes(bytes: $0.key) } } ?? rows
+        func wanted(_ rows: [VersionRow]) -> [VersionRow] {
+            key.map { key in rows.filter { key.includes(bytes: $0.key) } } ?? rows
         }
         var found = Found()
         let columns = """
@@ -318,9 +310,8 @@ enum SQLiteVersion {
             """
         try rows(of: "version", in: "ended", columns, id, key, db) { row in
             if row.isEmptyBlob(1) {
-                let versions = try wanted(try VersionPack(try row.bytes(13)))
-                let places = try found.add(versions)
-                found.packs.append((try RowName(row, from: 14), versions, places))
+                let places = try found.add(wanted(try VersionPack.rows(try row.bytes(13))))
+                found.packs.append((try RowName(row, from: 14), places))
                 return
             }
             guard let fate = StoredFate(rawValue: try row.integer(12)) else {
@@ -330,9 +321,9 @@ enum SQLiteVersion {
                 revision: try row.revision(8), milliseconds: try row.time(9))
             let by = Stamp(try row.timestamp(10), try row.device(11))
             found.lines.append(try line(row, fate.fate(ended, by: by)))
+            found.packed.append(nil)
         }
-        found.recent = try wanted(store.recent)
-        _ = try found.add(found.recent)
+        _ = try found.add(wanted(try store.recent.rows()))
         return found
     }
 
