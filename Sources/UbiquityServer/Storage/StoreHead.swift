@@ -64,7 +64,7 @@ enum StoreHead {
     static func state(
         _ value: Data, newest: HybridTimestamp, revision: Int64
     ) throws(StorageError) -> (state: StoreState, spanRows: Int, recent: VersionPack) {
-        var numbers = StoredNumbers(value)
+        var numbers = StoredNumbers(Array(value))
         guard try numbers.next() == version else { throw .unreadable }
         let usage = Usage(
             bytes: try numbers.count(), keys: try numbers.count(), parts: try numbers.count())
@@ -131,22 +131,19 @@ extension [UInt8] {
 /// A reader of stored numbers, seven bits a byte. Every call throws ``StorageError/unreadable`` at the
 /// end.
 struct StoredNumbers {
-    private let bytes: Data
-    private var index: Data.Index
+    private let bytes: [UInt8]
+    private var index = 0
 
-    init(_ bytes: Data) {
-        self.bytes = bytes
-        index = bytes.startIndex
-    }
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    var isAtEnd: Bool { index == bytes.endIndex }
+    var isAtEnd: Bool { index == bytes.count }
     /// The bytes that have not been read yet.
-    var rest: Data { bytes[index...] }
+    var rest: ArraySlice<UInt8> { bytes[index...] }
 
     mutating func next() throws(StorageError) -> UInt64 {
         var number: UInt64 = 0
         for shift in stride(from: 0, to: 70, by: 7) {
-            guard index < bytes.endIndex else { throw .unreadable }
+            guard index < bytes.count else { throw .unreadable }
             let byte = bytes[index]
             index += 1
             number |= UInt64(byte & 0x7F) << UInt64(shift)
@@ -182,8 +179,8 @@ struct StoredNumbers {
     /// Bytes after their number.
     mutating func data() throws(StorageError) -> Data {
         let count = try count()
-        guard count <= bytes.distance(from: index, to: bytes.endIndex) else { throw .unreadable }
+        guard count <= bytes.count - index else { throw .unreadable }
         defer { index += count }
-        return bytes.subdata(in: index..<(index + count))
+        return Data(bytes[index..<(index + count)])
     }
 }

@@ -24,6 +24,34 @@ struct StoredVersion: Hashable, Sendable {
     }
 }
 
+/// A record that a store holds, with what it needs to become a version when another one replaces it.
+struct HeldRecord: Sendable {
+    var record: Record
+    /// The store's revision with which it came.
+    var revision: Int64
+    /// When it came, in milliseconds since 1970; nil if it must not be kept.
+    var came: Int64?
+
+    init(_ record: Record, of push: CommittedPush) {
+        self.record = record
+        revision = push.position.revision
+        came = push.history.came(record)
+    }
+
+    init(_ record: Record, revision: Int64, came: Int64?) {
+        (self.record, self.revision, self.came) = (record, revision, came)
+    }
+
+    /// The record as a version, or a note in its place if it must not be kept.
+    func version(replaced ended: RecordVersion.Moment, by stamp: Stamp) -> VersionRow {
+        guard let came else { return VersionRow(forgotten: record.key, before: ended) }
+        return VersionRow(
+            StoredRecord(record),
+            came: RecordVersion.Moment(revision: revision, milliseconds: came), replaced: ended,
+            by: stamp)
+    }
+}
+
 /// The stored form of ``HistoryRule/Line/Fate``, of a line that is not current.
 enum StoredFate: Int64 {
     case replaced = 0

@@ -16,9 +16,9 @@ struct VersionPack: Hashable, Sendable {
     init() {}
 
     /// - Throws: ``StorageError/unreadable``.
-    init(_ bytes: Data) throws(StorageError) {
+    init(_ bytes: some Sequence<UInt8>) throws(StorageError) {
         self.bytes = Array(bytes)
-        ended = try Self.rows(bytes).last?.ended ?? .start
+        ended = try rows().last?.ended ?? .start
     }
 
     var isEmpty: Bool { bytes.isEmpty }
@@ -54,13 +54,13 @@ struct VersionPack: Hashable, Sendable {
     }
 
     /// - Throws: ``StorageError/unreadable``, but never for what was appended here.
-    func rows() throws(StorageError) -> [VersionRow] { try Self.rows(Data(bytes)) }
+    func rows() throws(StorageError) -> [VersionRow] { try Self.rows(bytes) }
 
     /// The versions in the bytes of a pack.
     /// - Throws: ``StorageError/unreadable``.
-    static func rows(_ bytes: Data) throws(StorageError) -> [VersionRow] {
+    static func rows(_ bytes: some Sequence<UInt8>) throws(StorageError) -> [VersionRow] {
         var rows: [VersionRow] = []
-        var numbers = StoredNumbers(bytes)
+        var numbers = StoredNumbers(Array(bytes))
         while !numbers.isAtEnd { rows.append(try VersionRow(&numbers)) }
         return rows
     }

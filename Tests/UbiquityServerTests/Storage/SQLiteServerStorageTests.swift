@@ -72,6 +72,30 @@ struct SQLiteServerStorageTests {
         #expect(try queue.read { try SQLiteRecord.countUnreadable($0) } == 1)
     }
 
+    @Test(arguments: ["revision = 'text'", "came = 'text'"])
+    func `a record of which it cannot be read when it came fails the pushes that need it`(
+        damage: String
+    ) throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("test.sqlite")
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        try storage.commit(
+            Sample.push(
+                Sample.record("a", .integer(1), at: 500), Sample.record("b", .integer(1), at: 500)))
+        try storage.database.writeWithoutTransaction { db in
+            try db.execute(sql: "UPDATE record SET \(damage) WHERE key = x'61'")
+        }
+        let outcomes = try storage.commit(
+            ["a", "b"].map { Sample.push(Sample.record($0, .integer(2), at: 600)) },
+            rules: Sample.rules())
+        #expect(outcomes[0] == .failure(.unreadable))
+        #expect(try outcomes[1].get().position.revision == 2)
+        try storage.close()
+        let queue = try DatabaseQueue(path: path)
+        #expect(try queue.read { try SQLiteRecord.countUnreadable($0) } == 1)
+    }
+
     @Test func `only drafts of a file, and what lies beside them, are left-overs`() throws {
         let folder = try TemporaryFolder()
         let drafts = [".ubiquity.sqlite.0123ABCD", ".ubiquity.sqlite.0123ABCD-wal"]

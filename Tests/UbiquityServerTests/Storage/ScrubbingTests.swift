@@ -89,6 +89,57 @@ extension AccountSuites {
             try storage.close()
         }
 
+        /// The log is not emptied while it is written over, which some of the rounds here are too quiet
+        /// for.
+        @Test func `what was deleted is in no file some seconds later under load`() throws {
+            let folder = try TemporaryFolder()
+            let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+            try storage.createAccount(account(1), accountsMax: 9, by: .operatorLocally)
+            var time: Int64 = 500
+            func commit(_ key: String, _ value: PropertyListValue) throws {
+                time += 1
+                let record = Sample.record(key, value, at: time)
+                let push = PendingPush(
+                    store: try store(1), push: Push([try Transaction([record])]))
+                let rules = Sample.rules(now: 60_000, history: HistoryLimits(milliseconds: 0))
+                _ = try storage.commit([push], rules: rules)[0].get()
+            }
+            // SQLite does not write what stays the same.
+            func large() -> PropertyListValue {
+                .data([UInt8](repeating: UInt8(time % 256), count: 100_000))
+            }
+            func secret(_ number: Int) -> String { "hush-hush \(number + 100)" }
+            // Rows that grew would be moved, and `scrub` alone overwrites what they leave.
+            try commit("k", .string(secret(0)))
+            for number in 0..<8 { try commit("large \(number)", large()) }
+            var uptime: Int64 = 10_000
+            for round in 0..<16 {
+                let wasEmpty = try files(with: [secret(round)], in: folder).isEmpty
+                #expect(wasEmpty == (round > 0))
+                for number in 0..<[80, 30, 4, 50][round % 4] {
+                    try commit("large \(number % 8)", large())
+                }
+                try commit("k", .string(secret(round)))
+                try commit("k", .string(secret(round + 100)))
+                uptime += 3_000
+                try storage.emptyLog(pacedAt: uptime)
+                guard round > 0 else { continue }
+                // It may be emptied after one of the next commits. There are too few of them here to write
+                // over it.
+                var ticks = 0
+                while try !files(with: [secret(round - 1)], in: folder).isEmpty, ticks < 6_000 {
+                    Thread.sleep(forTimeInterval: 0.01)
+                    ticks += 1
+                    guard ticks.isMultiple(of: 50) else { continue }
+                    uptime += 10
+                    try storage.emptyLog(pacedAt: uptime)
+                    try commit("k", .string(secret(round + 100)))
+                }
+                #expect(try files(with: [secret(round - 1)], in: folder).isEmpty)
+            }
+            try storage.close()
+        }
+
         /// - Returns: How many stores the account has that is not erased.
         private func writeAndErase(in folder: TemporaryFolder) throws -> Int {
             let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
@@ -244,9 +295,15 @@ extension AccountSuites {
                     sql: "CREATE TABLE ballast (a); INSERT INTO ballast VALUES (zeroblob(20000000))"
                 )
             }
-            try storage.emptyLog(pacedAt: 10_000)
+            var uptime: Int64 = 10_000
+            while FileStatus(path: path + "-wal")?.bytes ?? 0 > 0 {
+                try storage.emptyLog(pacedAt: uptime)
+                uptime += 1
+                try #require(uptime < 100_000)
+                Thread.sleep(forTimeInterval: 0.01)
+            }
             #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
-            for uptime in stride(from: Int64(20_000), to: 600_000, by: 100_000) {
+            for uptime in stride(from: Int64(200_000), to: 700_000, by: 100_000) {
                 try storage.scrub(pacedAt: uptime)
             }
             #expect(try chores(storage) == ["scrub"])

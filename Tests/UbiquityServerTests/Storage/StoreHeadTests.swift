@@ -291,6 +291,38 @@ struct StoreHeadTests {
         try next.close()
     }
 
+    @Test func `a log that was written anew since the last time of asking need not be emptied`()
+        throws
+    {
+        let storage = try open()
+        let checkpointer = try #require(storage.checkpointer)
+        var time: Int64 = 500
+        func commit(count: Int) throws {
+            for _ in 0..<count {
+                time += 1
+                let value = PropertyListValue.data(
+                    [UInt8](repeating: UInt8(time % 256), count: 100_000))
+                let push = Sample.push(Sample.record("key \(time % 8)", value, at: time))
+                _ = try storage.commit([push], rules: Sample.rules(now: 60_000))[0].get()
+            }
+        }
+        func emptying() -> Checkpointer.Emptying {
+            checkpointer.emptying(fileBytes: FileStatus(path: path + "-wal")?.bytes ?? 0)
+        }
+        try commit(count: 10)
+        #expect(emptying() != .needless)
+        // How soon a log begins anew depends on the disk.
+        var count = 100
+        repeat {
+            try commit(count: count)
+            count *= 2
+            try #require(count < 10_000)
+        } while emptying() != .needless
+        // Not twice for the same.
+        #expect(emptying() != .needless)
+        try storage.close()
+    }
+
     @Test func `a table forgets what was not used for long, and nothing sooner`() {
         var table = RecentTable<Int, Int>(bytesMax: 100_000)
         for number in 0..<10_000 {

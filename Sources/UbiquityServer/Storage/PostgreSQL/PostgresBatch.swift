@@ -239,7 +239,7 @@ struct PostgresBatch {
     mutating func commit() throws {
         var states: [PostgresStore] = []
         var unused: [PostgresStore] = []
-        var changes: [(store: PostgresStore, written: PostgresVersions.Written)] = []
+        var changes: [(store: PostgresStore, written: HeldRecord)] = []
         var versions: [(store: PostgresStore, versions: PostgresVersions)] = []
         var increments: [(store: PostgresStore, increment: FoldedIncrement)] = []
         for name in stores.keys.sorted() {

@@ -10,7 +10,7 @@ struct PostgresRecords {
     /// The keys whose values are still to be read.
     private var late: Set<Key> = []
     /// As the group's pushes have left them.
-    private var written: [Key: PostgresVersions.Written] = [:]
+    private var written: [Key: HeldRecord] = [:]
     private(set) var versions = PostgresVersions()
     /// The listed counts of each counted key.
     private var counts: [Key: Set<Key>] = [:]
@@ -176,9 +176,7 @@ struct PostgresRecords {
     mutating func commit(_ push: CommittedPush) {
         versions.take(push, over: written)
         for record in push.writes {
-            written[record.key] = PostgresVersions.Written(
-                record: record, revision: push.position.revision,
-                came: push.history.came(record))
+            written[record.key] = HeldRecord(record, of: push)
             if record.key.isCount {
                 counts[record.key.whole, default: []].insert(record.key)
             }
@@ -190,7 +188,7 @@ struct PostgresRecords {
     }
 
     /// The changed records, in the order of their keys.
-    var changes: [PostgresVersions.Written] {
+    var changes: [HeldRecord] {
         written.values.sorted { $0.record.key < $1.record.key }
     }
 
@@ -201,7 +199,7 @@ struct PostgresRecords {
     /// The statement that stores changed records: one row for each store and key. An unchanged value
     /// is not written again.
     static func writing(
-        _ changes: [(store: PostgresStore, written: PostgresVersions.Written)], running: Int64
+        _ changes: [(store: PostgresStore, written: HeldRecord)], running: Int64
     ) -> PostgresStatement {
         let records = changes.map { StoredRecord($0.written.record) }
         return PostgresStatement(

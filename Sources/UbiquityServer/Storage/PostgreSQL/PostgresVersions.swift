@@ -10,31 +10,16 @@ struct PostgresVersions {
     private var rows: [Key: [VersionRow]] = [:]
     private var unkept: Set<Key> = []
 
-    /// A record that the group has written.
-    struct Written {
-        var record: Record
-        var revision: Int64
-        /// Nil if it must not be kept.
-        var came: Int64?
-    }
-
     /// Takes in what a push adds.
     /// - Parameter written: The records that the group has written before.
-    mutating func take(_ push: CommittedPush, over written: [Key: Written]) {
+    mutating func take(_ push: CommittedPush, over written: [Key: HeldRecord]) {
         let change = push.history
         for (key, stamp) in change.replaced {
             guard let old = written[key] else {
                 copied[key] = (change.moment, stamp)
                 continue
             }
-            let row =
-                old.came.map { came in
-                    VersionRow(
-                        StoredRecord(old.record),
-                        came: RecordVersion.Moment(revision: old.revision, milliseconds: came),
-                        replaced: change.moment, by: stamp)
-                } ?? VersionRow(forgotten: key, before: change.moment)
-            rows[key, default: []].append(row)
+            rows[key, default: []].append(old.version(replaced: change.moment, by: stamp))
         }
         for write in change.passing {
             rows[write.record.key, default: []].append(VersionRow(write, at: change.moment))

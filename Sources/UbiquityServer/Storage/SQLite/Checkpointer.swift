@@ -12,6 +12,9 @@ internal import Synchronization
 /// meanwhile. So this thread does the bulk in passes, and the writer the small rest between two
 /// commits.
 ///
+/// A log that begins anew keeps ``logBytesKept``, and writes over them: to flush a file that grows takes
+/// twice as long. A log that is as long as that has nothing of the one before it.
+///
 /// State: `state`, guarded by its lock, because passes change it on `queue`; all calls come from
 /// the writer's thread.
 final class Checkpointer: Sendable {
@@ -24,15 +27,25 @@ final class Checkpointer: Sendable {
         case empty
     }
 
+    /// What is to be done so that the log has nothing that was written long ago.
+    enum Emptying {
+        /// Nothing: since the last time of asking, a whole log was written, and the next begun.
+        case needless
+        /// To ask again soon: at once it would take long.
+        case later
+        case now
+    }
+
     private struct State {
         enum Pass { case none, running, done }
 
         var pass = Pass.none
-        /// The passes since the log began anew.
+        /// The passes since the writer has moved what was left.
         var passes = 0
-        /// The pages written to the log since the newest pass began.
+        /// The pages written to the log since the newest pass began, or since the writer moved the rest.
         var pages = 0
         var mustEmpty = false
+        var log = Log()
 
         /// - Returns: Whether another pass is to begin.
         mutating func begin(over pagesMax: Int) -> Bool {
@@ -44,27 +57,68 @@ final class Checkpointer: Sendable {
         }
     }
 
-    /// The pages in the log for which a pass begins: a page that is written several times meanwhile is
-    /// moved once.
-    private static let passPagesMin = 4_000
+    private struct Log {
+        var pages = 0
+        /// Whether it began after the last time of asking.
+        var isNew = false
+        /// Whether it, or one before it, writes over another that began after the last time of asking and
+        /// was whole.
+        var hasReplacedNew = false
+
+        /// - Parameter total: The pages that it has now. Fewer than before: it has begun anew.
+        /// - Returns: The pages that were written to it.
+        mutating func grow(to total: Int) -> Int {
+            defer { pages = total }
+            guard total < pages else { return total - pages }
+            hasReplacedNew = hasReplacedNew || isNew && pages >= Checkpointer.passPagesMin
+            isNew = true
+            return total
+        }
+    }
+
+    /// The pages in the log for which a pass begins. A page that is written several times before is moved
+    /// once; but the more is moved at once, the longer the log's flushes take meanwhile.
+    private static let passPagesMin = 1_000
     /// The pages that the writer moves itself. More are left to another pass.
     private static let restPagesMax = 250
     /// After so many passes, the writer moves the rest, however much it is, because the disk is
     /// slower than the pushes.
     private static let passesMax = 4
 
+    private let pageBytes: Int
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "ubiquity.server.checkpoints")
     /// Only used on `queue`.
     private let database: DatabaseQueue
 
-    init(_ database: DatabaseQueue) { self.database = database }
+    init(_ database: DatabaseQueue) throws {
+        self.database = database
+        pageBytes = try database.read { try Int.fetchOne($0, sql: "PRAGMA page_size") } ?? 4_096
+    }
 
-    /// Called after each commit.
-    func committed(_ db: Database) -> Rest {
-        let pages = Self.pagesWritten(by: db)
+    /// The bytes of its file that a log keeps when it begins anew: those of the shortest whole log.
+    var logBytesKept: Int { logBytes(pages: Self.passPagesMin) }
+
+    /// A head, and another before each page.
+    private func logBytes(pages: Int) -> Int { 32 + pages * (24 + pageBytes) }
+
+    /// Lets the log keep bytes, and learns how long it is, whenever the connection writes to it.
+    func watch(_ writer: Database) throws {
+        try writer.execute(sql: "PRAGMA journal_size_limit = \(logBytesKept)")
+        sqlite3_wal_hook(
+            writer.sqliteConnection,
+            { context, _, _, pages in
+                guard let context else { return SQLITE_OK }
+                let checkpointer = Unmanaged<Checkpointer>.fromOpaque(context)
+                    .takeUnretainedValue()
+                checkpointer.state.withLock { $0.pages += $0.log.grow(to: Int(pages)) }
+                return SQLITE_OK
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// Called after each commit of pushes.
+    func committed() -> Rest {
         let (begins, rest) = state.withLock { state -> (Bool, Rest) in
-            state.pages += pages
             switch state.pass {
             case .running: return (false, .nothing)
             case .none: return (state.begin(over: Self.passPagesMin), .nothing)
@@ -77,23 +131,29 @@ final class Checkpointer: Sendable {
         return rest
     }
 
-    /// Whether emptying the log would take long. It is then done after one of the next commits, or
-    /// soon does not take long any more.
-    func defersEmptying() -> Bool {
-        let (begins, defers) = state.withLock { state in
+    /// If it would take long, it is done after one of the next commits, or soon does not take long any
+    /// more.
+    /// - Parameter bytes: The size of the log's file. It is more than it should be if cutting it failed.
+    func emptying(fileBytes bytes: Int) -> Emptying {
+        let (begins, emptying) = state.withLock { state -> (Bool, Emptying) in
+            let isNeedless =
+                state.log.hasReplacedNew
+                && bytes <= logBytes(pages: max(Self.passPagesMin, state.log.pages))
+            (state.log.isNew, state.log.hasReplacedNew) = (false, false)
+            guard !isNeedless else { return (false, .needless) }
             let begins = state.begin(over: Self.restPagesMax)
             state.mustEmpty = state.pass == .running
-            return (begins, state.mustEmpty)
+            return (begins, state.mustEmpty ? .later : .now)
         }
         if begins { beginPass() }
-        return defers
+        return emptying
     }
 
     /// Called before the writer moves all that is left, because only one connection can do that at
     /// a time.
     func stop() {
         queue.sync {}
-        state.withLock { $0 = State() }
+        state.withLock { $0 = State(log: $0.log) }
     }
 
     func close() throws {
@@ -107,13 +167,5 @@ final class Checkpointer: Sendable {
             _ = try? database.writeWithoutTransaction { try $0.checkpoint(.passive) }
             state.withLock { $0.pass = .done }
         }
-    }
-
-    /// The pages that the connection has written to the log since the last call.
-    private static func pagesWritten(by db: Database) -> Int {
-        var (count, greatest): (Int32, Int32) = (0, 0)
-        sqlite3_db_status(
-            db.sqliteConnection, SQLITE_DBSTATUS_CACHE_WRITE, &count, &greatest, 1)
-        return Int(count)
     }
 }

@@ -7,20 +7,21 @@ internal import UbiquityCore
 /// Stores a record as a row.
 enum SQLiteRecord {
     private static let columns = "key, time, device, value, digest"
+    private static let heldColumns = "\(columns), revision, came"
     /// Leaves out the stores' heads, see ``SQLiteHead``.
     private static let isRecord = "key IS NOT x''"
 
     /// The stored records among these keys.
     static func fetch(
         _ keys: some Sequence<Key>, of store: Int64, _ db: Database
-    ) throws -> [Key: UbiquityCore.Record] {
+    ) throws -> [Key: HeldRecord] {
         let statement = try RawStatement(
-            "SELECT \(columns) FROM record WHERE store = ? AND key = ?", db)
-        var records: [Key: UbiquityCore.Record] = [:]
+            "SELECT \(heldColumns) FROM record WHERE store = ? AND key = ?", db)
+        var records: [Key: HeldRecord] = [:]
         for key in keys where records[key] == nil {
             statement.bind(store, at: 1)
             statement.bind(key.bytes, at: 2)
-            try statement.run { records[key] = try record($0) }
+            try statement.run { records[key] = try held($0) }
         }
         return records
     }
@@ -28,21 +29,21 @@ enum SQLiteRecord {
     /// All counts of the keys that are not deleted.
     static func fetchCounts(
         of keys: some Sequence<Key>, of store: Int64, _ db: Database
-    ) throws -> [Key: UbiquityCore.Record] {
+    ) throws -> [Key: HeldRecord] {
         let statement = try RawStatement(
             """
-            SELECT \(columns) FROM record
+            SELECT \(heldColumns) FROM record
             WHERE store = ? AND key >= ? AND key < ? AND value IS NOT NULL
             """, db)
-        var records: [Key: UbiquityCore.Record] = [:]
+        var records: [Key: HeldRecord] = [:]
         for key in keys {
             let bounds = key.boundsOfCounts
             statement.bind(store, at: 1)
             statement.bind(bounds.lower, at: 2)
             statement.bind(bounds.upper, at: 3)
             try statement.run { row in
-                let record = try record(row)
-                records[record.key] = record
+                let held = try held(row)
+                records[held.record.key] = held
             }
         }
         return records
@@ -106,10 +107,9 @@ enum SQLiteRecord {
     }
 
     static func write(
-        _ record: UbiquityCore.Record, of store: Int64, revision: Int64, came: Int64?,
-        running: Int64, _ db: Database
+        _ held: HeldRecord, of store: Int64, running: Int64, _ db: Database
     ) throws {
-        let stored = StoredRecord(record)
+        let stored = StoredRecord(held.record)
         let statement = try RawStatement(
             """
             INSERT INTO record (store, key, time, device, revision, committed, value, digest, came)
@@ -121,22 +121,22 @@ enum SQLiteRecord {
             """, db)
         statement.bind(store, at: 1)
         statement.bind(stored.key, at: 2)
-        statement.bind(record.stamp.timestamp.rawValue, at: 3)
-        statement.bind(record.stamp.device.rawValue, at: 4)
-        statement.bind(revision, at: 5)
+        statement.bind(stored.stamp.timestamp.rawValue, at: 3)
+        statement.bind(stored.stamp.device.rawValue, at: 4)
+        statement.bind(held.revision, at: 5)
         statement.bind(running, at: 6)
         statement.bind(stored.value, at: 7)
-        statement.bind(record.stamp.digest, at: 8)
+        statement.bind(stored.stamp.digest, at: 8)
         // An unbound parameter is null.
-        if let came { statement.bind(came, at: 9) }
+        if let came = held.came { statement.bind(came, at: 9) }
         try statement.run()
     }
 
     /// The number of unreadable rows in all stores. Reads every record.
     static func countUnreadable(_ db: Database) throws -> Int {
         var count = 0
-        try RawStatement("SELECT \(columns) FROM record WHERE \(isRecord)", db).run { row in
-            do { _ = try record(row) } catch StorageError.unreadable { count += 1 }
+        try RawStatement("SELECT \(heldColumns) FROM record WHERE \(isRecord)", db).run { row in
+            do { _ = try held(row) } catch StorageError.unreadable { count += 1 }
         }
         return count
     }
@@ -145,8 +145,14 @@ enum SQLiteRecord {
         try stored(row).record()
     }
 
+    private static func held(_ row: RawStatement) throws(StorageError) -> HeldRecord {
+        HeldRecord(
+            try record(row), revision: try row.revision(5),
+            came: row.isNull(6) ? nil : try row.time(6))
+    }
+
     /// A row that begins with the columns of a record.
-    static func stored(_ row: RawStatement) throws(StorageError) -> StoredRecord {
+    private static func stored(_ row: RawStatement) throws(StorageError) -> StoredRecord {
         StoredRecord(
             key: try row.bytes(0),
             stamp: Stamp(try row.timestamp(1), try row.device(2), digest: try row.bits(4)),

@@ -31,7 +31,7 @@ extension SQLiteServerStorage {
 
     /// Moves the log. What fails is made up for after another commit.
     private func moveLog(_ db: Database) {
-        switch checkpointer?.committed(db) {
+        switch checkpointer?.committed() {
         case nil, .nothing: break
         case .move:
             checkpointer?.stop()
@@ -65,12 +65,14 @@ private struct SQLiteBatch {
         var store = try known(waiting.store)
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
         let counted = waiting.push.countedKeys
-        var records: [Key: UbiquityCore.Record] = [:]
+        var held: [Key: HeldRecord] = [:]
         var folded: [FoldedIncrement] = []
-        if let id = store.id { records = try SQLiteRecord.fetch(keys, of: id, db) }
+        if let id = store.id { held = try SQLiteRecord.fetch(keys, of: id, db) }
+        var records = held.mapValues(\.record)
         guard rules.mayAnswer(waiting.push, over: records) else { throw PushRefusal.answerTooLarge }
         if let id = store.id, !counted.isEmpty {
-            records.merge(try SQLiteRecord.fetchCounts(of: counted, of: id, db)) { $1 }
+            held.merge(try SQLiteRecord.fetchCounts(of: counted, of: id, db)) { $1 }
+            records = held.mapValues(\.record)
             let queries = waiting.push.foldedQueries(records)
             folded = try SQLiteFoldedIncrement.fetch(queries, of: id, db)
         }
@@ -88,7 +90,7 @@ private struct SQLiteBatch {
         if !committed.isEmpty || state != store.state { store.state = state }
         if !committed.isEmpty {
             if store.id == nil { store.id = try makeStore(waiting.store) }
-            try write(committed, to: &store)
+            try write(committed, over: held, to: &store)
         }
         if committed.history.isOverLimit {
             _ = try SQLiteVersion.prune(rules.history, in: &store, db)
@@ -132,13 +134,14 @@ private struct SQLiteBatch {
         return try SQLiteStore.insert(key, db)
     }
 
-    private func write(_ push: CommittedPush, to store: inout SQLiteStore) throws {
+    private func write(
+        _ push: CommittedPush, over held: [Key: HeldRecord], to store: inout SQLiteStore
+    ) throws {
         guard let id = store.id else { return }
-        try SQLiteVersion.write(push, of: &store, db)
+        try SQLiteVersion.write(push, over: held, of: &store, db)
         for record in push.writes {
             try SQLiteRecord.write(
-                record, of: id, revision: push.position.revision,
-                came: push.history.came(record), running: storage.running, db)
+                HeldRecord(record, of: push), of: id, running: storage.running, db)
         }
         for increment in push.folded {
             try SQLiteFoldedIncrement.write(increment, of: id, running: storage.running, db)

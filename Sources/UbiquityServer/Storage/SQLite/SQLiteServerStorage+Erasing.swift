@@ -15,7 +15,7 @@ internal import UbiquityCore
 /// `erased` and `chore` record them.
 ///
 /// Deleted and replaced data is only overwritten in the file itself, so the log is emptied every
-/// few seconds in which something was written.
+/// few seconds in which something was written, unless it has been overwritten in them.
 extension SQLiteServerStorage {
     func erase(
         _ account: AccountID, now: Int64, by actor: AuditActor
@@ -170,10 +170,12 @@ extension SQLiteServerStorage {
             next = uptime + Self.logPause
             return true
         }
-        guard isDue, FileStatus(path: database.path + "-wal")?.bytes ?? 0 > 0 else { return }
-        if checkpointer?.defersEmptying() ?? false {
-            logEmptying.withLock { $0 = uptime }
-            return
+        let bytes = FileStatus(path: database.path + "-wal")?.bytes ?? 0
+        guard isDue, bytes > 0 else { return }
+        switch checkpointer?.emptying(fileBytes: bytes) {
+        case .needless: return
+        case .later: return logEmptying.withLock { $0 = uptime }
+        case .now, nil: break
         }
         do {
             try database.writeWithoutTransaction { try truncateLog($0, waitingFor: 0) }

@@ -53,9 +53,10 @@ final class SQLiteServerStorage: Sendable {
             let running = try database.read { db in
                 try Int64.fetchOne(db, sql: "SELECT milliseconds FROM running")
             }
+            let checkpointer = try Checkpointer(try SQLiteFile.openQueue(path))
+            try database.writeWithoutTransaction { try checkpointer.watch($0) }
             return SQLiteServerStorage(
-                database, running: running ?? 0, reserve: reserve,
-                checkpointer: Checkpointer(try SQLiteFile.openQueue(path)))
+                database, running: running ?? 0, reserve: reserve, checkpointer: checkpointer)
         } catch { throw SQLiteFile.startError(error, path) }
     }
 

@@ -13,16 +13,15 @@ enum SQLiteVersion {
 
     // MARK: - Writing
 
-    /// Takes in what a push adds. Call it before the push's records are stored.
+    /// Takes in what a push adds.
+    /// - Parameter held: The records of the push's keys from before it.
     static func write(
-        _ push: CommittedPush, of store: inout SQLiteStore, _ db: Database
+        _ push: CommittedPush, over held: [Key: HeldRecord], of store: inout SQLiteStore,
+        _ db: Database
     ) throws {
         let change = push.history
         guard let id = store.id, !change.isEmpty else { return }
         // What can be unreadable comes before the first change.
-        let replaced = try change.replaced.map { key, stamp in
-            try version(of: key, by: stamp, change.moment, in: id, db)
-        }
         let unkept = try rows(of: change.unkept, in: id, db)
         for (row, kept) in unkept {
             try remove(row, of: id, db)
@@ -33,7 +32,10 @@ enum SQLiteVersion {
             store.recent = VersionPack()
             for row in recent { try add(row, to: &store, db) }
         }
-        for row in replaced { try add(row, to: &store, db) }
+        for (key, stamp) in change.replaced {
+            let version = held[key]?.version(replaced: change.moment, by: stamp)
+            try add(version ?? VersionRow(forgotten: key, before: change.moment), to: &store, db)
+        }
         for write in change.passing {
             try add(VersionRow(write, at: change.moment), to: &store, db)
         }
@@ -195,30 +197,6 @@ enum SQLiteVersion {
         let statement = try RawStatement("DELETE FROM version WHERE \(RowName.condition)", db)
         row.bind(of: store, to: statement)
         try statement.run()
-    }
-
-    /// A stored record as a version, with its value as it is.
-    private static func version(
-        of key: Key, by stamp: Stamp, _ moment: RecordVersion.Moment, in store: Int64,
-        _ db: Database
-    ) throws -> VersionRow {
-        let statement = try RawStatement(
-            """
-            SELECT key, time, device, value, digest, revision, came FROM record
-            WHERE store = ? AND key = ? AND came IS NOT NULL
-            """, db)
-        statement.bind(store, at: 1)
-        statement.bind(key.bytes, at: 2)
-        var row: VersionRow?
-        try statement.run {
-            row = VersionRow(
-                try SQLiteRecord.stored($0),
-                came: RecordVersion.Moment(
-                    revision: try $0.revision(5), milliseconds: try $0.time(6)),
-                replaced: moment, by: stamp)
-        }
-        // Otherwise it must not be kept.
-        return row ?? VersionRow(forgotten: key, before: moment)
     }
 
     /// Stores versions in rows of many.
