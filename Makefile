@@ -20,7 +20,6 @@ help:
 	@echo "make example NAME=Cloudy   an example app on two devices; see Examples/README.md"
 	@echo "make test                  all tests"
 	@echo "make test FILTER=Reopening tests whose suite, name or file matches a regular expression"
-	@echo "make test BUSY=1           all tests, beside programs that keep all cores busy"
 	@echo "make test-javascript       the tests of the JavaScript client, which are part of make test"
 	@echo "make test-documents        the commands of README, the guides and docs, which are part of make test"
 	@echo "make test-api              the OpenAPI file against a running server, with schemathesis"
@@ -79,13 +78,12 @@ TEST_WIDTH ?= 16
 WIDTH_OPTION := --experimental-maximum-parallelization-width
 TEST_WIDTH_FLAGS = $(if $(shell $(SWIFT) test --help-hidden 2> /dev/null | grep -e $(WIDTH_OPTION)), \
 	$(WIDTH_OPTION) $(TEST_WIDTH))
-BUSY ?=
 
 # PostgreSQL is one of the server's storages; the tests start one of their own.
 test:
 	@scripts/setup curl jq postgresql zbar-tools
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
-	@scripts/failures-last $(if $(BUSY),scripts/busy) $(SWIFT) test $(BUILD_FLAGS) --skip-build \
+	@scripts/failures-last $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		$(TEST_WIDTH_FLAGS) $(if $(FILTER),--filter "$(FILTER)")
 	$(if $(FILTER),,@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
 	$(if $(FILTER),,@scripts/test-documents "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
