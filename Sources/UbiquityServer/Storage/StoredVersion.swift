@@ -32,16 +32,6 @@ struct HeldRecord: Sendable {
     /// When it came, in milliseconds since 1970; nil if it must not be kept.
     var came: Int64?
 
-    init(_ record: Record, of push: CommittedPush) {
-        self.record = record
-        revision = push.position.revision
-        came = push.history.came(record)
-    }
-
-    init(_ record: Record, revision: Int64, came: Int64?) {
-        (self.record, self.revision, self.came) = (record, revision, came)
-    }
-
     /// The record as a version, or a note in its place if it must not be kept.
     func version(replaced ended: RecordVersion.Moment, by stamp: Stamp) -> VersionRow {
         guard let came else { return VersionRow(forgotten: record.key, before: ended) }
@@ -49,6 +39,13 @@ struct HeldRecord: Sendable {
             StoredRecord(record),
             came: RecordVersion.Moment(revision: revision, milliseconds: came), replaced: ended,
             by: stamp)
+    }
+}
+
+extension HeldRecord {
+    init(_ record: Record, of push: CommittedPush) {
+        self.init(
+            record: record, revision: push.position.revision, came: push.history.came(record))
     }
 }
 

@@ -38,6 +38,27 @@ struct SQLiteServerStorageTests {
         #expect(throws: ServerStartError.self) { try SQLiteServerStorage.openForServer(path) }
     }
 
+    /// A storage with records of `a`, which is damaged, and `b`.
+    private func open(
+        in folder: TemporaryFolder, damaging damage: String
+    ) throws -> SQLiteServerStorage {
+        let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+        try storage.makeSampleAccount()
+        try storage.commit(
+            Sample.push(
+                Sample.record("a", .integer(1), at: 500), Sample.record("b", .integer(1), at: 500)))
+        try storage.database.writeWithoutTransaction { db in
+            try db.execute(sql: "UPDATE record SET \(damage) WHERE key = x'61'")
+        }
+        return storage
+    }
+
+    private func closeAndFindOneUnreadable(_ storage: SQLiteServerStorage) throws {
+        try storage.close()
+        let queue = try DatabaseQueue(path: storage.database.path)
+        #expect(try queue.read { try SQLiteRecord.countUnreadable($0) } == 1)
+    }
+
     @Test(arguments: [
         "value = x'FF'", "value = 'text'", "time = 'text'", "digest = x'00'", "device = 'text'",
     ])
@@ -45,15 +66,7 @@ struct SQLiteServerStorageTests {
         damage: String
     ) throws {
         let folder = try TemporaryFolder()
-        let path = folder.file("test.sqlite")
-        let storage = try SQLiteServerStorage.openForServer(path)
-        try storage.makeSampleAccount()
-        let first = Sample.push(
-            Sample.record("a", .integer(1), at: 500), Sample.record("b", .integer(1), at: 500))
-        try storage.commit(first)
-        try storage.database.writeWithoutTransaction { db in
-            try db.execute(sql: "UPDATE record SET \(damage) WHERE key = x'61'")
-        }
+        let storage = try open(in: folder, damaging: damage)
         let outcomes = try storage.commit(
             [
                 Sample.push(Sample.record("b", .integer(2), at: 600)),
@@ -67,9 +80,7 @@ struct SQLiteServerStorageTests {
         #expect(positions == [2, nil, 3])
         #expect(throws: StorageError.unreadable) { try storage.keys(since: nil) }
         #expect(try storage.keys(since: Sample.position(1)) == ["b", "d"])
-        try storage.close()
-        let queue = try DatabaseQueue(path: path)
-        #expect(try queue.read { try SQLiteRecord.countUnreadable($0) } == 1)
+        try closeAndFindOneUnreadable(storage)
     }
 
     @Test(arguments: ["revision = 'text'", "came = 'text'"])
@@ -77,23 +88,13 @@ struct SQLiteServerStorageTests {
         damage: String
     ) throws {
         let folder = try TemporaryFolder()
-        let path = folder.file("test.sqlite")
-        let storage = try SQLiteServerStorage.openForServer(path)
-        try storage.makeSampleAccount()
-        try storage.commit(
-            Sample.push(
-                Sample.record("a", .integer(1), at: 500), Sample.record("b", .integer(1), at: 500)))
-        try storage.database.writeWithoutTransaction { db in
-            try db.execute(sql: "UPDATE record SET \(damage) WHERE key = x'61'")
-        }
+        let storage = try open(in: folder, damaging: damage)
         let outcomes = try storage.commit(
             ["a", "b"].map { Sample.push(Sample.record($0, .integer(2), at: 600)) },
             rules: Sample.rules())
         #expect(outcomes[0] == .failure(.unreadable))
         #expect(try outcomes[1].get().position.revision == 2)
-        try storage.close()
-        let queue = try DatabaseQueue(path: path)
-        #expect(try queue.read { try SQLiteRecord.countUnreadable($0) } == 1)
+        try closeAndFindOneUnreadable(storage)
     }
 
     @Test func `only drafts of a file, and what lies beside them, are left-overs`() throws {

@@ -104,20 +104,16 @@ extension AccountSuites {
                 let rules = Sample.rules(now: 60_000, history: HistoryLimits(milliseconds: 0))
                 _ = try storage.commit([push], rules: rules)[0].get()
             }
-            // SQLite does not write what stays the same.
-            func large() -> PropertyListValue {
-                .data([UInt8](repeating: UInt8(time % 256), count: 100_000))
-            }
             func secret(_ number: Int) -> String { "hush-hush \(number + 100)" }
             // Rows that grew would be moved, and `scrub` alone overwrites what they leave.
             try commit("k", .string(secret(0)))
-            for number in 0..<8 { try commit("large \(number)", large()) }
+            for number in 0..<8 { try commit("large \(number)", .large(time)) }
             var uptime: Int64 = 10_000
             for round in 0..<16 {
                 let wasEmpty = try files(with: [secret(round)], in: folder).isEmpty
                 #expect(wasEmpty == (round > 0))
                 for number in 0..<[80, 30, 4, 50][round % 4] {
-                    try commit("large \(number % 8)", large())
+                    try commit("large \(number % 8)", .large(time))
                 }
                 try commit("k", .string(secret(round)))
                 try commit("k", .string(secret(round + 100)))
@@ -295,15 +291,9 @@ extension AccountSuites {
                     sql: "CREATE TABLE ballast (a); INSERT INTO ballast VALUES (zeroblob(20000000))"
                 )
             }
-            var uptime: Int64 = 10_000
-            while FileStatus(path: path + "-wal")?.bytes ?? 0 > 0 {
-                try storage.emptyLog(pacedAt: uptime)
-                uptime += 1
-                try #require(uptime < 100_000)
-                Thread.sleep(forTimeInterval: 0.01)
-            }
+            try storage.emptyLogSoon()
             #expect(try storage.erase(account(1).id, now: 2, by: .operatorLocally))
-            for uptime in stride(from: Int64(200_000), to: 700_000, by: 100_000) {
+            for uptime in stride(from: Int64(20_000), to: 600_000, by: 100_000) {
                 try storage.scrub(pacedAt: uptime)
             }
             #expect(try chores(storage) == ["scrub"])

@@ -264,27 +264,19 @@ struct StoreHeadTests {
 
     @Test func `the log begins anew under load, and keeps nothing back`() throws {
         let storage = try open()
-        let value = PropertyListValue.data([UInt8](repeating: 7, count: 100_000))
         var written = 0
-        func logBytes() -> Int { FileStatus(path: path + "-wal")?.bytes ?? 0 }
         // A file that only grew would have all that was written.
-        while written < 10_000_000 || logBytes() > written / 3 {
+        while written < 10_000_000 || storage.logBytes > written / 3 {
             written += 100_000
             try #require(written < 2_000_000_000)
             let key = "key \(written / 100_000 % 8)"
             let time = 500 + Int64(written / 100_000)
-            let push = Sample.push(Sample.record(key, value, at: time))
+            let push = Sample.push(Sample.record(key, .large(time), at: time))
             _ = try storage.commit([push], rules: Sample.rules(now: 60_000))[0].get()
         }
         #expect(try storage.keys(since: nil)?.count == 8)
         // However much is in it, the log is empty some seconds later.
-        var uptime: Int64 = 10_000
-        while logBytes() > 0 {
-            try storage.emptyLog(pacedAt: uptime)
-            uptime += 250
-            try #require(uptime < 10_000_000)
-            Thread.sleep(forTimeInterval: 0.01)
-        }
+        try storage.emptyLogSoon()
         try storage.close()
         let next = try open()
         #expect(try next.keys(since: nil)?.count == 8)
@@ -300,14 +292,12 @@ struct StoreHeadTests {
         func commit(count: Int) throws {
             for _ in 0..<count {
                 time += 1
-                let value = PropertyListValue.data(
-                    [UInt8](repeating: UInt8(time % 256), count: 100_000))
-                let push = Sample.push(Sample.record("key \(time % 8)", value, at: time))
+                let push = Sample.push(Sample.record("key \(time % 8)", .large(time), at: time))
                 _ = try storage.commit([push], rules: Sample.rules(now: 60_000))[0].get()
             }
         }
         func emptying() -> Checkpointer.Emptying {
-            checkpointer.emptying(fileBytes: FileStatus(path: path + "-wal")?.bytes ?? 0)
+            checkpointer.emptying(fileBytes: storage.logBytes)
         }
         try commit(count: 10)
         #expect(emptying() != .needless)
@@ -346,6 +336,17 @@ extension SQLiteServerStorage {
         try database.read { try #require(try SQLiteStore.fetch(Sample.store, $0)).state }
     }
 
+    /// Empties the log, as housekeeping does, however much is in it.
+    func emptyLogSoon() throws {
+        var uptime: Int64 = 10_000
+        while logBytes > 0 {
+            try emptyLog(pacedAt: uptime)
+            uptime += 250
+            try #require(uptime < 10_000_000)
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+    }
+
     /// Commits to the sample's store in many runs, until no field of its state is empty.
     func fillForEveryField() throws {
         for run in 1...30 {
@@ -371,5 +372,12 @@ extension SQLiteServerStorage {
             retentionMilliseconds: 150, liveMilliseconds: 0, tombstonesMax: 10_000)
         try addRunningTime(1_000)
         _ = try compact(rule, in: Sample.store, now: 2_000)
+    }
+}
+
+extension PropertyListValue {
+    /// A value of 100,000 bytes, another for each number: SQLite does not write what stays the same.
+    static func large(_ number: Int64) -> PropertyListValue {
+        .data([UInt8](repeating: UInt8(number % 251), count: 100_000))
     }
 }

@@ -27,7 +27,7 @@ final class Checkpointer: Sendable {
         case empty
     }
 
-    /// What is to be done so that the log has nothing that was written long ago.
+    /// The work after which the log has nothing that was written long ago.
     enum Emptying {
         /// Nothing: since the last time of asking, a whole log was written, and the next begun.
         case needless

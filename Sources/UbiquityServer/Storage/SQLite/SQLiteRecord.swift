@@ -147,7 +147,7 @@ enum SQLiteRecord {
 
     private static func held(_ row: RawStatement) throws(StorageError) -> HeldRecord {
         HeldRecord(
-            try record(row), revision: try row.revision(5),
+            record: try record(row), revision: try row.revision(5),
             came: row.isNull(6) ? nil : try row.time(6))
     }
 

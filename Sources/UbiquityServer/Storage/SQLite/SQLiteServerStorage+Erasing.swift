@@ -170,8 +170,7 @@ extension SQLiteServerStorage {
             next = uptime + Self.logPause
             return true
         }
-        let bytes = FileStatus(path: database.path + "-wal")?.bytes ?? 0
-        guard isDue, bytes > 0 else { return }
+        guard isDue, case let bytes = logBytes, bytes > 0 else { return }
         switch checkpointer?.emptying(fileBytes: bytes) {
         case .needless: return
         case .later: return logEmptying.withLock { $0 = uptime }
@@ -183,6 +182,9 @@ extension SQLiteServerStorage {
             return
         } catch { throw StorageError(error) }
     }
+
+    /// The size of the log's file.
+    var logBytes: Int { FileStatus(path: database.path + "-wal")?.bytes ?? 0 }
 
     private static let logPause: Int64 = 3_000
 
