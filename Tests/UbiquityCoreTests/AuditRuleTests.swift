@@ -5,7 +5,7 @@ internal import UbiquityCore
 
 /// The audit log's rules against flooding.
 struct AuditRuleTests {
-    private static let ada = AccountID("ada")
+    private static let ada = AccountID(rawValue: 0xADA)
 
     private static func device(_ number: Int) -> DeviceID { DeviceID(rawValue: UInt64(number)) }
 
@@ -53,13 +53,13 @@ struct AuditRuleTests {
         throws
     {
         let flood = (0..<1_000).map { Self.renamed($0, at: Int64($0)) }
-        let log = Self.log(of: flood + [Self.renamed(1, of: AccountID("bob"), at: 1_000)])
+        let log = Self.log(of: flood + [Self.renamed(1, of: AccountID(rawValue: 0xB0B), at: 1_000)])
         #expect(log.count == AuditRule.entriesPerAccountMax + 1)
         let last = try #require(log.dropLast().last)
         #expect(last.event.device == Self.device(999))
         #expect(last.time == 63 && last.last == 999)
         #expect(log.reduce(0) { $0 + $1.count } == 1_001)
-        #expect(log.last?.event.account == AccountID("bob"))
+        #expect(log.last?.event.account == AccountID(rawValue: 0xB0B))
     }
 
     @Test func `what an operator does is in the log by itself, unless it is the same again`() {
@@ -112,7 +112,7 @@ struct AuditRuleTests {
         let hours = (0..<20).flatMap { hour in
             (0..<64).map { Self.renamed($0, at: Int64(hour) * 3_600_000 + Int64($0)) }
         }
-        let bob = Self.renamed(7, of: AccountID("bob"), at: -1)
+        let bob = Self.renamed(7, of: AccountID(rawValue: 0xB0B), at: -1)
         let log = Self.log(of: [bob] + hours, max: 400)
         #expect(log.count == 375)
         #expect(log.first?.event == bob.event)
@@ -124,7 +124,7 @@ struct AuditRuleTests {
             AuditRule.Line(
                 number: Int64(number),
                 action: number.isMultiple(of: 2) ? .codeMade : .deviceSignedIn,
-                account: AccountID("\(number / 2)"))
+                account: AccountID(rawValue: UInt64(number / 2)))
         }
         #expect(AuditRule(entriesMax: 20).surplus(of: lines).isEmpty)
         #expect(AuditRule(entriesMax: 6).surplus(of: lines) == (1...14).map { Int64($0) })

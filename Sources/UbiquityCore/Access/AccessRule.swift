@@ -193,15 +193,6 @@ package enum ServerOperation: Hashable, Sendable {
     }
 }
 
-/// A permanent identifier of an account, independent of its name: 16 random hexadecimal digits.
-package struct AccountID: Hashable, Sendable, CustomStringConvertible {
-    package let string: String
-
-    package init(_ string: String) { self.string = string }
-
-    package var description: String { string }
-}
-
 /// An account and a device ID, which is unique within its account only.
 package struct DeviceReference: Hashable, Sendable {
     package var account: AccountID

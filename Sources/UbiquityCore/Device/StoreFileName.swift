@@ -35,6 +35,6 @@ package enum StoreFileName {
 
     private static func short(_ identifier: String) -> String {
         String(decoding: identifier.utf8.prefix(beginningBytes), as: UTF8.self)
-            + String(separator) + DeviceID.hexadecimal(StableHash(identifier).value)
+            + String(separator) + StableHash(identifier).value.hexadecimal
     }
 }

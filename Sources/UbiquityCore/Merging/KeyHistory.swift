@@ -58,7 +58,7 @@ package struct KeyVersion: Hashable, Sendable {
                 hash.combine(number >> shift & 0xFF)
             }
         }
-        return String(DeviceID.hexadecimal(hash.value).prefix(8))
+        return String(hash.value.hexadecimal.prefix(8))
     }
 }
 

@@ -208,7 +208,7 @@ struct PartNames: Sendable {
     private var own: [ExactString: Own] = [:]
 
     /// - Parameter run: A random number.
-    init(run: UInt64) { self.run = DeviceID.hexadecimal(run) }
+    init(run: UInt64) { self.run = run.hexadecimal }
 
     /// The part that this run continues under a key, and its content; nil if it must begin a new
     /// one.

@@ -10,9 +10,7 @@ package struct DeviceID: Hashable, Comparable, Sendable {
 
     /// Fails unless the text is 16 hexadecimal digits.
     package init?(_ text: String) {
-        guard text.utf8.count == 16, text.utf8.allSatisfy({ $0.isDigit || (0x61...0x66) ~= $0 }),
-            let value = UInt64(text, radix: 16)
-        else { return nil }
+        guard let value = UInt64(hexadecimal: text) else { return nil }
         rawValue = value
     }
 
@@ -22,10 +20,42 @@ package struct DeviceID: Hashable, Comparable, Sendable {
 }
 
 extension DeviceID: CustomStringConvertible {
-    package var description: String { Self.hexadecimal(rawValue) }
+    package var description: String { rawValue.hexadecimal }
+}
 
-    static func hexadecimal(_ value: UInt64) -> String {
-        let digits = String(value, radix: 16)
+/// A permanent identifier of an account, independent of its name: 64 random bits. Its text is 16
+/// hexadecimal digits.
+package struct AccountID: Hashable, Comparable, Sendable {
+    package let rawValue: UInt64
+
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// Fails unless the text is 16 hexadecimal digits.
+    package init?(_ text: String) {
+        guard let value = UInt64(hexadecimal: text) else { return nil }
+        rawValue = value
+    }
+
+    package var string: String { rawValue.hexadecimal }
+
+    /// In the order of their texts, too.
+    package static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
+}
+
+extension AccountID: CustomStringConvertible {
+    package var description: String { string }
+}
+
+extension UInt64 {
+    /// Fails unless the text is 16 hexadecimal digits, without capitals.
+    init?(hexadecimal text: String) {
+        guard text.utf8.count == 16, text.utf8.allSatisfy({ $0.isDigit || (0x61...0x66) ~= $0 })
+        else { return nil }
+        self.init(text, radix: 16)
+    }
+
+    var hexadecimal: String {
+        let digits = String(self, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 }

@@ -39,14 +39,14 @@ package struct Position: Hashable, Sendable {
     /// Fails for a cursor that no server of this kind issued.
     package init?(_ cursor: Cursor) {
         let parts = cursor.text.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, let epoch = DeviceID(String(parts[0])),
+        guard parts.count == 2, let epoch = UInt64(hexadecimal: String(parts[0])),
             let revision = Int64(parts[1]), revision >= 0
         else { return nil }
-        self.init(epoch: epoch.rawValue, revision: revision)
+        self.init(epoch: epoch, revision: revision)
     }
 
     package var cursor: Cursor {
-        Cursor("\(DeviceID.hexadecimal(epoch))-\(revision)")!
+        Cursor("\(epoch.hexadecimal)-\(revision)")!
     }
 }
 

@@ -128,10 +128,10 @@ extension URI {
                 filter.action = action
             }
             if let id = text("account") {
-                guard let number = DeviceID(id) else {
+                guard let account = AccountID(id) else {
                     throw .malformed("account must be an account's ID, 16 hexadecimal digits.")
                 }
-                filter.account = AccountID(number.description)
+                filter.account = account
             }
             return filter
         }

@@ -54,7 +54,7 @@ enum DeviceDisplayName {
 }
 
 extension AccountID {
-    static func random() -> AccountID { AccountID(DeviceID.random().description) }
+    static func random() -> AccountID { AccountID(rawValue: UInt64.random(in: 1 ... .max)) }
 }
 
 extension DeviceID {

@@ -14,7 +14,7 @@ struct AccessRuleTests {
     private static func credential(
         _ stores: Set<StoreIdentifier>? = nil, expiresMilliseconds: Int64? = nil
     ) -> Caller {
-        let name = DeviceReference(account: AccountID("a"), id: own)
+        let name = DeviceReference(account: AccountID(rawValue: 1), id: own)
         return .device(
             DeviceRights(reference: name, stores: stores, expiresMilliseconds: expiresMilliseconds))
     }

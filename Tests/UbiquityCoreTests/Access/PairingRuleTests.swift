@@ -11,7 +11,7 @@ struct PairingRuleTests {
     private func rights(
         _ stores: Set<StoreIdentifier>? = nil, until time: Int64? = nil
     ) -> DeviceRights {
-        let name = DeviceReference(account: AccountID("a"), id: DeviceID(rawValue: 1))
+        let name = DeviceReference(account: AccountID(rawValue: 1), id: DeviceID(rawValue: 1))
         return DeviceRights(reference: name, stores: stores, expiresMilliseconds: time)
     }
 

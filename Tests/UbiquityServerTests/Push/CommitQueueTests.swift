@@ -68,7 +68,7 @@ struct CommitQueueTests {
 
     @Test func `what waits of one account delays another's push by a group at most`() async throws {
         let other = Account(
-            id: AccountID("00000000000000bb"), name: try #require(AccountName("bob")),
+            id: AccountID(rawValue: 0xBB), name: try #require(AccountName("bob")),
             createdMilliseconds: 1)
         try storage.createAccount(other, accountsMax: 9, by: .operatorLocally)
         let queue = queue()

@@ -14,7 +14,7 @@ internal import UbiquityWire
 struct StoreAnswerTests {
     private let threads = BlockingThreads(name: "test", count: 1, waitingMax: 40)
     private let budget = ByteBudget(max: 64 << 20)
-    private let other = AccountID("00000000000000bb")
+    private let other = AccountID(rawValue: 0xBB)
 
     private var permit: AccountShares.Permit {
         get throws {

@@ -52,7 +52,7 @@ internal import UbiquityCore
         let device = try signIn(storage).reference
         #expect(try storage.rename(device, displayName: "desk", now: 1, by: .device(device.id)))
         #expect(try storage.devices(of: ada.id).map(\.displayName) == ["desk"])
-        let unknown = DeviceReference(account: AccountID("other"), id: device.id)
+        let unknown = DeviceReference(account: AccountID(rawValue: 1), id: device.id)
         #expect(try !storage.rename(unknown, displayName: "x", now: 1, by: .operatorLocally))
         #expect(try storage.devices(of: ada.id).map(\.displayName) == ["desk"])
     }

@@ -56,7 +56,7 @@ enum Backend: Hashable, CaseIterable, CustomTestStringConvertible {
 /// The content that the contract's tests push.
 enum Sample {
     static let account = Account(
-        id: AccountID("00000000000000aa"), name: AccountName("ada")!, createdMilliseconds: 1)
+        id: AccountID(rawValue: 0xAA), name: AccountName("ada")!, createdMilliseconds: 1)
     static let device = DeviceID(rawValue: 0xFFFF_FFFF_FFFF_FFFE)
     static let store = StoreReference(
         account: account.id, identifier: try! StoreIdentifier("notes"))

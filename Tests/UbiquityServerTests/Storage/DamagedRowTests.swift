@@ -11,7 +11,7 @@ internal import UbiquityCore
 /// A database with content that a server has not written.
 struct DamagedRowTests {
     private static let other = Account(
-        id: AccountID("00000000000000bb"), name: AccountName("bob")!, createdMilliseconds: 1)
+        id: AccountID(rawValue: 0xBB), name: AccountName("bob")!, createdMilliseconds: 1)
     private static let otherStore = StoreReference(
         account: other.id, identifier: Sample.store.identifier)
 
@@ -38,7 +38,7 @@ struct DamagedRowTests {
         let deviceStore = LastSeenUpdate.DeviceStore(device: device.reference, store: Sample.store)
         try storage.note(
             LastSeenUpdate(seenMilliseconds: [device.reference: 2_000], passed: [deviceStore: 1]))
-        _ = try storage.erase(AccountID("nobody"), now: 1, by: .operatorLocally)
+        _ = try storage.erase(AccountID(rawValue: 1), now: 1, by: .operatorLocally)
         return storage
     }
 

@@ -18,7 +18,7 @@ struct NewsPayloadTests {
         let news: [StorageNews] = [
             .committed(Self.store("a.b-c_d"), Position(epoch: .max, revision: .max)),
             .committed(Self.store("e"), Position(epoch: 1, revision: 0)),
-            .revoked(DeviceReference(account: AccountID("an account"), id: Sample.device)),
+            .revoked(DeviceReference(account: AccountID(rawValue: 1), id: Sample.device)),
             .accountChanged(Sample.account.id), .appsChanged, .anything,
         ]
         let texts = NewsPayload.encode(news)
@@ -40,21 +40,16 @@ struct NewsPayloadTests {
     }
 
     @Test func `what has no line of its own says to look`() {
-        let news: [StorageNews] = [
-            .accountChanged(AccountID("a\tb")), .accountChanged(AccountID("a\nb")),
-            .accountChanged(AccountID("")),
-            .accountChanged(AccountID("ä")), .historyWentBack("reason"),
-            .accountChanged(AccountID(String(repeating: "x", count: 8_000))),
-        ]
-        for item in news {
-            #expect(NewsPayload.encode([item]).flatMap(NewsPayload.decode) == [.anything])
-        }
+        let news = StorageNews.historyWentBack("reason")
+        #expect(NewsPayload.encode([news]).flatMap(NewsPayload.decode) == [.anything])
     }
 
     @Test(arguments: [
-        "nonsense", "committed", "committed\ta\tb", "committed\ta\t/\t0000000000000001-1",
-        "committed\ta\tb\tc", "revoked\ta\tzz", "erased", "apps\t1",
-        "erased\ta\nof a newer program", String(repeating: "x", count: 9_000),
+        "nonsense", "committed", "committed\t00000000000000aa\tb",
+        "committed\t00000000000000aa\t/\t0000000000000001-1",
+        "committed\t00000000000000aa\tb\tc", "committed\ta\tb\t0000000000000001-1",
+        "revoked\t00000000000000aa\tzz", "revoked\ta\t00000000000000aa", "account\ta",
+        "erased", "apps\t1", "erased\ta\nof a newer program", String(repeating: "x", count: 9_000),
         String(repeating: "look\n", count: 1_500),
     ])
     func `a text that cannot be read says to look`(text: String) {

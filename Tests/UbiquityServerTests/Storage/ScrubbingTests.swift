@@ -17,7 +17,7 @@ extension AccountSuites {
 
         private func account(_ number: Int) -> Account {
             Account(
-                id: AccountID("000000000000000\(number)"),
+                id: AccountID(rawValue: UInt64(number)),
                 name: AccountName("secret-\(number)-name")!,
                 createdMilliseconds: 1)
         }

@@ -81,7 +81,7 @@ internal import UbiquityCore
         let summary = try #require(storage.stores(of: Sample.account.id).first)
         #expect(summary.usage == Usage(bytes: 11, keys: 2))
         #expect(summary.position == Sample.position(1))
-        #expect(try storage.stores(of: AccountID("other")).isEmpty)
+        #expect(try storage.stores(of: AccountID(rawValue: 1)).isEmpty)
     }
 
     @Test(arguments: Backend.allCases)

@@ -58,7 +58,7 @@ internal import UbiquityCore
         let node = try backend.openNodes(1, in: folder)[0]
         let accounts = (0..<node.commitLanes).map { number in
             Account(
-                id: AccountID("account \(number)"), name: AccountName("person \(number)")!,
+                id: AccountID(rawValue: UInt64(number)), name: AccountName("person \(number)")!,
                 createdMilliseconds: 1)
         }
         for account in accounts {

@@ -254,7 +254,7 @@ struct StoreHeadTests {
         small.note(state(2), of: Sample.store)
         for number in 0..<100 {
             let other = StoreReference(
-                account: AccountID("\(number)"), identifier: Sample.store.identifier)
+                account: AccountID(rawValue: UInt64(number)), identifier: Sample.store.identifier)
             small.note(state(1), of: other)
         }
         #expect(small.head(of: Sample.store) == nil)

@@ -52,26 +52,25 @@ enum NewsPayload {
             case .appsChanged: ["apps"]
             case .anything, .historyWentBack: [look]
             }
-        let isPlain = fields.allSatisfy { field in
-            !field.isEmpty && field.utf8.allSatisfy { (0x20..<0x7F).contains($0) }
-        }
-        let line = fields.joined(separator: "\t")
-        return isPlain && line.utf8.count <= bytesMax ? line : look
+        return fields.joined(separator: "\t")
     }
 
     private static func item(_ line: Substring) -> StorageNews? {
         let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
         switch (fields.first, fields.count) {
         case ("committed", 4):
-            guard let identifier = try? StoreIdentifier(fields[2]),
+            guard let account = AccountID(fields[1]),
+                let identifier = try? StoreIdentifier(fields[2]),
                 let position = Cursor(fields[3]).flatMap(Position.init)
             else { return nil }
-            let store = StoreReference(account: AccountID(fields[1]), identifier: identifier)
-            return .committed(store, position)
+            return .committed(
+                StoreReference(account: account, identifier: identifier), position)
         case ("revoked", 3):
-            guard let id = DeviceID(fields[2]) else { return nil }
-            return .revoked(DeviceReference(account: AccountID(fields[1]), id: id))
-        case ("account", 2): return .accountChanged(AccountID(fields[1]))
+            guard let account = AccountID(fields[1]), let id = DeviceID(fields[2]) else {
+                return nil
+            }
+            return .revoked(DeviceReference(account: account, id: id))
+        case ("account", 2): return AccountID(fields[1]).map { .accountChanged($0) }
         case ("apps", 1): return .appsChanged
         case ("look", 1): return .anything
         default: return nil

@@ -97,7 +97,10 @@ struct PostgresRow: ColumnReading, Sendable {
         isNull(index) ? nil : try bytes(index)
     }
 
-    func account(_ index: Int) throws(StorageError) -> AccountID { AccountID(try text(index)) }
+    func account(_ index: Int) throws(StorageError) -> AccountID {
+        guard let account = AccountID(try text(index)) else { throw .unreadable }
+        return account
+    }
 
     func store(_ index: Int) throws(StorageError) -> StoreIdentifier {
         do { return try StoreIdentifier(try text(index)) } catch { throw .unreadable }

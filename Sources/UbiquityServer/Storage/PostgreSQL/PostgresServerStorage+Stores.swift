@@ -95,10 +95,7 @@ extension PostgresServerStorage {
 extension StoreReference: Comparable {
     /// By the bytes of the account's ID and the store's identifier, as the database does.
     static func < (a: Self, b: Self) -> Bool {
-        func isLess(_ a: String, _ b: String) -> Bool { a.utf8.lexicographicallyPrecedes(b.utf8) }
-        guard a.account.string.utf8.elementsEqual(b.account.string.utf8) else {
-            return isLess(a.account.string, b.account.string)
-        }
-        return isLess(a.identifier.string, b.identifier.string)
+        guard a.account == b.account else { return a.account < b.account }
+        return a.identifier.string.utf8.lexicographicallyPrecedes(b.identifier.string.utf8)
     }
 }

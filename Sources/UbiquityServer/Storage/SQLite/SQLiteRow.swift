@@ -25,7 +25,10 @@ extension Row: ColumnReading {
         return value
     }
 
-    func account(_ index: Int) throws(StorageError) -> AccountID { AccountID(try value(index)) }
+    func account(_ index: Int) throws(StorageError) -> AccountID {
+        guard let account = AccountID(try value(index)) else { throw .unreadable }
+        return account
+    }
 
     func store(_ index: Int) throws(StorageError) -> StoreIdentifier {
         do { return try StoreIdentifier(try value(index)) } catch { throw .unreadable }

@@ -71,7 +71,7 @@ extension SQLiteServerStorage {
             if let name {
                 guard try !hasAccount(db) else { throw StorageError.codeInvalid }
                 account = Account(
-                    id: AccountID(try row.value(0)), name: name, createdMilliseconds: now)
+                    id: try row.account(0), name: name, createdMilliseconds: now)
                 try insert(account, accountsMax: 1, by: .device(id), db)
             } else {
                 guard let known = try fetchAccount(db, "id = ?", row.value(0)) else {
