@@ -5,13 +5,14 @@
 package struct FairQueue<Name: Hashable, Element> {
     /// No line is empty.
     private var lines: [Name: [Element]] = [:]
-    /// The names that have a line, beginning with the one whose turn is next.
+    /// The names that have a line, from `first` on, beginning with the one whose turn is next.
     private var order: [Name] = []
+    private var first = 0
     package private(set) var count = 0
 
     package init() {}
 
-    package var isEmpty: Bool { order.isEmpty }
+    package var isEmpty: Bool { count == 0 }
     /// All elements, in no particular order.
     package var all: [Element] { lines.values.flatMap { $0 } }
 
@@ -19,34 +20,61 @@ package struct FairQueue<Name: Hashable, Element> {
     package func count(of name: Name) -> Int { lines[name]?.count ?? 0 }
 
     package mutating func append(_ element: Element, of name: Name) {
-        if lines[name] == nil { order.append(name) }
-        lines[name, default: []].append(element)
-        count += 1
+        insert(of: name) { $0.append(element) }
     }
 
     /// Puts back an element that was taken but is not done. It becomes the first of its name, whose
     /// turn comes after all others.
     package mutating func putBack(_ element: Element, of name: Name) {
-        if lines[name] == nil { order.append(name) }
-        lines[name, default: []].insert(element, at: 0)
+        insert(of: name) { $0.insert(element, at: 0) }
+    }
+
+    private mutating func insert(of name: Name, _ insert: (inout [Element]) -> Void) {
+        func isFirst(_ line: inout [Element]) -> Bool {
+            insert(&line)
+            return line.count == 1
+        }
+        if isFirst(&lines[name, default: []]) { order.append(name) }
         count += 1
     }
 
     /// Takes elements in turns until one does not fit, which will be the first next time.
-    package mutating func take(while fits: (Element) -> Bool) -> [Element] {
+    /// - Parameter rounds: The most elements of one name.
+    package mutating func take(rounds: Int, while fits: (Element) -> Bool) -> [Element] {
         var taken: [Element] = []
-        while let name = order.first, let first = lines[name]?.first, fits(first) {
-            if let (_, element) = next() { taken.append(element) }
+        for _ in 0..<rounds {
+            for _ in first..<order.count {
+                guard let (_, element) = next(if: fits) else { return taken }
+                taken.append(element)
+            }
         }
         return taken
     }
 
     /// Takes the element whose turn it is.
-    package mutating func next() -> (name: Name, element: Element)? {
-        guard let name = order.first, let element = lines[name]?.removeFirst() else { return nil }
-        order.removeFirst()
-        if lines[name]?.isEmpty ?? true { lines[name] = nil } else { order.append(name) }
+    package mutating func next() -> (name: Name, element: Element)? { next { _ in true } }
+
+    private mutating func next(if fits: (Element) -> Bool) -> (name: Name, element: Element)? {
+        guard first < order.count, let line = lines.index(forKey: order[first]),
+            let element = lines.values[line].first, fits(element)
+        else { return nil }
+        let name = order[first]
+        skipName()
+        if lines.values[line].count == 1 {
+            lines.remove(at: line)
+        } else {
+            lines.values[line].removeFirst()
+            order.append(name)
+        }
         count -= 1
         return (name, element)
+    }
+
+    /// Moves the others only when they are the fewer, so that this takes constant time on average.
+    private mutating func skipName() {
+        first += 1
+        guard first * 2 >= order.count else { return }
+        order.removeFirst(first)
+        first = 0
     }
 }

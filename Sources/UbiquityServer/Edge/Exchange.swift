@@ -123,7 +123,7 @@ final class Exchange {
     func answer(_ answer: Answer) {
         var headers = answer.headers
         // Without a body, its length is known only from the headers.
-        if answer.status != .noContent, headers[.contentLength] == nil,
+        if answer.status != .noContent, !headers.contains(.contentLength),
             hasBody || answer.bytes > 0
         {
             headers[.contentLength] = "\(answer.bytes)"

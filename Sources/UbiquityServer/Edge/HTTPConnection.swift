@@ -159,7 +159,7 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
         let version = isLast ? heads.lastVersion : .http1_1
         // Without a length, the end of the answer is the end of the connection: HTTP/1.0 has no
         // chunks.
-        let isEndless = headers[.contentLength] == nil && status != .noContent
+        let isEndless = !headers.contains(.contentLength) && status != .noContent
         if isEndless, version == .http1_1 { headers[.transferEncoding] = "chunked" }
         isChunked = isEndless && version == .http1_1 && hasBody
         begun = AnswerText.head(status, headers, version: version)

@@ -94,7 +94,7 @@ final class CommitQueue: Sendable {
     var waitingCount: Int { state.withLock { $0.count } }
 
     private func lane(of account: AccountID) -> Int {
-        Int(UInt(bitPattern: account.hashValue) % UInt(lanes.count))
+        Int(account.rawValue % UInt64(lanes.count))
     }
 
     private func enqueue(_ waiting: Waiting) -> Bool {
@@ -171,16 +171,13 @@ final class CommitQueue: Sendable {
     private func takeGroup(of lane: Int) -> [Waiting] {
         state.withLock { state in
             var (count, bytes) = (0, 0)
-            var counts: [AccountID: Int] = [:]
-            let group = state.lanes[lane].waiting.take { next in
-                let account = next.push.store.account
+            let group = state.lanes[lane].waiting.take(rounds: Self.groupPushesPerAccountMax) {
+                next in
                 guard
                     count == 0
                         || count < Self.groupMax && bytes + next.bytes <= Self.groupBytesMax
-                            && counts[account, default: 0] < Self.groupPushesPerAccountMax
                 else { return false }
                 (count, bytes) = (count + 1, bytes + next.bytes)
-                counts[account, default: 0] += 1
                 return true
             }
             state.bytes -= bytes
