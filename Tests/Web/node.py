@@ -11,19 +11,14 @@ import pathlib
 import pwd
 import re
 import shutil
-import socket
+import signal
 import subprocess
 import tempfile
 import threading
+import time
 import urllib.request
 
-from stage import DEADLINE, PROGRAM, Server, run
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+from stage import DEADLINE, PROGRAM, Server, free_port, run
 
 
 class Database:
@@ -41,21 +36,32 @@ class Database:
         port = free_port()
         self.data = os.path.join(self.folder, "data")
         self.run("initdb", "--auth=trust", "--username=ubiquity", "--no-sync", "-D", self.data)
-        self.run("pg_ctl", "start", "--wait", "-D", self.data, "-l", os.path.join(self.folder, "log"),
-                 "-o", f"-p {port} -h 127.0.0.1 -k '' -c fsync=off")
+        # Not by pg_ctl: what ends this process's group must end the database too.
+        self.process = subprocess.Popen(
+            [*self.command("postgres"), "-D", self.data, "-p", str(port), "-h", "127.0.0.1", "-k", "",
+             "-c", "fsync=off"], cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + DEADLINE
+        while subprocess.run([*self.command("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]).returncode:
+            assert self.process.poll() is None and time.monotonic() < end, "PostgreSQL did not start"
+            time.sleep(0.1)
         self.url = f"postgresql://ubiquity@127.0.0.1:{port}/postgres"
         run("database", "migrate", "--database", self.url)
 
+    def command(self, program):
+        return [*self.user, os.path.join(self.programs, program)]
+
     def run(self, program, *words):
-        subprocess.run([*self.user, os.path.join(self.programs, program), *words], check=True, timeout=DEADLINE,
-                       cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run([*self.command(program), *words], check=True, timeout=DEADLINE, cwd="/",
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def credential(self):
         """A new operator's credential. The one before ends."""
         return run("database", "credential", "--database", self.url)
 
     def close(self):
-        self.run("pg_ctl", "stop", "--mode=immediate", "-D", self.data)
+        # At once, whoever is connected.
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait()
         shutil.rmtree(self.folder, True)
 
 

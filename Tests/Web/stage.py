@@ -7,8 +7,10 @@ import importlib.util
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -27,13 +29,22 @@ STORE = "TEAMID.com.example.notes"
 DEADLINE = int(os.environ.get("WEB_DEADLINE", 300))
 
 
+def free_port():
+    """A port below those that systems give, so that none takes it while its server is away."""
+    while True:
+        with contextlib.suppress(OSError), socket.socket() as one:
+            port = random.randint(15_000, 32_000)
+            one.bind(("127.0.0.1", port))
+            return port
+
+
 class Server:
     """A server of its own, which can be killed and started again at its address."""
 
     def __init__(self, folder, *options):
         self.data = os.path.join(folder, "data")
         self.options = options
-        self.port = 0
+        self.port = free_port()
         self.process = None
         self.start()
 

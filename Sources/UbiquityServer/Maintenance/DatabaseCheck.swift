@@ -63,6 +63,8 @@ extension CopiedTable {
         func text(_ name: String) -> String {
             String(decoding: bytes(name) ?? Data(), as: UTF8.self)
         }
+        let owner = bytes(name == "account" ? "id" : "account")
+        if let owner, AccountID(String(decoding: owner, as: UTF8.self)) == nil { return false }
         switch name {
         case "account": return AccountName(text("name")) != nil
         case "device":

@@ -141,6 +141,27 @@ internal import UbiquityCore
         withExtendedLifetime(standby) {}
     }
 
+    // MARK: - Damage
+
+    @Test func `a device that cannot be read keeps no other from being removed`() throws {
+        let database = try PostgresDatabase(in: folder)
+        let storage = try database.open()
+        try storage.makeSampleAccount()
+        let expiring = CredentialTerms(milliseconds: 10)
+        for name in ["one", "two"] {
+            try storage.addCode(name, terms: expiring)
+            _ = try storage.redeem(SecretHash(of: name), by: Sample.newDevice(name), now: 1_000)
+        }
+        try database.query(
+            """
+            UPDATE ubiquity.device SET account = 'damaged'
+            WHERE id = (SELECT min(id) FROM ubiquity.device)
+            """)
+        #expect(try storage.removeDevices(expiredBy: 2_000, now: 2_000) == 1)
+        #expect(try database.query("SELECT account FROM ubiquity.device") == "damaged")
+        try storage.close()
+    }
+
     // MARK: - The state of a store
 
     @Test func `a refused push leaves no empty store`() throws {

@@ -116,7 +116,10 @@ extension PostgresServerStorage {
                 SELECT account, id FROM ubiquity.device WHERE expires <= $1
                 ORDER BY account, id LIMIT $2
                 """, .integer(time), .integer(Int64(Self.removedAtOnce)))
-            let devices = try reading(statement) { try $0.rows.map(DeviceReference.init) }
+            // What cannot be read stays, and ends this time when it is met.
+            let devices = try reading(statement) { result in
+                result.rows.compactMap { try? DeviceReference($0) }
+            }
             for (_, devices) in Dictionary(grouping: devices, by: \.account) {
                 count += try remove(devices, .deviceRemoved, now: now, by: .housekeeping)
             }
