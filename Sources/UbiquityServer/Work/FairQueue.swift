@@ -2,30 +2,28 @@
 
 /// Waiting elements, each under a name. Each name has its own line, and the lines take turns. A
 /// name with more waiting elements waits longer for them, without delaying others.
-package struct FairQueue<Name: Hashable, Element> {
+struct FairQueue<Name: Hashable, Element> {
     /// No line is empty.
     private var lines: [Name: [Element]] = [:]
     /// The names that have a line, from `first` on, beginning with the one whose turn is next.
     private var order: [Name] = []
     private var first = 0
-    package private(set) var count = 0
+    private(set) var count = 0
 
-    package init() {}
-
-    package var isEmpty: Bool { count == 0 }
+    var isEmpty: Bool { count == 0 }
     /// All elements, in no particular order.
-    package var all: [Element] { lines.values.flatMap { $0 } }
+    var all: [Element] { lines.values.flatMap { $0 } }
 
     /// The number of waiting elements of a name.
-    package func count(of name: Name) -> Int { lines[name]?.count ?? 0 }
+    func count(of name: Name) -> Int { lines[name]?.count ?? 0 }
 
-    package mutating func append(_ element: Element, of name: Name) {
+    mutating func append(_ element: Element, of name: Name) {
         insert(of: name) { $0.append(element) }
     }
 
     /// Puts back an element that was taken but is not done. It becomes the first of its name, whose
     /// turn comes after all others.
-    package mutating func putBack(_ element: Element, of name: Name) {
+    mutating func putBack(_ element: Element, of name: Name) {
         insert(of: name) { $0.insert(element, at: 0) }
     }
 
@@ -40,7 +38,7 @@ package struct FairQueue<Name: Hashable, Element> {
 
     /// Takes elements in turns until one does not fit, which will be the first next time.
     /// - Parameter rounds: The most elements of one name.
-    package mutating func take(rounds: Int, while fits: (Element) -> Bool) -> [Element] {
+    mutating func take(rounds: Int, while fits: (Element) -> Bool) -> [Element] {
         var taken: [Element] = []
         for _ in 0..<rounds {
             for _ in first..<order.count {
@@ -52,7 +50,7 @@ package struct FairQueue<Name: Hashable, Element> {
     }
 
     /// Takes the element whose turn it is.
-    package mutating func next() -> (name: Name, element: Element)? { next { _ in true } }
+    mutating func next() -> (name: Name, element: Element)? { next { _ in true } }
 
     private mutating func next(if fits: (Element) -> Bool) -> (name: Name, element: Element)? {
         guard first < order.count, let line = lines.index(forKey: order[first]),

@@ -2,7 +2,7 @@
 
 internal import Testing
 
-@testable internal import UbiquityCore
+@testable internal import UbiquityServer
 
 struct FairQueueTests {
     @Test func `each is next after at most one of everybody else`() {
