@@ -16,7 +16,7 @@ final class Authenticator: Sendable {
         var since: Int64
     }
 
-    private let known = Mutex<[SecretHash: Known]>([:])
+    private let known = Mutex(RecentTable<SecretHash, Known>(bytesMax: 32 << 20))
     /// Counts removals. A look-up that began before one must not put its result into a cache.
     private let removals = Atomic(0)
     private let storage: any ServerStorage
@@ -26,8 +26,6 @@ final class Authenticator: Sendable {
     private let clock: ServerClock
 
     private static let sharedMilliseconds: Int64 = 1_000
-    /// The cache is emptied when it exceeds this size.
-    private static let rememberedMax = 65_536
 
     init(
         storage: any ServerStorage, threads: BlockingThreads, operatorHash: SecretHash,
@@ -83,7 +81,7 @@ final class Authenticator: Sendable {
     }
 
     private func remembered(_ hash: SecretHash) -> DeviceRights? {
-        guard let found = known.withLock({ $0[hash] }) else { return nil }
+        guard let found = known.withLock({ $0.value(hash) }) else { return nil }
         guard storage.isShared else { return found.rights }
         return clock.uptime() - found.since < Self.sharedMilliseconds ? found.rights : nil
     }
@@ -91,8 +89,8 @@ final class Authenticator: Sendable {
     private func remember(_ rights: DeviceRights, _ hash: SecretHash, _ revocations: Int) {
         known.withLock { known in
             guard self.revocations == revocations else { return }
-            if known.count >= Self.rememberedMax { known.removeAll() }
-            known[hash] = Known(rights: rights, since: clock.uptime())
+            let stores = rights.stores?.reduce(0) { $0 + 64 + $1.string.utf8.count } ?? 0
+            known.set(hash, Known(rights: rights, since: clock.uptime()), bytes: 64 + stores)
         }
     }
 
@@ -107,7 +105,7 @@ final class Authenticator: Sendable {
 
     private func invalidate(_ isGone: (DeviceRights) -> Bool) {
         known.withLock { known in
-            known = known.filter { !isGone($0.value.rights) }
+            known.removeAll { isGone($0.rights) }
             removals.add(1, ordering: .releasing)
         }
     }

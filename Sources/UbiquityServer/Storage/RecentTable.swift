@@ -45,6 +45,13 @@ struct RecentTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         generation += 1
     }
 
+    mutating func removeAll(where isGone: (Value) -> Bool) {
+        young = young.filter { !isGone($0.value.value) }
+        old = old.filter { !isGone($0.value.value) }
+        youngBytes = young.values.reduce(0) { $0 + $1.bytes }
+        generation += 1
+    }
+
     private mutating func insert(_ key: Key, _ slot: Slot) {
         if let replaced = young.updateValue(slot, forKey: key) { youngBytes -= replaced.bytes }
         youngBytes += slot.bytes
