@@ -59,7 +59,7 @@ final class PushHub: Sendable {
     /// The stores with subscribers.
     var stores: [StoreReference] { state.withLock { Array($0.groups.keys) } }
     /// The devices with subscribers.
-    var devices: Set<DeviceReference> { Set(all().lazy.map(\.device)) }
+    var devices: Set<DeviceReference> { Set(subscribers { _ in true }.lazy.map(\.device)) }
 
     // MARK: - Subscribers
 
@@ -246,7 +246,7 @@ final class PushHub: Sendable {
         let interval = UInt64(max(1, settings.keepAliveSeconds))
         let turn = UInt64(tick) % interval
         var work = LoopWork()
-        for subscriber in all() where subscriber.number % interval == turn {
+        for subscriber in subscribers(where: { $0.number % interval == turn }) {
             work.add(on: subscriber.loop) { subscriber.keepAlive() }
         }
         work.submit()
@@ -260,24 +260,32 @@ final class PushHub: Sendable {
 
     func noteOverflow() { edge?.note(.listenerOverflow) }
 
-    func end(where isOver: (Subscriber) -> Bool) { end(all().filter(isOver)) }
-
-    /// Ends all subscribers, and refuses new ones.
-    func close() {
-        state.withLock { $0.isClosed = true }
-        end(all())
-    }
-
-    private func end(_ subscribers: [Subscriber]) {
+    /// - Parameter isOver: Must not use the hub.
+    func end(where isOver: (Subscriber) -> Bool) {
         var work = LoopWork()
-        for subscriber in subscribers {
+        for subscriber in subscribers(where: isOver) {
             work.add(on: subscriber.loop) { subscriber.end(.closed) }
         }
         work.submit()
     }
 
-    private func all() -> [Subscriber] {
-        state.withLock { $0.groups.values.flatMap(\.subscribers) }
+    /// Ends all subscribers, and refuses new ones.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        end { _ in true }
+    }
+
+    /// Looks at all of them, each second several times, so it copies only those that it returns.
+    private func subscribers(where isMeant: (Subscriber) -> Bool) -> [Subscriber] {
+        state.withLock { state in
+            var found: [Subscriber] = []
+            for group in state.groups.values {
+                for subscriber in group.subscribers where isMeant(subscriber) {
+                    found.append(subscriber)
+                }
+            }
+            return found
+        }
     }
 }
 
