@@ -34,6 +34,8 @@ final class Housekeeping: Service {
         /// The comparisons with other nodes.
         var comparison = Interval(milliseconds: 2_000)
         var clockCheck = Interval(milliseconds: 60_000)
+        /// Whether what devices have said could be stored the last time.
+        var canNote = true
         /// When the running time was last stored, in milliseconds of uptime.
         var ran: Int64?
     }
@@ -63,6 +65,8 @@ final class Housekeeping: Service {
     /// The time per tick for erased data.
     private static let erasingMilliseconds: Int64 = 200
     private static let surplusPerTickMax = 256
+    /// The number of devices that are noted at once, which takes about as long as a slice.
+    private static let notedDevicesMax = 128
     /// Longer than the chores of a tick take.
     private static let leaseMilliseconds: Int64 = 30_000
     private static let ticksPerSecond = 4
@@ -79,6 +83,7 @@ final class Housekeeping: Service {
             await withDiscardingTaskGroup { group in
                 group.addTask { await self.repeat(every: .seconds(1), self.keepStreams) }
                 group.addTask { await self.repeat(every: .seconds(1), self.keepUp) }
+                group.addTask { await self.repeat(every: .seconds(1), self.noteLastSeen) }
                 group.addTask { await self.repeat(every: .seconds(1), self.listStores) }
                 group.addTask {
                     await self.repeat(every: .seconds(1) / Self.ticksPerSecond, self.doChores)
@@ -151,19 +156,31 @@ final class Housekeeping: Service {
             if checks { try server.otherNodes.checkClock() }
         }
         try await server.writer.run { [self] in try keepHouse() }
-        server.readiness.roundEnded()
+        if state.withLock(\.canNote) { server.readiness.roundEnded() }
     }
 
     /// Runs on the writer's thread, as do the chores.
     private func keepHouse() throws {
         noteFullness()
         if storage.findRoom() { logger.notice("The disk has room again.") }
-        let seen = server.lastSeen.take()
-        var isStored = seen.isEmpty
-        defer { server.lastSeen.finish(isStored: isStored) }
-        if !isStored { try storage.note(seen) }
-        isStored = true
         try storage.record(server.failures.take(now: settings.clock.now()))
+    }
+
+    /// Stores what devices have said. Pushes have their turn in between, since the row of each
+    /// device may be in a page of its own.
+    private func noteLastSeen(second: Int) async throws {
+        var isStored = false
+        let update = server.lastSeen.take()
+        defer {
+            server.lastSeen.finish(isStored: isStored)
+            state.withLock { $0.canNote = isStored }
+        }
+        for part in update.parts(of: storage.isShared ? .max : Self.notedDevicesMax) {
+            // Whoever closes the server stores the rest.
+            guard !Task.isCancelled else { return }
+            try await server.writer.run { [storage] in try storage.note(part) }
+        }
+        isStored = true
     }
 
     // MARK: - Chores

@@ -20,7 +20,7 @@ final class Authenticator: Sendable {
     /// Counts removals. A look-up that began before one must not put its result into a cache.
     private let removals = Atomic(0)
     private let storage: any ServerStorage
-    private let threads: BlockingThreads
+    private let lookup: CredentialLookup
     private let operatorHash: Mutex<SecretHash>
     private let lastSeen: LastSeenBuffer
     private let clock: ServerClock
@@ -32,7 +32,7 @@ final class Authenticator: Sendable {
         lastSeen: LastSeenBuffer, clock: ServerClock
     ) {
         self.storage = storage
-        self.threads = threads
+        lookup = CredentialLookup(storage: storage, threads: threads)
         self.operatorHash = Mutex(operatorHash)
         self.lastSeen = lastSeen
         self.clock = clock
@@ -57,10 +57,7 @@ final class Authenticator: Sendable {
         guard credential.hasPrefix(Secret.devicePrefix) else { return then(.success(.stranger)) }
         let revocations = revocations
         if let found = remembered(hash) { return then(.success(device(found))) }
-        threads.run(slicesFor: nil) { [storage] in
-            // Never nil: an unknown device is a result too.
-            Optional.some(try storage.device(credential: hash)?.rights)
-        } then: { [self] result in
+        lookup.rights(of: hash) { [self] result in
             then(
                 result.map { rights in
                     guard let rights else { return .stranger }

@@ -20,6 +20,26 @@ struct Device: Hashable, Sendable {
     var reference: DeviceReference { rights.reference }
 }
 
+extension Device {
+    /// - Parameter row: Has the columns of a backend's `deviceColumns`. The name is in bytes.
+    /// - Throws: ``StorageError/unreadable``.
+    init(_ row: some ColumnReading) throws(StorageError) {
+        let reference = DeviceReference(account: try row.account(0), id: try row.device(1))
+        rights = DeviceRights(
+            reference: reference, stores: try StoreList.set(row.textIfAny(5)),
+            expiresMilliseconds: row.isNull(6) ? nil : try row.time(6),
+            limits: try AccountLimits(stored: row.textIfAny(10)))
+        displayName = String(decoding: try row.bytes(2), as: UTF8.self)
+        createdMilliseconds = try row.time(3)
+        seenMilliseconds = try row.time(4)
+        if !row.isNull(8) {
+            clock = ClockMeasurement(
+                aheadMilliseconds: try row.time(7), milliseconds: try row.time(8))
+        }
+        version = try row.textIfAny(9)
+    }
+}
+
 /// By how much a device's clock was ahead of the server's.
 struct ClockMeasurement: Hashable, Sendable {
     var aheadMilliseconds: Int64
@@ -80,6 +100,29 @@ struct LastSeenUpdate: Hashable, Sendable {
 
     var isEmpty: Bool {
         seenMilliseconds.isEmpty && passed.isEmpty && clocks.isEmpty && versions.isEmpty
+    }
+
+    /// Divides it: each part is about at most so many devices, or has so many saved revisions.
+    func parts(of max: Int) -> [LastSeenUpdate] {
+        var parts: [LastSeenUpdate] = []
+        var numbers: [DeviceReference: Int] = [:]
+        /// What is in one row is in one part.
+        func note(_ device: DeviceReference, _ note: (inout LastSeenUpdate) -> Void) {
+            let number = numbers[device] ?? numbers.count / max
+            numbers[device] = number
+            if number == parts.count { parts.append(LastSeenUpdate()) }
+            note(&parts[number])
+        }
+        for (device, time) in seenMilliseconds {
+            note(device) { $0.seenMilliseconds[device] = time }
+        }
+        for (device, clock) in clocks { note(device) { $0.clocks[device] = clock } }
+        for (device, version) in versions { note(device) { $0.versions[device] = version } }
+        for (number, saved) in passed.enumerated() {
+            if number.isMultiple(of: max) { parts.append(LastSeenUpdate()) }
+            parts[parts.count - 1].passed[saved.key] = saved.value
+        }
+        return parts
     }
 
     /// Adds what was learnt before, where this has nothing newer.

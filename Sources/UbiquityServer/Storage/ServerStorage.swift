@@ -144,8 +144,12 @@ protocol ServerStorage: Sendable {
 
     // MARK: Devices
 
-    /// Nil for an unknown or revoked credential. An expired one is still known.
-    func device(credential: SecretHash) throws(StorageError) -> Device?
+    /// The rights of the devices with these credentials, in this order, each as of a moment of its own;
+    /// nil for an unknown or revoked credential. An expired one is still known. A device that cannot be
+    /// read fails alone.
+    func rights(
+        of credentials: [SecretHash]
+    ) throws(StorageError) -> [Result<DeviceRights?, StorageError>]
     /// The devices that are not revoked, the oldest first.
     func devices(of account: AccountID) throws(StorageError) -> [Device]
     /// - Returns: Whether there was such a device, not revoked.

@@ -15,7 +15,8 @@ final class BlockingThreads: @unchecked Sendable {
     private let condition = NSCondition()
     private var jobs = FairQueue<AccountID?, Job>()
     private var isClosed = false
-    private let waitingMax: Int
+    /// The maximum number of jobs that wait.
+    let waitingMax: Int
 
     /// A value may nest to a depth of 512, and each level takes several calls to read or write: up
     /// to 4 MB in a debug build. A thread only costs the memory that it touches.

@@ -53,6 +53,16 @@ enum Backend: Hashable, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { "\(self)" }
 }
 
+extension ServerStorage {
+    /// Nil for an unknown or revoked credential.
+    func device(credential: SecretHash) throws -> Device? {
+        guard let rights = try rights(of: [credential])[0].get() else { return nil }
+        let device = try devices(of: rights.account).first { $0.reference == rights.reference }
+        #expect(device?.rights == rights)
+        return device
+    }
+}
+
 /// The content that the contract's tests push.
 enum Sample {
     static let account = Account(

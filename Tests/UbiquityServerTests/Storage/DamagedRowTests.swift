@@ -69,7 +69,7 @@ struct DamagedRowTests {
             }
         }
         for credential in ["credential", "identity"] {
-            _ = try? storage.device(credential: SecretHash(of: credential))
+            _ = try storage.rights(of: [SecretHash(of: credential)])
         }
         _ = try? storage.account(of: Identity(issuer: "i", subject: "s"))
         _ = try? storage.auditEntries(before: nil, max: 100)

@@ -166,6 +166,13 @@ final class MemoryServerStorage: ServerStorage {
             record(action, device.account, device.id, now, actor)
             return true
         }
+
+        /// With the limits of its account.
+        func device(_ signedIn: SignedIn) -> Device {
+            var device = signedIn.device
+            device.rights.limits = accounts[device.rights.account]?.limits ?? AccountLimits()
+            return device
+        }
     }
 
     private let database: Database
@@ -173,6 +180,8 @@ final class MemoryServerStorage: ServerStorage {
     private let fault: StorageFault?
     /// The error that commits throw.
     let failure = Mutex<StorageError?>(nil)
+    /// How many credentials each look-up was for.
+    let lookUps = Mutex<[Int]>([])
     /// The stores of each group of pushes that was committed at once.
     let groups = Mutex<[[StoreReference]]>([])
 
@@ -447,19 +456,23 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    func device(credential: SecretHash) -> Device? {
-        database.state.withLock { state in
-            var device = state.devices.values.first { $0.credential == credential }?.device
-            let account = device?.rights.account
-            device?.rights.limits = account.flatMap { state.accounts[$0]?.limits } ?? .init()
-            return device
+    func rights(
+        of credentials: [SecretHash]
+    ) throws(StorageError) -> [Result<DeviceRights?, StorageError>] {
+        if let failure = failure.withLock({ $0 }) { throw failure }
+        lookUps.withLock { $0.append(credentials.count) }
+        return database.state.withLock { state in
+            credentials.map { credential in
+                let found = state.devices.values.first { $0.credential == credential }
+                return .success(found.map { state.device($0).rights })
+            }
         }
     }
 
     func devices(of account: AccountID) -> [Device] {
         database.state.withLock { state in
             state.devices.values.filter { $0.device.reference.account == account }
-                .map(\.device).sorted { $0.createdMilliseconds < $1.createdMilliseconds }
+                .map { state.device($0) }.sorted { $0.createdMilliseconds < $1.createdMilliseconds }
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
+internal import Synchronization
 internal import Testing
 internal import UbiquityCore
 
@@ -282,6 +283,73 @@ internal import UbiquityCore
         #expect(try !storage.revoke(device.reference, now: 1_002, by: .operatorLocally))
         #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
         #expect(try storage.devices(of: Sample.account.id).isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `rights are in the order of the credentials`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let rights = try signIn(storage, now: 1_000).device.rights
+        let (known, unknown) = (SecretHash(of: "credential"), SecretHash(of: "other"))
+        #expect(
+            try storage.rights(of: [unknown, known, unknown, known])
+                == [.success(nil), .success(rights), .success(nil), .success(rights)])
+        #expect(try storage.rights(of: []) == [])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a device that is looked up while it is revoked pushes nothing afterwards`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let credential = SecretHash(of: "credential")
+        for round in 1...50 {
+            try storage.addCode("code \(round)")
+            let rights = try storage.redeem(
+                SecretHash(of: "code \(round)"), by: Sample.newDevice(), now: 1_000
+            ).device.rights
+            let push = PendingPush(
+                store: Sample.store,
+                push: Push([try Transaction([Sample.record("a", .integer(1), at: 500)])]),
+                rights: rights)
+            let isRevoked = Mutex(false)
+            let lookUp: @Sendable () throws -> Void = {
+                while !isRevoked.withLock(\.self) { _ = try storage.rights(of: [credential]) }
+            }
+            let revoke: @Sendable () throws -> Void = {
+                defer { isRevoked.withLock { $0 = true } }
+                if round.isMultiple(of: 2) {
+                    _ = try storage.commit([push], rules: Sample.rules())[0].get()
+                }
+                _ = try storage.revoke(rights.reference, now: 1_000, by: .operatorLocally)
+            }
+            try atOnce([lookUp, lookUp, revoke])
+            #expect(throws: PushRefusal.notAllowed(.credentialInvalid)) {
+                try storage.commit([push], rules: Sample.rules())[0].get()
+            }
+        }
+    }
+
+    @Test func `what devices have said is divided by device`() {
+        var update = LastSeenUpdate()
+        for number in 1...10 {
+            let device = DeviceReference(
+                account: Sample.account.id, id: DeviceID(rawValue: UInt64(number)))
+            update.seenMilliseconds[device] = Int64(number)
+            update.versions[device] = "0.2.0"
+            if number.isMultiple(of: 2) {
+                update.clocks[device] = ClockMeasurement(aheadMilliseconds: 1, milliseconds: 2)
+            }
+            let saved = LastSeenUpdate.DeviceStore(device: device, store: Sample.store)
+            update.passed[saved] = Int64(number)
+        }
+        let parts = update.parts(of: 3)
+        #expect(parts.count == 8)
+        #expect(parts.allSatisfy { max($0.versions.count, $0.passed.count) <= 3 })
+        #expect(parts.allSatisfy { Set($0.clocks.keys).isSubset(of: Set($0.versions.keys)) })
+        #expect(parts.allSatisfy { Set($0.seenMilliseconds.keys) == Set($0.versions.keys) })
+        #expect(parts.reduce(into: LastSeenUpdate()) { $0.add(older: $1) } == update)
+        #expect(update.parts(of: .max).count == 2)
+        #expect(LastSeenUpdate().parts(of: 3).isEmpty)
     }
 
     @Test(arguments: Backend.allCases)

@@ -97,15 +97,6 @@ struct PostgresRow: ColumnReading, Sendable {
         isNull(index) ? nil : try bytes(index)
     }
 
-    func account(_ index: Int) throws(StorageError) -> AccountID {
-        guard let account = AccountID(try text(index)) else { throw .unreadable }
-        return account
-    }
-
-    func store(_ index: Int) throws(StorageError) -> StoreIdentifier {
-        do { return try StoreIdentifier(try text(index)) } catch { throw .unreadable }
-    }
-
     /// The type and the bytes of a column; nil for null.
     private func column(_ index: Int) -> (Oid, UnsafeRawBufferPointer)? {
         guard !isNull(index) else { return nil }

@@ -18,8 +18,17 @@ extension PostgresServerStorage {
         )
     }
 
-    func device(credential: SecretHash) throws(StorageError) -> Device? {
-        try reading(Self.device(credential: credential)) { try $0.rows.first.map(Device.init) }
+    /// One round trip for all.
+    func rights(
+        of credentials: [SecretHash]
+    ) throws(StorageError) -> [Result<DeviceRights?, StorageError>] {
+        try reading(credentials.map(Self.device)) { results, _ in
+            results.map { result in
+                Result { () throws(StorageError) in
+                    try result.rows.first.map { row throws(StorageError) in try Device(row).rights }
+                }
+            }
+        }
     }
 
     func devices(of account: AccountID) throws(StorageError) -> [Device] {
@@ -263,22 +272,4 @@ extension DeviceReference {
 
     /// The key of its row.
     fileprivate var values: [PostgresValue] { [.text(account.string), .integer(id.bits)] }
-}
-
-extension Device {
-    /// - Throws: ``StorageError/unreadable``.
-    init(_ row: PostgresRow) throws(StorageError) {
-        self.init(
-            rights: DeviceRights(
-                reference: try DeviceReference(row), stores: try StoreList.set(row.textIfAny(5)),
-                expiresMilliseconds: row.isNull(6) ? nil : try row.time(6),
-                limits: try AccountLimits(stored: row.textIfAny(10))),
-            displayName: String(decoding: try row.bytes(2), as: UTF8.self),
-            createdMilliseconds: try row.time(3), seenMilliseconds: try row.time(4),
-            clock: row.isNull(8)
-                ? nil
-                : ClockMeasurement(
-                    aheadMilliseconds: try row.time(7), milliseconds: try row.time(8)),
-            version: try row.textIfAny(9))
-    }
 }

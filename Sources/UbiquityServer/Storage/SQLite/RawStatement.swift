@@ -109,6 +109,19 @@ extension RawStatement: ColumnReading {
 
     func isNull(_ index: Int) -> Bool { sqlite3_column_type(pointer, Int32(index)) == SQLITE_NULL }
 
+    /// Bytes are read as text, too, as by GRDB.
+    func textIfAny(_ index: Int) throws(StorageError) -> String? {
+        if isNull(index) { return nil }
+        let index = Int32(index)
+        guard [SQLITE_TEXT, SQLITE_BLOB].contains(sqlite3_column_type(pointer, index)) else {
+            throw .unreadable
+        }
+        guard let text = sqlite3_column_text(pointer, index) else { return "" }
+        let bytes = UnsafeBufferPointer(
+            start: text, count: Int(sqlite3_column_bytes(pointer, index)))
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// - Throws: ``StorageError/unreadable`` if the column is not a blob.
     func bytes(_ index: Int) throws(StorageError) -> Data {
         let index = Int32(index)

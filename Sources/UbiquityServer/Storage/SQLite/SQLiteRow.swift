@@ -10,7 +10,18 @@ internal import UbiquityCore
 ///
 /// Every call throws ``StorageError/unreadable``.
 extension Row: ColumnReading {
-    func integer(_ index: Int) throws(StorageError) -> Int64 { try value(index) }
+    /// Not a real, which GRDB would take for an integer.
+    func integer(_ index: Int) throws(StorageError) -> Int64 {
+        let column: DatabaseValue = self[index]
+        guard case .int64(let integer) = column.storage else { throw .unreadable }
+        return integer
+    }
+
+    func isNull(_ index: Int) -> Bool { hasNull(atIndex: index) }
+
+    func textIfAny(_ index: Int) throws(StorageError) -> String? { try valueIfAny(index) }
+
+    func bytes(_ index: Int) throws(StorageError) -> Data { try value(index) }
 
     func value<T: DatabaseValueConvertible>(_ index: Int) throws(StorageError) -> T {
         guard let value: T = try valueIfAny(index) else { throw .unreadable }
@@ -25,15 +36,6 @@ extension Row: ColumnReading {
         return value
     }
 
-    func account(_ index: Int) throws(StorageError) -> AccountID {
-        guard let account = AccountID(try value(index)) else { throw .unreadable }
-        return account
-    }
-
-    func store(_ index: Int) throws(StorageError) -> StoreIdentifier {
-        do { return try StoreIdentifier(try value(index)) } catch { throw .unreadable }
-    }
-
     /// The number of rows that cannot be read in this way.
     static func countUnreadable(
         _ sql: String, _ db: Database, as read: (Row) throws -> Void
@@ -44,42 +46,5 @@ extension Row: ColumnReading {
             do { try read(row) } catch StorageError.unreadable { count += 1 }
         }
         return count
-    }
-}
-
-/// Reads the columns of a row as numbers of certain kinds. Every call throws
-/// ``StorageError/unreadable``.
-protocol ColumnReading {
-    func integer(_ index: Int) throws(StorageError) -> Int64
-}
-
-extension ColumnReading {
-    /// A time or a duration. The sum of two does not overflow.
-    func time(_ index: Int) throws(StorageError) -> Int64 {
-        let time = try integer(index)
-        guard time.magnitude <= 1 << 61 else { throw .unreadable }
-        return time
-    }
-
-    /// A number of things: at least 0, and small enough to add to.
-    func count(_ index: Int) throws(StorageError) -> Int {
-        let count = try time(index)
-        guard count >= 0 else { throw .unreadable }
-        return Int(count)
-    }
-
-    func revision(_ index: Int) throws(StorageError) -> Int64 { Int64(try count(index)) }
-
-    func timestamp(_ index: Int) throws(StorageError) -> HybridTimestamp {
-        HybridTimestamp(rawValue: try bits(index))
-    }
-
-    func device(_ index: Int) throws(StorageError) -> DeviceID {
-        DeviceID(rawValue: try bits(index))
-    }
-
-    /// A number that is unsigned in the program.
-    func bits(_ index: Int) throws(StorageError) -> UInt64 {
-        UInt64(bitPattern: try integer(index))
     }
 }

@@ -114,7 +114,7 @@ private struct SQLiteBatch {
         guard try SQLiteServerStorage.isSignedIn(device, db) else {
             throw PushRefusal.notAllowed(.credentialInvalid)
         }
-        storage.memory.withLock { $0.devices.set(device, (), bytes: 0) }
+        storage.memory.withLock { $0.remember(device) }
     }
 
     private func known(_ store: StoreReference) throws -> SQLiteStore {

@@ -13,15 +13,29 @@ extension SQLiteServerStorage {
     /// The limits of the device's account.
     private static let limits = "(SELECT limits FROM account WHERE account.id = device.account)"
 
-    func device(credential: SecretHash) throws(StorageError) -> Device? {
-        try readingOnce { db in
-            let statement = try db.cachedStatement(
-                sql: """
-                    SELECT \(Self.deviceColumns) FROM device
-                    WHERE credential = ?
-                    """)
-            return try Row.fetchOne(statement, arguments: [credential.bytes]).map(Device.init)
+    func rights(
+        of credentials: [SecretHash]
+    ) throws(StorageError) -> [Result<DeviceRights?, StorageError>] {
+        let generation = memory.withLock { $0.devices.generation }
+        let found = try readingOnce { db in
+            let statement = try RawStatement(
+                "SELECT \(Self.deviceColumns) FROM device WHERE credential = ?", db)
+            return credentials.map { credential in
+                statement.bind(credential.bytes, at: 1)
+                var rights: DeviceRights?
+                // What one cannot read must not keep the others out.
+                do { try statement.run { rights = try Device($0).rights } } catch {
+                    return Result<DeviceRights?, StorageError>.failure(StorageError(error))
+                }
+                return .success(rights)
+            }
         }
+        memory.withLock { memory in
+            // Not if one may have been removed meanwhile.
+            guard memory.devices.generation == generation else { return }
+            for case .success(let rights?) in found { memory.remember(rights.reference) }
+        }
+        return found
     }
 
     func devices(of account: AccountID) throws(StorageError) -> [Device] {
@@ -73,7 +87,11 @@ extension SQLiteServerStorage {
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
-        try writing { try remove(device, .deviceRevoked, now: now, by: actor, $0) }
+        try writing { db in
+            try remove(device, .deviceRevoked, now: now, by: actor, db)
+        } committed: { _, _ in
+            memory.withLock { $0.devices.remove(device) }
+        }
     }
 
     func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int {
@@ -84,8 +102,10 @@ extension SQLiteServerStorage {
             for name in names {
                 _ = try remove(name, .deviceRemoved, now: now, by: .housekeeping, db)
             }
-            return names.count
-        }
+            return names
+        } committed: { _, names in
+            memory.withLock { memory in names.forEach { memory.devices.remove($0) } }
+        }.count
     }
 
     /// - Returns: Whether it was there.
@@ -97,7 +117,6 @@ extension SQLiteServerStorage {
         try db.execute(
             sql: "DELETE FROM device WHERE account = ? AND id = ?", arguments: arguments)
         guard db.changesCount == 1 else { return false }
-        memory.withLock { $0.devices.remove(device) }
         try removeCodes(madeBy: device, db)
         try db.execute(
             sql: """
@@ -205,23 +224,4 @@ extension SQLiteServerStorage {
 extension DeviceID {
     /// The form in SQLite.
     var bits: Int64 { Int64(bitPattern: rawValue) }
-}
-
-extension Device {
-    /// - Throws: ``StorageError/unreadable``.
-    init(_ row: Row) throws(StorageError) {
-        let name = DeviceReference(account: try row.account(0), id: try row.device(1))
-        self.init(
-            rights: DeviceRights(
-                reference: name, stores: try StoreList.set(row.valueIfAny(5)),
-                expiresMilliseconds: row.hasNull(atIndex: 6) ? nil : try row.time(6),
-                limits: try AccountLimits(stored: row.valueIfAny(10))),
-            displayName: SQLiteText.text(try row.value(2)), createdMilliseconds: try row.time(3),
-            seenMilliseconds: try row.time(4),
-            clock: row.hasNull(atIndex: 8)
-                ? nil
-                : ClockMeasurement(
-                    aheadMilliseconds: try row.time(7), milliseconds: try row.time(8)),
-            version: try row.valueIfAny(9))
-    }
 }

@@ -27,9 +27,9 @@ extension SQLiteServerStorage {
             }
             try db.execute(sql: "INSERT OR IGNORE INTO chore (name) VALUES ('scrub')")
             try record(AuditEvent(.accountErased, of: account, by: actor), at: now, db)
-            memory.withLock { $0.forgetAll() }
             return true
         } committed: { _, _ in
+            memory.withLock { $0.forgetAll() }
             positions.forgetAll()
         }
     }
@@ -41,7 +41,7 @@ extension SQLiteServerStorage {
         } + ["DELETE FROM account WHERE id = :account"]
 
     func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool {
-        guard try reading({ try nextErased($0) }) != nil else { return false }
+        guard try readingOnce({ try nextErased($0) }) != nil else { return false }
         return try writing { db in
             let start = ContinuousClock.now
             while let store = try nextErased(db) {
@@ -104,10 +104,10 @@ extension SQLiteServerStorage {
                 scrubs.withLock { $0.next = next }
             }
         }
-        let rewrites = uptime.map(mayRewrite) ?? true
-        do { try database.writeWithoutTransaction { try scrub($0, rewrites) } } catch let error
-            as DatabaseError where error.resultCode == .SQLITE_BUSY
-        {
+        let quiet = uptime.map(quietMilliseconds)
+        do {
+            try database.writeWithoutTransaction { try scrub($0, quietMilliseconds: quiet) }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
             // Another program is reading what is to be overwritten. The wait is short, so that no
             // answer is delayed.
             pause = Self.busyScrubPause
@@ -128,29 +128,34 @@ extension SQLiteServerStorage {
 
     private func mayScrub(at uptime: Int64) throws(StorageError) -> Bool {
         guard uptime >= scrubs.withLock({ $0.next }) else { return false }
-        return try reading { try nextErased($0) } == nil
+        return try readingOnce { try nextErased($0) } == nil
     }
 
-    /// Whether the file can be rewritten without a noticeable delay for others.
-    private func mayRewrite(at uptime: Int64) -> Bool {
-        let quiet = scrubs.withLock { scrubs in
+    /// How long nobody has pushed, as far as is known.
+    private func quietMilliseconds(at uptime: Int64) -> Int64 {
+        scrubs.withLock { scrubs in
             let since = scrubs.quietSince ?? uptime
             scrubs.quietSince = since
             return uptime - since
         }
+    }
+
+    /// Whether the file can be rewritten without a noticeable delay for others.
+    private func mayRewrite(quietMilliseconds: Int64) -> Bool {
         let bytes = FileStatus(path: database.path)?.bytes ?? .max
         return bytes <= Self.rewrittenAtOnceBytesMax
-            || quiet >= Self.quietMilliseconds && bytes <= Self.rewrittenBytesMax
+            || quietMilliseconds >= Self.quietMillisecondsMin && bytes <= Self.rewrittenBytesMax
     }
 
     /// Takes some tenths of a second.
     private static let rewrittenAtOnceBytesMax = 16 << 20
     /// Takes some seconds.
     private static let rewrittenBytesMax = 256 << 20
-    private static let quietMilliseconds: Int64 = 600_000
+    private static let quietMillisecondsMin: Int64 = 600_000
 
-    private func scrub(_ db: Database, _ rewrites: Bool) throws {
-        if try rewrites && isAsked("scrub", db) {
+    /// - Parameter quietMilliseconds: As ``quietMilliseconds(at:)``; nil if nobody else uses the file.
+    private func scrub(_ db: Database, quietMilliseconds: Int64?) throws {
+        if try isAsked("scrub", db), quietMilliseconds.map(mayRewrite) ?? true {
             try db.execute(
                 sql: """
                     VACUUM; INSERT OR IGNORE INTO chore (name) VALUES ('truncate');

@@ -7,10 +7,10 @@ internal import UbiquityCore
 
 /// The storage in one SQLite file.
 ///
-/// State: the connections are thread-safe. `memory` is only used in transactions of the writing
-/// connection, one at a time, and its lock is for the compiler. Only
-/// ``commit(_:rules:)`` and housekeeping, on one thread, use `scrubs`, `logEmptying`, the uptime of
-/// the next emptying, and `runningTime`, the time stored in the file.
+/// State: the connections are thread-safe. `memory`, guarded by its lock, is used in transactions of
+/// the writing connection, one at a time, and by ``rights(of:)``. Only ``commit(_:rules:)`` and
+/// housekeeping, on one thread, use `scrubs`, `logEmptying`, the uptime of the next emptying, and
+/// `runningTime`, the time stored in the file.
 final class SQLiteServerStorage: Sendable {
     let database: any DatabaseWriter
     let memory = Mutex(WriterMemory())
@@ -72,8 +72,8 @@ final class SQLiteServerStorage: Sendable {
         do { return try database.read(body) } catch { throw StorageError(error) }
     }
 
-    /// Reads with a single statement, which needs no transaction around it: to begin and to end one
-    /// takes longer than to find a row.
+    /// Reads with statements of which each sees a moment of its own, so there is no transaction
+    /// around them: to begin and to end one takes longer than to find a row.
     func readingOnce<T>(_ statement: (Database) throws -> T) throws(StorageError) -> T {
         do { return try database.unsafeRead(statement) } catch { throw StorageError(error) }
     }
