@@ -38,7 +38,7 @@ package struct HistoryState: Hashable, Sendable {
         let replaced = decision.writes.filter { records[$0.key] != nil }
         guard !limits.isOff else {
             if !replaced.isEmpty { floor = moment }
-            change.isOverLimit = bytes > 0
+            (change.isOverLimit, change.isFarOverLimit) = (bytes > 0, bytes > 0)
             return change
         }
         if floor.revision > 0, floor.milliseconds == 0, moment.revision > floor.revision {
@@ -61,6 +61,7 @@ package struct HistoryState: Hashable, Sendable {
             add(write.record.pushBytes, moment)
         }
         change.isOverLimit = bytes > limits.bytesMax
+        change.isFarOverLimit = bytes - limits.bytesMax > limits.bytesMax / 8
         return change
     }
 
@@ -92,6 +93,9 @@ package struct HistoryChange: Hashable, Sendable {
     package var unkept: Set<Key> = []
     /// Whether the versions may take more bytes than they should, so that they are to be pruned.
     package var isOverLimit = false
+    /// Whether by so much, or in a history that is off, that they are pruned with this push. Otherwise it
+    /// may be done with one of the next pushes, because it takes long.
+    package var isFarOverLimit = false
 
     package init(at moment: RecordVersion.Moment) { self.moment = moment }
 

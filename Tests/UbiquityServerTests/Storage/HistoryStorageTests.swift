@@ -359,6 +359,28 @@ internal import UbiquityCore
         for storage in storages { try storage.close() }
     }
 
+    @Test func `one history of a group is pruned, and the others with later pushes`() throws {
+        let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+        try storage.makeSampleAccount()
+        let limits = HistoryLimits(bytesMax: 16_000)
+        let stores = try ["notes", "other"].map {
+            StoreReference(account: Sample.account.id, identifier: try StoreIdentifier($0))
+        }
+        var (most, sawBoth) = (0, false)
+        for number: Int64 in 1...400 {
+            let group = stores.map {
+                Sample.push(Sample.record("a", .integer(number), at: 500 + number), to: $0)
+            }
+            _ = try storage.commit(group, rules: Sample.rules(now: 1_000 + number, history: limits))
+            let bytes = try stores.map { try storage.historyState(of: $0).bytes }
+            most = max(most, bytes.max()!)
+            sawBoth = sawBoth || bytes.min()! < 15_000 && bytes.max()! > 16_000
+        }
+        #expect(sawBoth)
+        #expect(most <= 18_000)
+        try storage.close()
+    }
+
     @Test func `a version that is too old is removed, however few there are`() throws {
         let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
         try storage.makeSampleAccount()
@@ -439,9 +461,9 @@ extension ServerStorage {
             + snapshot.forgotten.map { "\($0) forgotten" }).sorted()
     }
 
-    func historyState() throws -> HistoryState {
+    func historyState(of store: StoreReference = Sample.store) throws -> HistoryState {
         var found = HistoryState()
-        _ = try versions(of: Sample.store, key: nil) { state, _ in
+        _ = try versions(of: store, key: nil) { state, _ in
             found = state.history
             return []
         }

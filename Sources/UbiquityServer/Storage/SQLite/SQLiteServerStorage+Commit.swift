@@ -48,6 +48,13 @@ private struct SQLiteBatch {
     let storage: SQLiteServerStorage
     var touched: [StoreReference: SQLiteStore] = [:]
     var results: [Result<CommittedPush, PushRefusal>] = []
+    /// Whether a history was pruned. To read a whole history takes long, so the others of a group wait for
+    /// the next ones.
+    private var hasPruned = false
+
+    init(db: Database, rules: CommitRules, storage: SQLiteServerStorage) {
+        (self.db, self.rules, self.storage) = (db, rules, storage)
+    }
 
     /// - Throws: ``StorageError``, GRDB's errors; the transaction must be rolled back then.
     mutating func commit(
@@ -83,7 +90,10 @@ private struct SQLiteBatch {
                 waiting.push, records: records, folded: folded, by: rules.admission,
                 in: waiting.store.epoch(inRun: rules.run ?? storage.run))
         } catch { throw PushRefusal.clockAhead(error) }
-        if committed.history.isOverLimit {
+        let history = committed.history
+        let prunes = history.isOverLimit && (!hasPruned || history.isFarOverLimit)
+        if prunes {
+            hasPruned = true
             // What pruning cannot read fails here, before the first change.
             _ = try SQLiteVersion.found(of: store, key: nil, db)
         }
@@ -92,9 +102,7 @@ private struct SQLiteBatch {
             if store.id == nil { store.id = try makeStore(waiting.store) }
             try write(committed, over: held, to: &store)
         }
-        if committed.history.isOverLimit {
-            _ = try SQLiteVersion.prune(rules.history, in: &store, db)
-        }
+        if prunes { _ = try SQLiteVersion.prune(rules.history, in: &store, db) }
         if store.id != nil { touched[waiting.store] = store }
         return committed
     }
