@@ -11,6 +11,16 @@ struct Account: Hashable, Sendable {
     var limits = AccountLimits()
 }
 
+extension Account {
+    /// - Throws: ``StorageError/unreadable``.
+    init(_ row: some ColumnReading) throws(StorageError) {
+        guard let name = AccountName(try row.text(1)) else { throw .unreadable }
+        self.init(
+            id: try row.account(0), name: name, createdMilliseconds: try row.time(2),
+            limits: try AccountLimits(stored: row.textIfAny(3)))
+    }
+}
+
 extension AccountLimits {
     /// - Parameter text: Nil for none.
     /// - Throws: ``StorageError/unreadable``.

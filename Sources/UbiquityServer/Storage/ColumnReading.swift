@@ -3,7 +3,8 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// Reads the columns of a row as what they must be. Every call throws ``StorageError/unreadable``.
+/// Reads the columns of a row, of whichever database, as what they must be. Every call throws
+/// ``StorageError/unreadable``.
 protocol ColumnReading {
     func integer(_ index: Int) throws(StorageError) -> Int64
     func isNull(_ index: Int) -> Bool
@@ -13,16 +14,18 @@ protocol ColumnReading {
 }
 
 extension ColumnReading {
+    func text(_ index: Int) throws(StorageError) -> String {
+        guard let text = try textIfAny(index) else { throw .unreadable }
+        return text
+    }
+
     func account(_ index: Int) throws(StorageError) -> AccountID {
-        guard let account = try textIfAny(index).flatMap({ AccountID($0) }) else {
-            throw .unreadable
-        }
+        guard let account = AccountID(try text(index)) else { throw .unreadable }
         return account
     }
 
     func store(_ index: Int) throws(StorageError) -> StoreIdentifier {
-        guard let text = try textIfAny(index) else { throw .unreadable }
-        do { return try StoreIdentifier(text) } catch { throw .unreadable }
+        do { return try StoreIdentifier(try text(index)) } catch { throw .unreadable }
     }
 
     /// A time or a duration. The sum of two does not overflow.
@@ -52,5 +55,44 @@ extension ColumnReading {
     /// A number that is unsigned in the program.
     func bits(_ index: Int) throws(StorageError) -> UInt64 {
         UInt64(bitPattern: try integer(index))
+    }
+}
+
+extension CredentialTerms {
+    /// - Parameter index: The first of three columns.
+    /// - Throws: ``StorageError/unreadable``.
+    init(_ row: some ColumnReading, from index: Int) throws(StorageError) {
+        self.init(
+            stores: try StoreList.set(row.textIfAny(index)),
+            milliseconds: row.isNull(index + 1) ? nil : try row.time(index + 1),
+            latestMilliseconds: row.isNull(index + 2) ? nil : try row.time(index + 2))
+    }
+}
+
+extension AuditRule.Line {
+    /// - Throws: ``StorageError/unreadable``, as for an ``AuditEntry``.
+    init(_ row: some ColumnReading) throws(StorageError) {
+        guard let action = AuditAction(rawValue: try row.text(1)) else { throw .unreadable }
+        self.init(
+            number: try row.integer(0), action: action,
+            account: row.isNull(2) ? nil : try row.account(2))
+    }
+}
+
+extension AuditEntry {
+    /// - Throws: ``StorageError/unreadable``, also for a row that this program would not have
+    ///   written.
+    init(_ row: some ColumnReading) throws(StorageError) {
+        let device = row.isNull(6) ? nil : try row.device(6)
+        guard let action = AuditAction(rawValue: try row.text(2)),
+            let actor = AuditActor(word: try row.text(5), device: device)
+        else { throw .unreadable }
+        let event = AuditEvent(
+            action, of: row.isNull(3) ? nil : try row.account(3),
+            row.isNull(4) ? nil : try row.device(4), by: actor,
+            detail: try row.textIfAny(9))
+        self.init(
+            number: try row.integer(0), event, at: try row.time(1),
+            last: row.isNull(7) ? nil : try row.time(7), count: try row.count(8))
     }
 }

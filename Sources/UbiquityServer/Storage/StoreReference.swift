@@ -68,3 +68,13 @@ struct RegisteredApp: Hashable, Sendable {
     /// The server's milliseconds since 1970.
     var registered: Int64
 }
+
+extension RegisteredApp {
+    /// Fails for an unreadable row. That app is then not registered, while the others are.
+    init?(readable row: some ColumnReading) {
+        guard let identifier = try? row.store(0), let registered = try? row.time(1) else {
+            return nil
+        }
+        self.init(identifier: identifier, registered: registered)
+    }
+}

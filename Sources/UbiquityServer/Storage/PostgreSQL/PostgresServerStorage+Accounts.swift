@@ -197,13 +197,3 @@ extension PostgresServerStorage {
         )
     }
 }
-
-extension Account {
-    /// - Throws: ``StorageError/unreadable``.
-    init(_ row: PostgresRow) throws(StorageError) {
-        guard let name = AccountName(try row.text(1)) else { throw .unreadable }
-        self.init(
-            id: try row.account(0), name: name, createdMilliseconds: try row.time(2),
-            limits: try AccountLimits(stored: row.textIfAny(3)))
-    }
-}

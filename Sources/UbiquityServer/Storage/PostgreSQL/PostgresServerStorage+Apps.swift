@@ -68,13 +68,3 @@ extension PostgresServerStorage {
         return wasThere
     }
 }
-
-extension RegisteredApp {
-    /// Fails for an unreadable row. That app is then not registered, while the others are.
-    fileprivate init?(readable row: PostgresRow) {
-        guard let identifier = try? row.store(0), let registered = try? row.time(1) else {
-            return nil
-        }
-        self.init(identifier: identifier, registered: registered)
-    }
-}

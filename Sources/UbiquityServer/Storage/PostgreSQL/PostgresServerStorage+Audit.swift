@@ -194,31 +194,3 @@ enum PostgresAudit {
         )
     }
 }
-
-extension AuditRule.Line {
-    /// - Throws: ``StorageError/unreadable``, as for an ``AuditEntry``.
-    fileprivate init(_ row: PostgresRow) throws(StorageError) {
-        guard let action = AuditAction(rawValue: try row.text(1)) else { throw .unreadable }
-        self.init(
-            number: try row.integer(0), action: action,
-            account: row.isNull(2) ? nil : try row.account(2))
-    }
-}
-
-extension AuditEntry {
-    /// - Throws: ``StorageError/unreadable``, also for a row that this program would not have
-    ///   written.
-    fileprivate init(_ row: PostgresRow) throws(StorageError) {
-        let device = row.isNull(6) ? nil : try row.device(6)
-        guard let action = AuditAction(rawValue: try row.text(2)),
-            let actor = AuditActor(word: try row.text(5), device: device)
-        else { throw .unreadable }
-        let event = AuditEvent(
-            action, of: row.isNull(3) ? nil : try row.account(3),
-            row.isNull(4) ? nil : try row.device(4), by: actor,
-            detail: try row.textIfAny(9))
-        self.init(
-            number: try row.integer(0), event, at: try row.time(1),
-            last: row.isNull(7) ? nil : try row.time(7), count: try row.count(8))
-    }
-}

@@ -233,12 +233,4 @@ extension CredentialTerms {
             .optional(latestMilliseconds),
         ]
     }
-
-    /// - Throws: ``StorageError/unreadable``.
-    init(_ row: PostgresRow, from index: Int) throws(StorageError) {
-        self.init(
-            stores: try StoreList.set(row.textIfAny(index)),
-            milliseconds: row.isNull(index + 1) ? nil : try row.time(index + 1),
-            latestMilliseconds: row.isNull(index + 2) ? nil : try row.time(index + 2))
-    }
 }

@@ -116,16 +116,6 @@ extension SQLiteServerStorage: ServerStorage {
     }
 }
 
-extension Account {
-    /// - Throws: ``StorageError/unreadable``.
-    init(_ row: Row) throws(StorageError) {
-        guard let name = AccountName(try row.value(1)) else { throw .unreadable }
-        self.init(
-            id: try row.account(0), name: name, createdMilliseconds: try row.time(2),
-            limits: try AccountLimits(stored: row.valueIfAny(3)))
-    }
-}
-
 extension SQLiteServerStorage {
     func apps() throws(StorageError) -> [RegisteredApp] {
         try reading { db in
@@ -162,15 +152,5 @@ extension SQLiteServerStorage {
             try record(AuditEvent(.appRemoved, by: actor), at: now, db)
             return true
         }
-    }
-}
-
-extension RegisteredApp {
-    /// Fails for an unreadable row. That app is then not registered, while the others are.
-    fileprivate init?(readable row: Row) {
-        guard let identifier = try? row.store(0), let registered = try? row.time(1) else {
-            return nil
-        }
-        self.init(identifier: identifier, registered: registered)
     }
 }

@@ -102,31 +102,3 @@ extension SQLiteServerStorage {
         ])
     }
 }
-
-extension AuditRule.Line {
-    /// - Throws: ``StorageError/unreadable``, as for an ``AuditEntry``.
-    fileprivate init(_ row: Row) throws(StorageError) {
-        guard let action = AuditAction(rawValue: try row.value(1)) else { throw .unreadable }
-        self.init(
-            number: try row.value(0), action: action,
-            account: row.hasNull(atIndex: 2) ? nil : try row.account(2))
-    }
-}
-
-extension AuditEntry {
-    /// - Throws: ``StorageError/unreadable``, also for a row that this program would not have
-    ///   written.
-    fileprivate init(_ row: Row) throws(StorageError) {
-        let device = row.hasNull(atIndex: 6) ? nil : try row.device(6)
-        guard let action = AuditAction(rawValue: try row.value(2)),
-            let actor = AuditActor(word: try row.value(5), device: device)
-        else { throw .unreadable }
-        let event = AuditEvent(
-            action, of: row.hasNull(atIndex: 3) ? nil : try row.account(3),
-            row.hasNull(atIndex: 4) ? nil : try row.device(4), by: actor,
-            detail: try row.valueIfAny(9))
-        self.init(
-            number: try row.value(0), event, at: try row.time(1),
-            last: row.hasNull(atIndex: 7) ? nil : try row.time(7), count: try row.count(8))
-    }
-}

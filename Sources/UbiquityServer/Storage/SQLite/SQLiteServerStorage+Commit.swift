@@ -50,11 +50,7 @@ private struct SQLiteBatch {
     var results: [Result<CommittedPush, PushRefusal>] = []
     /// Whether a history was pruned. To read a whole history takes long, so the others of a group wait for
     /// the next ones.
-    private var hasPruned = false
-
-    init(db: Database, rules: CommitRules, storage: SQLiteServerStorage) {
-        (self.db, self.rules, self.storage) = (db, rules, storage)
-    }
+    var hasPruned = false
 
     /// - Throws: ``StorageError``, GRDB's errors; the transaction must be rolled back then.
     mutating func commit(

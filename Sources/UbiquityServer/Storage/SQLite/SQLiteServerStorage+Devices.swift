@@ -17,7 +17,7 @@ extension SQLiteServerStorage {
         of credentials: [SecretHash]
     ) throws(StorageError) -> [Result<DeviceRights?, StorageError>] {
         let generation = memory.withLock { $0.devices.generation }
-        let found = try readingOnce { db in
+        let found = try readingWithoutTransaction { db in
             let statement = try RawStatement(
                 "SELECT \(Self.deviceColumns) FROM device WHERE credential = ?", db)
             return credentials.map { credential in

@@ -41,7 +41,7 @@ extension SQLiteServerStorage {
         } + ["DELETE FROM account WHERE id = :account"]
 
     func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool {
-        guard try readingOnce({ try nextErased($0) }) != nil else { return false }
+        guard try readingWithoutTransaction({ try nextErased($0) }) != nil else { return false }
         return try writing { db in
             let start = ContinuousClock.now
             while let store = try nextErased(db) {
@@ -128,7 +128,7 @@ extension SQLiteServerStorage {
 
     private func mayScrub(at uptime: Int64) throws(StorageError) -> Bool {
         guard uptime >= scrubs.withLock({ $0.next }) else { return false }
-        return try readingOnce { try nextErased($0) } == nil
+        return try readingWithoutTransaction { try nextErased($0) } == nil
     }
 
     /// How long nobody has pushed, as far as is known.

@@ -95,7 +95,7 @@ extension SQLiteServerStorage {
                     FROM sign_in_request WHERE hash = ? AND used IS NULL AND expires > ?
                     """, arguments: [secret.bytes, now])
             guard let row else { throw StorageError.codeInvalid }
-            guard row.hasNull(atIndex: 1) else { throw StorageError.signInDenied }
+            guard row.isNull(1) else { throw StorageError.signInDenied }
             guard let id: String = try row.valueIfAny(0) else { throw StorageError.signInPending }
             guard let account = try fetchAccount(db, "id = ?", id) else {
                 throw StorageError.codeInvalid
@@ -142,14 +142,4 @@ extension SQLiteServerStorage {
 
     /// The columns of ``CredentialTerms``.
     static let terms = "stores, credential_milliseconds, credential_latest"
-}
-
-extension CredentialTerms {
-    /// - Throws: ``StorageError/unreadable``.
-    init(_ row: Row, from index: Int) throws(StorageError) {
-        self.init(
-            stores: try StoreList.set(row.valueIfAny(index)),
-            milliseconds: row.hasNull(atIndex: index + 1) ? nil : try row.time(index + 1),
-            latestMilliseconds: row.hasNull(atIndex: index + 2) ? nil : try row.time(index + 2))
-    }
 }

@@ -74,8 +74,10 @@ final class SQLiteServerStorage: Sendable {
 
     /// Reads with statements of which each sees a moment of its own, so there is no transaction
     /// around them: to begin and to end one takes longer than to find a row.
-    func readingOnce<T>(_ statement: (Database) throws -> T) throws(StorageError) -> T {
-        do { return try database.unsafeRead(statement) } catch { throw StorageError(error) }
+    func readingWithoutTransaction<T>(
+        _ body: (Database) throws -> T
+    ) throws(StorageError) -> T {
+        do { return try database.unsafeRead(body) } catch { throw StorageError(error) }
     }
 
     /// Runs the body in one transaction, which an error rolls back. If the disk is full, tries
