@@ -70,6 +70,8 @@ package struct HistoryRule: Hashable, Sendable {
 
         var isForgotten: Bool { if case .forgotten = fate { true } else { false } }
 
+        fileprivate var isVersion: Bool { ended != nil && !isForgotten }
+
         /// Before which moment the store is not known without this; nil if it is.
         fileprivate var needed: RecordVersion.Moment? {
             if case .lost = fate { nil } else { ended }
@@ -111,11 +113,16 @@ package struct HistoryRule: Hashable, Sendable {
     }
 
     private func cutByNumber(_ cut: inout Cut) {
+        var counts: [Key: Int] = [:]
+        for line in cut.lines where line.isVersion { counts[line.key, default: 0] += 1 }
+        counts = counts.filter { $0.value > limits.versionsMax }
+        guard !counts.isEmpty else { return }
         var places: [Key: [Int]] = [:]
-        for (place, line) in cut.lines.enumerated() where line.ended != nil && !line.isForgotten {
+        for (place, line) in cut.lines.enumerated()
+        where line.isVersion && counts[line.key] != nil {
             places[line.key, default: []].append(place)
         }
-        for (key, places) in places where places.count > limits.versionsMax {
+        for (key, places) in places {
             let excess = places.sorted { cut.lines[$0].isLater(than: cut.lines[$1]) }
                 .dropFirst(limits.versionsMax)
             let needed = excess.compactMap { cut.lines[$0].needed }.max {

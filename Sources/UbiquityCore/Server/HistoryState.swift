@@ -38,7 +38,6 @@ package struct HistoryState: Hashable, Sendable {
         let replaced = decision.writes.filter { records[$0.key] != nil }
         guard !limits.isOff else {
             if !replaced.isEmpty { floor = moment }
-            (change.isOverLimit, change.isFarOverLimit) = (bytes > 0, bytes > 0)
             return change
         }
         if floor.revision > 0, floor.milliseconds == 0, moment.revision > floor.revision {
@@ -60,8 +59,6 @@ package struct HistoryState: Hashable, Sendable {
             change.passing.append(write)
             add(write.record.pushBytes, moment)
         }
-        change.isOverLimit = bytes > limits.bytesMax
-        change.isFarOverLimit = bytes - limits.bytesMax > limits.bytesMax / 8
         return change
     }
 
@@ -70,12 +67,22 @@ package struct HistoryState: Hashable, Sendable {
         bytes += count
     }
 
-    /// Whether there is something to prune that has been there for long enough. An active store has
-    /// some version that is just too old at any time, so these wait for one another for a while.
+    /// Whether the store's next push prunes it first. That takes long, so of a group of pushes one does it,
+    /// and others only if their histories are over the limit by an eighth, or off.
+    /// - Parameter byFar: Whether the group has pruned another history.
+    package func exceeds(_ limits: HistoryLimits, byFar: Bool) -> Bool {
+        let bytesMax = limits.isOff ? 0 : limits.bytesMax
+        return bytes - bytesMax > (byFar ? bytesMax / 8 : 0)
+    }
+
+    /// Whether it is to be pruned without a push: because it is too large, or has something that has been
+    /// too old for a while. An active store has some version that is just too old at any time, so these
+    /// wait for one another.
     /// - Parameter now: The server's milliseconds since 1970.
     package func isDue(within limits: HistoryLimits, now: Int64) -> Bool {
         guard bytes > 0 else { return false }
-        return limits.isOff || now - oldest > limits.milliseconds + limits.milliseconds / 30
+        return exceeds(limits, byFar: false)
+            || now - oldest > limits.milliseconds + limits.milliseconds / 30
     }
 }
 
@@ -91,11 +98,6 @@ package struct HistoryChange: Hashable, Sendable {
     /// The keys whose versions are all removed, with their parts, and whose earlier values are
     /// noted as unknown. The push's records of them must not be kept later.
     package var unkept: Set<Key> = []
-    /// Whether the versions may take more bytes than they should, so that they are to be pruned.
-    package var isOverLimit = false
-    /// Whether by so much, or in a history that is off, that they are pruned with this push. Otherwise it
-    /// may be done with one of the next pushes, because it takes long.
-    package var isFarOverLimit = false
 
     package init(at moment: RecordVersion.Moment) { self.moment = moment }
 

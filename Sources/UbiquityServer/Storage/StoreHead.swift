@@ -176,11 +176,11 @@ struct StoredNumbers {
         return RecordVersion.Moment(revision: revision, milliseconds: milliseconds)
     }
 
-    /// Bytes after their number.
-    mutating func data() throws(StorageError) -> Data {
+    /// The places of bytes after their number.
+    mutating func range() throws(StorageError) -> Range<Int> {
         let count = try count()
         guard count <= bytes.count - index else { throw .unreadable }
         defer { index += count }
-        return Data(bytes[index..<(index + count)])
+        return index..<(index + count)
     }
 }

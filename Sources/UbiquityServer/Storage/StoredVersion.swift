@@ -68,7 +68,8 @@ extension HistoryRule.Line {
     /// - Parameter valueBytes: The size of the stored value; nil for a tombstone.
     /// - Throws: ``StorageError/unreadable`` if these are not a key's bytes.
     init(
-        keyBytes: Data, stamp: Stamp, came: RecordVersion.Moment, fate: Fate, valueBytes: Int?
+        keyBytes: some ContiguousBytes & Collection, stamp: Stamp, came: RecordVersion.Moment,
+        fate: Fate, valueBytes: Int?
     ) throws(StorageError) {
         let key: Key
         do { key = try keyBytes.withUnsafeBytes { try Key(bytes: $0) } } catch { throw .unreadable }

@@ -18,7 +18,7 @@ struct VersionPack: Hashable, Sendable {
     /// - Throws: ``StorageError/unreadable``.
     init(_ bytes: some Sequence<UInt8>) throws(StorageError) {
         self.bytes = Array(bytes)
-        ended = try rows().last?.ended ?? .start
+        for version in try Self.versions(self.bytes) { ended = version.ended }
     }
 
     var isEmpty: Bool { bytes.isEmpty }
@@ -58,11 +58,49 @@ struct VersionPack: Hashable, Sendable {
 
     /// The versions in the bytes of a pack.
     /// - Throws: ``StorageError/unreadable``.
-    static func rows(_ bytes: some Sequence<UInt8>) throws(StorageError) -> [VersionRow] {
-        var rows: [VersionRow] = []
-        var numbers = StoredNumbers(Array(bytes))
-        while !numbers.isAtEnd { rows.append(try VersionRow(&numbers)) }
-        return rows
+    static func rows(_ bytes: [UInt8]) throws(StorageError) -> [VersionRow] {
+        try versions(bytes).map { VersionRow($0, in: bytes) }
+    }
+
+    /// A version in the bytes of a pack, which has its key and its value.
+    struct Version {
+        let fate: StoredFate
+        let key: Range<Int>
+        let stamp: Stamp
+        let came: RecordVersion.Moment
+        let ended: RecordVersion.Moment
+        let by: Stamp
+        /// Nil for a tombstone.
+        let value: Range<Int>?
+
+        fileprivate init(_ numbers: inout StoredNumbers) throws(StorageError) {
+            guard let fate = StoredFate(rawValue: try numbers.revision()) else { throw .unreadable }
+            self.fate = fate
+            key = try numbers.range()
+            stamp = Stamp(
+                try numbers.timestamp(), DeviceID(rawValue: try numbers.next()),
+                digest: try numbers.next())
+            came = try numbers.moment()
+            ended = try numbers.moment()
+            by = Stamp(try numbers.timestamp(), DeviceID(rawValue: try numbers.next()))
+            value = try numbers.next() == 0 ? nil : try numbers.range()
+        }
+
+        /// - Throws: ``StorageError/unreadable`` if the key is none.
+        func line(in bytes: [UInt8]) throws(StorageError) -> HistoryRule.Line {
+            try HistoryRule.Line(
+                keyBytes: bytes[key], stamp: stamp, came: came, fate: fate.fate(ended, by: by),
+                valueBytes: value?.count)
+        }
+    }
+
+    /// - Throws: ``StorageError/unreadable``.
+    static func versions(_ bytes: [UInt8]) throws(StorageError) -> [Version] {
+        var versions: [Version] = []
+        versions.reserveCapacity(bytes.count / 64)
+        var numbers = StoredNumbers(bytes)
+        while !numbers.isAtEnd { versions.append(try Version(&numbers)) }
+        return versions
     }
 }
 
@@ -77,16 +115,10 @@ extension VersionRow {
         (by, fate) = (Stamp(.zero, .unassigned), .replaced)
     }
 
-    fileprivate init(_ numbers: inout StoredNumbers) throws(StorageError) {
-        guard let fate = StoredFate(rawValue: try numbers.revision()) else { throw .unreadable }
-        self.fate = fate
-        key = try numbers.data()
-        stamp = Stamp(
-            try numbers.timestamp(), DeviceID(rawValue: try numbers.next()),
-            digest: try numbers.next())
-        came = try numbers.moment()
-        ended = try numbers.moment()
-        by = Stamp(try numbers.timestamp(), DeviceID(rawValue: try numbers.next()))
-        value = try numbers.next() == 0 ? nil : try numbers.data()
+    init(_ version: VersionPack.Version, in bytes: [UInt8]) {
+        key = Data(bytes[version.key])
+        value = version.value.map { Data(bytes[$0]) }
+        (stamp, by, fate) = (version.stamp, version.by, version.fate)
+        (came, ended) = (version.came, version.ended)
     }
 }

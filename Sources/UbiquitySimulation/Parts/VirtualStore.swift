@@ -36,6 +36,9 @@ package struct VirtualStore {
     mutating func admit(
         _ push: Push, by admission: PushAdmission, in epoch: UInt64, running: Int64
     ) throws(ClockAhead) -> CommittedPush {
+        if state.history.exceeds(admission.history, byFar: false) {
+            pruneHistory(HistoryRule(admission.history, now: admission.now))
+        }
         let queries = push.foldedQueries(records)
         let known = folded.values.lazy.filter { kept in
             !kept.isCompacted && queries.contains { $0.matches(kept.increment) }
@@ -51,9 +54,6 @@ package struct VirtualStore {
             push, admitted.results, admitted.writes,
             at: RecordVersion.Moment(
                 revision: admitted.position.revision, milliseconds: admission.now))
-        if admitted.history.isOverLimit {
-            pruneHistory(HistoryRule(admission.history, now: admission.now))
-        }
         for increment in admitted.folded {
             folded[increment.id] = KeptIncrement(increment: increment, committed: running)
         }

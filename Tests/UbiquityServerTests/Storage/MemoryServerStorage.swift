@@ -790,6 +790,9 @@ final class MemoryServerStorage: ServerStorage {
         var store = state.stores[waiting.store] ?? Store()
         let records = store.records.mapValues(\.record)
         guard rules.mayAnswer(waiting.push, over: records) else { throw .answerTooLarge }
+        if store.state.history.exceeds(rules.history.limits, byFar: false) {
+            prune(rules.history, &store)
+        }
         var admitted: CommittedPush
         let queries = waiting.push.foldedQueries(records)
         let folded = store.folded.values.map(\.increment).filter { increment in
@@ -823,7 +826,6 @@ final class MemoryServerStorage: ServerStorage {
         }
         spoil(&admitted, isFirst: isFirst)
         store.history.take(admitted)
-        if admitted.history.isOverLimit { prune(rules.history, &store) }
         if state.accounts[waiting.store.account] != nil, !isNew || !admitted.writes.isEmpty {
             state.stores[waiting.store] = store
         }

@@ -162,6 +162,27 @@ internal import UbiquityCore
         try storage.close()
     }
 
+    @Test func `a history that cannot be pruned refuses the pushes of its store alone`() throws {
+        let database = try PostgresDatabase(in: folder)
+        let storage = try database.open()
+        try storage.makeSampleAccount()
+        let other = StoreReference(
+            account: Sample.account.id, identifier: try StoreIdentifier("other"))
+        for number: Int64 in 1...30 {
+            try storage.commit(Sample.push(Sample.record("a", .integer(number), at: 500 + number)))
+        }
+        try database.query("UPDATE ubiquity.version SET outcome = 99 WHERE ended = 7")
+        let write = Sample.record("a", .integer(0), at: 900)
+        let rules = Sample.rules(history: HistoryLimits(bytesMax: 2_000))
+        let results = try storage.commit(
+            [Sample.push(write), Sample.push(write, to: other)], rules: rules)
+        #expect(results[0] == .failure(.unreadable))
+        #expect(try results[1].get().results == [.committed([.applied])])
+        let revisions = "SELECT revision FROM ubiquity.store ORDER BY revision"
+        #expect(try database.query(revisions) == "1\n30")
+        try storage.close()
+    }
+
     // MARK: - The state of a store
 
     @Test func `a refused push leaves no empty store`() throws {

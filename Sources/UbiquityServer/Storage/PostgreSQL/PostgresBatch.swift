@@ -19,8 +19,8 @@ struct PostgresBatch {
     private var records: [StoreReference: PostgresRecords] = [:]
     /// The stores of the pushes that are to be answered as committed.
     private var touched: Set<StoreReference> = []
-    /// The stores whose histories are to be pruned, with their accounts' rules.
-    private var overfull: [StoreReference: HistoryRule] = [:]
+    /// What prunes the histories of stores, if one of their pushes is to be answered as committed.
+    private var pruning: [StoreReference: [PostgresStatement]] = [:]
     /// The stores that must be made before the pushes can be decided.
     private(set) var missing: Set<StoreReference> = []
     private(set) var results: [Result<CommittedPush, PushRefusal>] = []
@@ -137,6 +137,7 @@ struct PostgresBatch {
     /// Decides all pushes. If ``missing`` is not empty then, nothing may be written.
     /// - Throws: ``StorageError``, ``PostgresFailure``; the transaction must be rolled back then.
     mutating func decide() throws {
+        try pruneHistories()
         try readFoldedCounts()
         for push in pushes {
             do { results.append(.success(try decide(push))) } catch let refusal as PushRefusal {
@@ -187,7 +188,6 @@ struct PostgresBatch {
         stores[name] = .success(store)
         touched.insert(name)
         known.commit(committed)
-        if committed.history.isOverLimit { overfull[name] = rules.history }
         return committed
     }
 
@@ -199,6 +199,31 @@ struct PostgresBatch {
             throw .notAllowed(.credentialExpired)
         }
         guard signedIn.contains(rights.reference) else { throw .notAllowed(.credentialInvalid) }
+    }
+
+    /// Prunes the histories that have become too large, as they were before the pushes. That takes a flight.
+    /// A store whose history cannot be read is as one that cannot be read itself.
+    private mutating func pruneHistories() throws {
+        var large: [(store: PostgresStore, rule: HistoryRule)] = []
+        for push in pushes {
+            let rule = rules.of(push).history
+            guard let store = try? stores[push.store]?.get(),
+                !large.contains(where: { $0.store.reference == push.store }),
+                store.state.history.exceeds(rule.limits, byFar: !large.isEmpty)
+            else { continue }
+            large.append((store, rule))
+        }
+        guard !large.isEmpty else { return }
+        let results = try transaction.run(
+            large.map { PostgresVersions.lines(of: $0.store.reference, key: nil)[0] })
+        for (var (store, rule), result) in zip(large, results) {
+            do {
+                let lines = try result.rows.map { try PostgresVersions.line(ofVersion: $0) }
+                pruning[store.reference] =
+                    PostgresVersions.prune(lines, by: rule, in: &store).statements
+                stores[store.reference] = .success(store)
+            } catch StorageError.unreadable { stores[store.reference] = .failure(.unreadable) }
+        }
     }
 
     /// Reads the folded counts that the pushes are likely to need, in one flight.
@@ -256,9 +281,8 @@ struct PostgresBatch {
             versions.append((store, known.versions))
             increments += known.changedIncrements.map { (store, $0) }
         }
-        var statements = PostgresVersions.writing(versions)
-        let pruning = try prune(&states, after: &statements)
-        statements += pruning + PostgresStore.updating(states)
+        var statements = states.flatMap { pruning[$0.reference] ?? [] }
+        statements += PostgresVersions.writing(versions) + PostgresStore.updating(states)
         if !changes.isEmpty {
             statements.append(PostgresRecords.writing(changes, running: moment.running))
         }
@@ -276,30 +300,6 @@ struct PostgresBatch {
                     """, PostgresStore.names(of: unused.map(\.reference))))
         }
         try transaction.commit(statements)
-    }
-}
-
-extension PostgresBatch {
-    /// Prunes the histories that have become too large. That takes another flight.
-    /// - Parameter writing: The statements that add to the histories. They are run if necessary.
-    /// - Returns: The statements that prune.
-    private func prune(
-        _ stores: inout [PostgresStore], after writing: inout [PostgresStatement]
-    ) throws -> [PostgresStatement] {
-        guard !overfull.isEmpty else { return [] }
-        let large = stores.indices.compactMap { index in
-            overfull[stores[index].reference].map { (index: index, rule: $0) }
-        }
-        let reading = large.map {
-            PostgresVersions.lines(of: stores[$0.index].reference, key: nil)[0]
-        }
-        let results = try transaction.run(writing + reading).suffix(large.count)
-        writing = []
-        return try zip(large, results).flatMap { store, result in
-            let lines = try result.rows.map { try PostgresVersions.line(ofVersion: $0) }
-            return PostgresVersions.prune(lines, by: store.rule, in: &stores[store.index])
-                .statements
-        }
     }
 }
 

@@ -48,8 +48,7 @@ private struct SQLiteBatch {
     let storage: SQLiteServerStorage
     var touched: [StoreReference: SQLiteStore] = [:]
     var results: [Result<CommittedPush, PushRefusal>] = []
-    /// Whether a history was pruned. To read a whole history takes long, so the others of a group wait for
-    /// the next ones.
+    /// Whether a history was pruned.
     var hasPruned = false
 
     /// - Throws: ``StorageError``, GRDB's errors; the transaction must be rolled back then.
@@ -61,11 +60,17 @@ private struct SQLiteBatch {
         } catch StorageError.unreadable { return .failure(.unreadable) }
     }
 
-    /// - Throws: Also ``PushRefusal`` and ``StorageError/unreadable``, before anything is written.
+    /// - Throws: Also ``PushRefusal`` and ``StorageError/unreadable``, before anything of the push is
+    ///   written.
     private mutating func decide(_ waiting: PendingPush) throws -> CommittedPush {
         try checkRights(of: waiting)
         let rules = rules.of(waiting)
         var store = try known(waiting.store)
+        if store.state.history.exceeds(rules.history.limits, byFar: hasPruned) {
+            hasPruned = true
+            _ = try SQLiteVersion.prune(rules.history, in: &store, db)
+            touched[waiting.store] = store
+        }
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }
         let counted = waiting.push.countedKeys
         var held: [Key: HeldRecord] = [:]
@@ -86,19 +91,11 @@ private struct SQLiteBatch {
                 waiting.push, records: records, folded: folded, by: rules.admission,
                 in: waiting.store.epoch(inRun: rules.run ?? storage.run))
         } catch { throw PushRefusal.clockAhead(error) }
-        let history = committed.history
-        let prunes = history.isOverLimit && (!hasPruned || history.isFarOverLimit)
-        if prunes {
-            hasPruned = true
-            // What pruning cannot read fails here, before the first change.
-            _ = try SQLiteVersion.found(of: store, key: nil, db)
-        }
         if !committed.isEmpty || state != store.state { store.state = state }
         if !committed.isEmpty {
             if store.id == nil { store.id = try makeStore(waiting.store) }
             try write(committed, over: held, to: &store)
         }
-        if prunes { _ = try SQLiteVersion.prune(rules.history, in: &store, db) }
         if store.id != nil { touched[waiting.store] = store }
         return committed
     }

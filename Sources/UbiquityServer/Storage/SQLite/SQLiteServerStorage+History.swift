@@ -20,11 +20,11 @@ extension SQLiteServerStorage {
             let lines = try found.lines + SQLiteVersion.currentLines(of: id, key: key, db)
             return try choose(stored.state, lines).map { place in
                 let line = lines[place]
-                if place < found.packed.count, let version = found.packed[place] {
-                    return StoredVersion(line: line, value: version.value)
-                }
-                return StoredVersion(
-                    line: line, value: try SQLiteVersion.value(of: line, in: id, db))
+                let value =
+                    if let packed = found.packed(place) {
+                        packed.value
+                    } else { try SQLiteVersion.value(of: line, in: id, db) }
+                return StoredVersion(line: line, value: value)
             }
         }
     }

@@ -113,7 +113,7 @@ enum SQLiteVersion {
         statement.bind(store, at: 1)
         try statement.run { row in
             do {
-                let versions = try VersionPack.rows(try row.bytes(5))
+                let versions = try VersionPack.rows(Array(try row.bytes(5)))
                 packs.append((try RowName(row, from: 0), versions))
             } catch StorageError.unreadable {}
         }
@@ -147,7 +147,7 @@ enum SQLiteVersion {
             guard let bytes = try? row.bytes(1) else { return true }
             var kept: [VersionRow] = []
             if bytes.isEmpty {
-                let rows = (try? VersionPack.rows(try row.bytes(6))) ?? []
+                let rows = (try? VersionPack.rows(Array(try row.bytes(6)))) ?? []
                 kept = rows.filter { !isOf(keys, $0.key) }
                 guard kept.count < rows.count || rows.isEmpty else { return true }
             } else {
@@ -231,27 +231,36 @@ enum SQLiteVersion {
     }
 
     /// - Returns: The number of removed versions.
+    /// - Throws: ``StorageError/unreadable``, before the first change.
     static func prune(
         _ rule: HistoryRule, in store: inout SQLiteStore, _ db: Database
     ) throws -> Int {
         guard let id = store.id else { return 0 }
-        try settle(&store, db)
         let found = try found(of: store, key: nil, db)
         let pruning = rule.prune(found.lines, of: store.state.history)
-        var removed = Set(pruning.removed)
+        var isRemoved = [Bool](repeating: false, count: found.lines.count)
+        for place in pruning.removed { isRemoved[place] = true }
         for pack in found.packs {
-            let kept = pack.places.filter { !removed.contains($0) }
+            let kept = pack.places.filter { !isRemoved[$0] }
             guard kept.count < pack.places.count else { continue }
-            removed.subtract(pack.places)
-            try remove(pack.row, of: id, db)
-            try insertPacked(kept.compactMap { found.packed[$0] }, of: id, db)
+            if let row = pack.row {
+                try remove(row, of: id, db)
+            } else {
+                store.recent = VersionPack()
+            }
+            try insertPacked(kept.map(pack.version), of: id, db)
+            for place in pack.places { isRemoved[place] = false }
         }
-        for place in removed { try remove(RowName(found.lines[place]), of: id, db) }
+        for (place, line) in found.lines.enumerated() where isRemoved[place] {
+            try remove(RowName(line), of: id, db)
+        }
         for line in pruning.forgotten {
             guard let ended = line.ended else { continue }
             try insert(VersionRow(forgotten: line.key, before: ended), of: id, db)
         }
-        if store.state.history != pruning.state { store.state.history = pruning.state }
+        // See `add(_:to:_:)`.
+        if try !hasRows(id, db) { try settle(&store, db) }
+        store.state.history = pruning.state
         return pruning.removed.count
     }
 
@@ -260,27 +269,42 @@ enum SQLiteVersion {
     /// Versions and notes.
     struct Found {
         fileprivate(set) var lines: [HistoryRule.Line] = []
-        /// For each line, its version if it is in a pack or in the head.
-        fileprivate(set) var packed: [VersionRow?] = []
-        /// The packs that are rows, and where their versions are.
-        fileprivate var packs: [(row: RowName, places: Range<Int>)] = []
+        fileprivate var packs: [Pack] = []
 
-        fileprivate mutating func add(_ rows: [VersionRow]) throws(StorageError) -> Range<Int> {
-            let start = lines.count
-            for row in rows {
-                lines.append(try row.line())
-                packed.append(row)
+        fileprivate struct Pack {
+            /// Nil for the versions in the head.
+            var row: RowName?
+            var bytes: [UInt8]
+            /// The versions that were looked for.
+            var versions: [VersionPack.Version]
+            /// The first of their lines.
+            var start: Int
+
+            var places: Range<Int> { start..<(start + versions.count) }
+
+            func version(_ place: Int) -> VersionRow {
+                VersionRow(versions[place - start], in: bytes)
             }
-            return start..<lines.count
+        }
+
+        fileprivate mutating func add(
+            _ bytes: [UInt8], of row: RowName?, key: Key?
+        ) throws(StorageError) {
+            var versions = try VersionPack.versions(bytes)
+            if let key { versions.removeAll { !key.includes(bytes: bytes[$0.key]) } }
+            packs.append(Pack(row: row, bytes: bytes, versions: versions, start: lines.count))
+            for version in versions { lines.append(try version.line(in: bytes)) }
+        }
+
+        /// The version of a line, if it is in a pack.
+        func packed(_ place: Int) -> VersionRow? {
+            packs.first { $0.places.contains(place) }?.version(place)
         }
     }
 
     /// The versions and notes of a store, or of a key and its parts.
     static func found(of store: SQLiteStore, key: Key?, _ db: Database) throws -> Found {
         guard let id = store.id else { return Found() }
-        func wanted(_ rows: [VersionRow]) -> [VersionRow] {
-            key.map { key in rows.filter { key.includes(bytes: $0.key) } } ?? rows
-        }
         var found = Found()
         let columns = """
             ended, ended_ms, by_time, by_device, outcome, CASE WHEN key = x'' THEN value END,
@@ -288,9 +312,8 @@ enum SQLiteVersion {
             """
         try rows(of: "version", in: "ended", columns, id, key, db) { row in
             if row.isEmptyBlob(1) {
-                let places = try found.add(wanted(try VersionPack.rows(try row.bytes(13))))
-                found.packs.append((try RowName(row, from: 14), places))
-                return
+                let bytes = Array(try row.bytes(13))
+                return try found.add(bytes, of: RowName(row, from: 14), key: key)
             }
             guard let fate = StoredFate(rawValue: try row.integer(12)) else {
                 throw StorageError.unreadable
@@ -299,9 +322,8 @@ enum SQLiteVersion {
                 revision: try row.revision(8), milliseconds: try row.time(9))
             let by = Stamp(try row.timestamp(10), try row.device(11))
             found.lines.append(try line(row, fate.fate(ended, by: by)))
-            found.packed.append(nil)
         }
-        _ = try found.add(wanted(try store.recent.rows()))
+        try found.add(store.recent.bytes, of: nil, key: key)
         return found
     }
 
