@@ -10,8 +10,8 @@ internal import UbiquityWire
 /// moved for too long.
 ///
 /// Shared state: all variables. Unchecked because AsyncHTTPClient calls every method of a delegate
-/// on the task's event loop, and the timer runs on it too. `failure` and `hasBegun` are read after
-/// the task has ended.
+/// on the task's event loop, and the timer runs on it too. What others read is read after the
+/// task has ended.
 final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     /// A reader of an answer that is too long to be collected, or has no end.
     struct Pieces {
@@ -24,6 +24,11 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
 
     /// Whether an answer has begun.
     var hasBegun: Bool { head != nil }
+
+    /// The form of the answer. Servers up to 0.1.0 answer in JSON without an `Accept`.
+    var format: WireFormat {
+        head?.headers.first(name: "content-type").flatMap(WireFormat.init(mediaType:)) ?? .protobuf
+    }
 
     private let address: ServerAddress
     private let bounds: MessageBounds

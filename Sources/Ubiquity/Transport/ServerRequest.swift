@@ -21,7 +21,8 @@ package struct ServerRequest: Sendable {
     private let url: String
     private let credential: String?
     private let body: [UInt8]?
-    var accept = WireFormat.protobuf.rawValue
+    /// The type of its answer; nil for a message.
+    var accept: String?
     /// Whether it says which client sends it. A push does not: its device's stream has said so.
     var isNamed = true
     /// Whether it does no harm to send it twice. It then is, at once, where its connection ended
@@ -68,7 +69,8 @@ package struct ServerRequest: Sendable {
     ) async throws(LinkFailure) -> Answer {
         let receiver = AnswerReceiver(address, bounds)
         do {
-            return try decode(type, shape, read, from: try await result(begin(receiver)))
+            let body = try await result(begin(receiver))
+            return try decode(type, shape, read, from: body, of: receiver)
         } catch {
             guard mayRepeat(after: error, receiver) else { throw await failure(of: error) }
             return try await onlyOnce.answer(type, shape, read)
@@ -91,7 +93,9 @@ package struct ServerRequest: Sendable {
             switch result {
             case .success(let body):
                 answered(
-                    Result { () throws(LinkFailure) in try decode(type, shape, read, from: body) })
+                    Result { () throws(LinkFailure) in
+                        try decode(type, shape, read, from: body, of: receiver)
+                    })
             case .failure(let error) where mayRepeat(after: error, receiver):
                 onlyOnce.answer(type, shape, read, answered: answered)
             case .failure(let error):
@@ -112,12 +116,11 @@ package struct ServerRequest: Sendable {
 
     private func decode<Wire: WireMessage, Answer>(
         _ type: Wire.Type, _ shape: MessageShape, _ read: (Wire) throws(WireError) -> Answer,
-        from body: ByteBuffer
+        from body: ByteBuffer, of receiver: AnswerReceiver
     ) throws(LinkFailure) -> Answer {
         do {
             return try read(
-                WireFormat.protobuf.decode(
-                    type, shape, from: [UInt8](buffer: body), within: bounds))
+                receiver.format.decode(type, shape, from: [UInt8](buffer: body), within: bounds))
         } catch { throw LinkFailure(error, address) }
     }
 
@@ -134,10 +137,11 @@ package struct ServerRequest: Sendable {
     ///   then.
     package func archive(take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {
         var request = self
-        request.accept = "application/x-tar"
+        let type = "application/x-tar"
+        request.accept = type
         let receiver = AnswerReceiver(
             address,
-            pieces: .init(mediaType: request.accept) { piece, _ in
+            pieces: .init(mediaType: type) { piece, _ in
                 if piece.readableBytes > 0 { try take([UInt8](buffer: piece)) }
             })
         do { _ = try await request.send(to: receiver) } catch { throw receiver.failure ?? error }
@@ -179,7 +183,11 @@ package struct ServerRequest: Sendable {
     }
 
     private func prepared() throws(LinkFailure) -> HTTPClient.Request {
-        var headers: HTTPHeaders = ["accept": accept]
+        var headers: HTTPHeaders = [:]
+        // A body is answered in its own form.
+        if let accept = accept ?? (body == nil ? WireFormat.protobuf.rawValue : nil) {
+            headers.add(name: "accept", value: accept)
+        }
         if isNamed { headers.add(name: "user-agent", value: Self.userAgent) }
         // HTTP requires a host. The path of a closed socket may later be that of another one.
         if address.isSocket {

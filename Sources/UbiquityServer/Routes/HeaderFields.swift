@@ -15,9 +15,10 @@ extension HTTPHeaders {
         return credential.isEmpty ? nil : String(credential)
     }
 
-    /// The first accepted format, JSON if none is stated; nil if neither format is accepted.
+    /// The first accepted format; if none is stated, that of the body, JSON without one; nil if neither
+    /// format is accepted.
     package var answerFormat: WireFormat? {
-        guard let field = first(name: "accept") else { return .json }
+        guard let field = first(name: "accept") else { return bodyFormat ?? .json }
         if let format = WireFormat(rawValue: field) { return format }
         let accepted = acceptedTypes
         if accepted.isEmpty { return .json }

@@ -220,6 +220,28 @@ internal import UbiquityWire
         }
     }
 
+    @Test(arguments: WireFormat.allCases)
+    func `without an Accept, a body is answered in its own form`(form: WireFormat) async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            var (push, transaction) = (WirePush(), WireTransaction())
+            transaction.writes = [.write("a", "1")]
+            push.transactions = [transaction]
+            func answer(_ headers: [String: String]) async throws -> String? {
+                try await server.send(
+                    "POST", "/v1/stores/notes/changes", credential: device.credential,
+                    body: form.encode(push),
+                    headers: headers.merging(["Content-Type": form.rawValue]) { $1 }
+                ).headers["content-type"]
+            }
+            #expect(try await answer([:]) == form.rawValue)
+            for other in WireFormat.allCases {
+                #expect(try await answer(["Accept": other.rawValue]) == other.rawValue)
+            }
+            #expect(try await answer(["Accept": "*/*"]) == WireFormat.json.rawValue)
+        }
+    }
+
     @Test func `OPTIONS of no address tells the methods of all`() async throws {
         try await withServer { server in
             let text = try await answer(
