@@ -98,7 +98,7 @@ struct HashSeed: Hashable, Sendable {
 
 extension ExactString: Comparable {
     package static func < (a: ExactString, b: ExactString) -> Bool {
-        a.string.utf8.lexicographicallyPrecedes(b.string.utf8)
+        a.withBytes { a in b.withBytes { b in a.lexicographicallyPrecedes(b) } }
     }
 }
 
