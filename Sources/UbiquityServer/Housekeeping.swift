@@ -185,14 +185,14 @@ final class Housekeeping: Service {
 
     // MARK: - Chores
 
-    /// Lists the stores with tombstones or old versions, which may take many seconds.
+    /// Lists the stores with tombstones, and those with histories to prune, which may take many seconds.
     private func listStores(second: Int) async throws {
         guard state.withLock({ $0.isLeader && $0.listing.isOver(now: uptime) }) else { return }
         let stores = try await server.readers.run { [storage] in try storage.storesWithDeletions() }
         state.withLock { $0.listed.formUnion(stores) }
         let rule = historyRule
         let aged = try await server.readers.run { [storage] in
-            try storage.storesWithOldHistory(rule)
+            try storage.storesToPrune(rule)
         }
         state.withLock { $0.aged.formUnion(aged) }
     }

@@ -219,6 +219,17 @@ import Testing
         #expect(try cloud.push([[open]], &state, &records).history.isEmpty)
     }
 
+    @Test func `is due if it is too large, or has been too old for a while`() {
+        let limits = HistoryLimits(milliseconds: 30_000, bytesMax: 800)
+        func isDue(_ bytes: Int, since oldest: Int64, _ limits: HistoryLimits) -> Bool {
+            HistoryState(bytes: bytes, oldest: oldest).isDue(within: limits, now: 100_000)
+        }
+        #expect(!isDue(800, since: 69_000, limits) && isDue(801, since: 99_000, limits))
+        #expect(isDue(1, since: 68_999, limits) && !isDue(0, since: 0, limits))
+        let off = HistoryLimits(milliseconds: 0)
+        #expect(isDue(1, since: 100_000, off) && !isDue(0, since: 0, off))
+    }
+
     @Test func `without a history its notes are removed with the next push`() throws {
         let cloud = HistoryCloud(limits: HistoryLimits(milliseconds: 0))
         var (state, records) = cloud.start

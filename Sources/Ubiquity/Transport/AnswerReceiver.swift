@@ -25,7 +25,7 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     /// Whether an answer has begun.
     var hasBegun: Bool { head != nil }
 
-    /// The form of the answer. Servers up to 0.1.0 answer in JSON without an `Accept`.
+    /// The form of the answer.
     var format: WireFormat {
         head?.headers.first(name: "content-type").flatMap(WireFormat.init(mediaType:)) ?? .protobuf
     }

@@ -120,7 +120,8 @@ package struct ServerRequest: Sendable {
     ) throws(LinkFailure) -> Answer {
         do {
             return try read(
-                receiver.format.decode(type, shape, from: [UInt8](buffer: body), within: bounds))
+                (accepted == nil ? receiver.format : .protobuf)
+                    .decode(type, shape, from: [UInt8](buffer: body), within: bounds))
         } catch { throw LinkFailure(error, address) }
     }
 
@@ -182,12 +183,12 @@ package struct ServerRequest: Sendable {
         return LinkFailure(.unreachable, await CertificateDiagnosis.sentence(of: error, address))
     }
 
+    /// Nil with a body, which is answered in its own form; by a server of 0.1.0, in JSON.
+    private var accepted: String? { accept ?? (body == nil ? WireFormat.protobuf.rawValue : nil) }
+
     private func prepared() throws(LinkFailure) -> HTTPClient.Request {
         var headers: HTTPHeaders = [:]
-        // A body is answered in its own form.
-        if let accept = accept ?? (body == nil ? WireFormat.protobuf.rawValue : nil) {
-            headers.add(name: "accept", value: accept)
-        }
+        if let accepted { headers.add(name: "accept", value: accepted) }
         if isNamed { headers.add(name: "user-agent", value: Self.userAgent) }
         // HTTP requires a host. The path of a closed socket may later be that of another one.
         if address.isSocket {

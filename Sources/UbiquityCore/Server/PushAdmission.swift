@@ -30,6 +30,10 @@ package struct PushAdmission: Sendable {
         self.history = history
     }
 
+    /// The rule by which a push prunes. It removes nothing for its age: the clock may be wrong, which
+    /// housekeeping considers.
+    package var historyRule: HistoryRule { HistoryRule(history, now: 0) }
+
     /// The state of a store that the rule needs.
     package struct Stored: Hashable, Sendable {
         /// The stored records of the push's keys, tombstones included, and all counts of

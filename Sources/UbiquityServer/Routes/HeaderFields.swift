@@ -15,8 +15,8 @@ extension HTTPHeaders {
         return credential.isEmpty ? nil : String(credential)
     }
 
-    /// The first accepted format; if none is stated, that of the body, JSON without one; nil if neither
-    /// format is accepted.
+    /// The first accepted format; if none is stated, that of the body, which is JSON unless stated; nil if
+    /// neither format is accepted.
     package var answerFormat: WireFormat? {
         guard let field = first(name: "accept") else { return bodyFormat ?? .json }
         if let format = WireFormat(rawValue: field) { return format }

@@ -19,7 +19,7 @@ extension Request {
 
     var clientVersion: String? { fields.clientVersion }
 
-    /// The first format that the request accepts; JSON if it states none.
+    /// See ``HTTPHeaders/answerFormat``.
     var answerFormat: WireFormat {
         get throws(Problem) { try fields.neededAnswerFormat }
     }

@@ -19,9 +19,6 @@ struct CommitRules: Sendable {
     var run: UInt64?
     var storesPerAccountMax: Int
 
-    /// Commits remove nothing for its age: the clock may be wrong, which housekeeping considers.
-    var history: HistoryRule { HistoryRule(admission.history, now: 0) }
-
     /// The rules with the limits of the account.
     func of(_ push: PendingPush) -> CommitRules {
         guard let limits = push.rights?.limits else { return self }

@@ -302,9 +302,9 @@ protocol ServerStorage: Sendable {
         _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
     ) throws(StorageError) -> [StoredVersion]
 
-    /// The stores with versions that have been too old for a while, see
-    /// ``HistoryState/isDue(within:now:)``, by the rule with the limits of their accounts.
-    func storesWithOldHistory(_ rule: HistoryRule) throws(StorageError) -> [StoreReference]
+    /// The stores whose histories are to be pruned without a push, see ``HistoryState/isDue(within:now:)``,
+    /// by the rule with the limits of their accounts.
+    func storesToPrune(_ rule: HistoryRule) throws(StorageError) -> [StoreReference]
 
     /// Removes the versions of a store that are beyond the limits, or its account's own.
     /// - Returns: The number of removed rows.

@@ -37,7 +37,7 @@ package struct VirtualStore {
         _ push: Push, by admission: PushAdmission, in epoch: UInt64, running: Int64
     ) throws(ClockAhead) -> CommittedPush {
         if state.history.exceeds(admission.history, byFar: false) {
-            pruneHistory(HistoryRule(admission.history, now: admission.now))
+            pruneHistory(admission.historyRule)
         }
         let queries = push.foldedQueries(records)
         let known = folded.values.lazy.filter { kept in

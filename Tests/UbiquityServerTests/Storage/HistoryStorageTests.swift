@@ -188,6 +188,32 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `a push that is refused leaves a pruned history whole`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        for number: Int64 in 1...60 {
+            try storage.commit(Sample.push(Sample.record("a", .integer(number), at: 500 + number)))
+        }
+        let limits = HistoryLimits(versionsMax: 1_000, bytesMax: 8_000)
+        let (rule, rules) = (
+            HistoryRule(limits, now: 2_000), Sample.rules(now: 2_000, history: limits)
+        )
+        // It is young, but too large.
+        #expect(try storage.storesToPrune(rule) == [Sample.store])
+        let ahead = Sample.push(Sample.record("a", .integer(0), at: 10_000_000))
+        let next = Sample.push(Sample.record("a", .integer(61), at: 600))
+        guard case .failure(.clockAhead) = try storage.commit([ahead], rules: rules)[0] else {
+            Issue.record("It was not refused.")
+            return
+        }
+        #expect(try storage.commit([next], rules: rules)[0].get().position.revision == 61)
+        #expect(try storage.storesToPrune(rule) == [])
+        #expect(try storage.pruneHistory(rule, of: Sample.store) == 0)
+        let values = try storage.listed(rule).compactMap { Int($0.split(separator: " ")[1]) }
+        #expect((20..<40).contains(values.count))
+        #expect(values == (0..<values.count).map { 61 - $0 })
+    }
+
+    @Test(arguments: Backend.allCases)
     func `of an entry the newest versions are kept, and of a store the young ones`(
         backend: Backend
     ) throws {
@@ -208,7 +234,7 @@ internal import UbiquityCore
         }
         // What is not kept is not shown either, before it is pruned.
         try check()
-        #expect(try storage.storesWithOldHistory(rule) == [])
+        #expect(try storage.storesToPrune(rule) == [])
         #expect(try storage.pruneHistory(rule, of: Sample.store) == 4)
         try check()
         #expect(try storage.pruneHistory(rule, of: Sample.store) == 0)
@@ -218,16 +244,16 @@ internal import UbiquityCore
             try storage.snapshot(at: .revision(6), later)
         }
         #expect(try storage.snapshot(at: .revision(7), later) == ["a 7"])
-        #expect(try storage.storesWithOldHistory(later) == [Sample.store])
+        #expect(try storage.storesToPrune(later) == [Sample.store])
         // The two versions, and the note that is not needed any more.
         #expect(try storage.pruneHistory(later, of: Sample.store) == 3)
         #expect(try storage.historyState().floor.revision == 7)
-        #expect(try storage.storesWithOldHistory(later) == [])
+        #expect(try storage.storesToPrune(later) == [])
         #expect(try storage.snapshot(at: .revision(7), later) == ["a 7"])
         let last = HistoryRule(limits, now: 300_000)
         #expect(try storage.pruneHistory(last, of: Sample.store) == 1)
         #expect(try storage.historyState().bytes == 0)
-        #expect(try storage.storesWithOldHistory(last) == [])
+        #expect(try storage.storesToPrune(last) == [])
 
         func full(_ start: String) -> String {
             switch start {
@@ -256,7 +282,7 @@ internal import UbiquityCore
         #expect(try storage.historyState().floor.revision == 4)
         let rule = HistoryRule(off, now: 5_000)
         #expect(try storage.listed(rule) == ["a 4 came 4@4000 current"])
-        #expect(try storage.storesWithOldHistory(rule).isEmpty)
+        #expect(try storage.storesToPrune(rule).isEmpty)
         try commit(5)
         #expect(try storage.pruneHistory(rule, of: Sample.store) == 0)
         // With one again.
@@ -269,6 +295,20 @@ internal import UbiquityCore
         #expect(throws: HistoryForgotten(knownSince: 5_000)) {
             try storage.snapshot(at: .revision(4))
         }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `without a history, a note that a key was forgotten goes with the next push`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let rules = Sample.rules(history: HistoryLimits(milliseconds: 0))
+        let secret = Sample.record("pin", .integer(1), at: 500)
+        let push = Push([try Transaction([secret], unkept: [secret.key])])
+        _ = try storage.commit([PendingPush(store: Sample.store, push: push)], rules: rules)
+        #expect(try storage.historyState().bytes > 0)
+        _ = try storage.commit([Sample.push(Sample.record("a", nil, at: 600))], rules: rules)
+        #expect(try storage.historyState().bytes == 0)
     }
 
     @Test(arguments: Backend.allCases)
@@ -390,11 +430,29 @@ internal import UbiquityCore
             try storage.commit(Sample.push(Sample.record("a", .integer(number), at: 500 + number)))
             let later = HistoryRule(HistoryLimits(milliseconds: 1), now: 100_000)
             let hasHistory = number > 1
-            #expect(try storage.storesWithOldHistory(later) == (hasHistory ? [Sample.store] : []))
+            #expect(try storage.storesToPrune(later) == (hasHistory ? [Sample.store] : []))
             if number == 3 {
                 #expect(try storage.pruneHistory(later, of: Sample.store) == 2)
             }
         }
+        try storage.close()
+    }
+
+    @Test func `a store is still found when all rows of its history were too old`() throws {
+        let storage = try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
+        try storage.makeSampleAccount()
+        // The first version is a row, the second is in the head.
+        for number: Int64 in 1...3 {
+            let push = Sample.push(Sample.record("a", .integer(number), at: 500 + number))
+            try storage.commit(push, now: 1_000 * number)
+        }
+        let limits = HistoryLimits(milliseconds: 1_000)
+        #expect(
+            try storage.pruneHistory(HistoryRule(limits, now: 3_500), of: Sample.store) == 1)
+        let later = HistoryRule(limits, now: 9_000)
+        #expect(try storage.storesToPrune(later) == [Sample.store])
+        #expect(try storage.pruneHistory(later, of: Sample.store) == 1)
+        #expect(try storage.versionRows() == 0)
         try storage.close()
     }
 

@@ -790,8 +790,8 @@ final class MemoryServerStorage: ServerStorage {
         var store = state.stores[waiting.store] ?? Store()
         let records = store.records.mapValues(\.record)
         guard rules.mayAnswer(waiting.push, over: records) else { throw .answerTooLarge }
-        if store.state.history.exceeds(rules.history.limits, byFar: false) {
-            prune(rules.history, &store)
+        if store.state.history.exceeds(rules.admission.history, byFar: false) {
+            prune(rules.admission.historyRule, &store)
         }
         var admitted: CommittedPush
         let queries = waiting.push.foldedQueries(records)
@@ -867,7 +867,7 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    func storesWithOldHistory(_ rule: HistoryRule) -> [StoreReference] {
+    func storesToPrune(_ rule: HistoryRule) -> [StoreReference] {
         database.state.withLock { state in
             state.stores.filter { store, stored in
                 let limits = state.accounts[store.account]?.limits ?? AccountLimits()

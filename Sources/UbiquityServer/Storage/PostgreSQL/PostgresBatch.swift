@@ -19,7 +19,7 @@ struct PostgresBatch {
     private var records: [StoreReference: PostgresRecords] = [:]
     /// The stores of the pushes that are to be answered as committed.
     private var touched: Set<StoreReference> = []
-    /// What prunes the histories of stores, if one of their pushes is to be answered as committed.
+    /// What prunes the histories of stores.
     private var pruning: [StoreReference: [PostgresStatement]] = [:]
     /// The stores that must be made before the pushes can be decided.
     private(set) var missing: Set<StoreReference> = []
@@ -206,7 +206,7 @@ struct PostgresBatch {
     private mutating func pruneHistories() throws {
         var large: [(store: PostgresStore, rule: HistoryRule)] = []
         for push in pushes {
-            let rule = rules.of(push).history
+            let rule = rules.of(push).admission.historyRule
             guard let store = try? stores[push.store]?.get(),
                 !large.contains(where: { $0.store.reference == push.store }),
                 store.state.history.exceeds(rule.limits, byFar: !large.isEmpty)
@@ -258,7 +258,8 @@ struct PostgresBatch {
 
     // MARK: - Writing
 
-    /// Writes everything and commits, in one flight. The row of each touched store is written even
+    /// Writes everything and commits, in one flight. A history is pruned even if the pushes of its store
+    /// are refused, or these would read it again and again. The row of each touched store is written even
     /// if nothing in it changes: then its answer waits for the flush and for the standby, also if
     /// the push repeats one whose commit is in doubt.
     mutating func commit() throws {
@@ -274,13 +275,14 @@ struct PostgresBatch {
                 touched.remove(name)
                 continue
             }
-            guard touched.contains(name) else { continue }
+            guard touched.contains(name) || pruning[name] != nil else { continue }
             states.append(store)
             guard let known = records[name] else { continue }
             changes += known.changes.map { (store, $0) }
             versions.append((store, known.versions))
             increments += known.changedIncrements.map { (store, $0) }
         }
+        // Before what the pushes add: they may forget a key whose history gets a note.
         var statements = states.flatMap { pruning[$0.reference] ?? [] }
         statements += PostgresVersions.writing(versions) + PostgresStore.updating(states)
         if !changes.isEmpty {

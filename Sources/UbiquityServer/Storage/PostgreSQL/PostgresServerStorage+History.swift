@@ -31,7 +31,7 @@ extension PostgresServerStorage {
         }
     }
 
-    func storesWithOldHistory(_ rule: HistoryRule) throws(StorageError) -> [StoreReference] {
+    func storesToPrune(_ rule: HistoryRule) throws(StorageError) -> [StoreReference] {
         try stores { state, account in
             state.history.isDue(within: rule.of(account).limits, now: rule.now)
         }

@@ -66,9 +66,9 @@ private struct SQLiteBatch {
         try checkRights(of: waiting)
         let rules = rules.of(waiting)
         var store = try known(waiting.store)
-        if store.state.history.exceeds(rules.history.limits, byFar: hasPruned) {
+        if store.state.history.exceeds(rules.admission.history, byFar: hasPruned) {
+            _ = try SQLiteVersion.prune(rules.admission.historyRule, in: &store, db)
             hasPruned = true
-            _ = try SQLiteVersion.prune(rules.history, in: &store, db)
             touched[waiting.store] = store
         }
         let keys = waiting.push.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) }

@@ -29,7 +29,7 @@ extension SQLiteServerStorage {
         }
     }
 
-    func storesWithOldHistory(_ rule: HistoryRule) throws(StorageError) -> [StoreReference] {
+    func storesToPrune(_ rule: HistoryRule) throws(StorageError) -> [StoreReference] {
         try reading { db in
             try Row.fetchAll(db, sql: Self.storesWithHistory).compactMap { row in
                 guard let id = try? row.integer(0), let account = try? row.account(1),

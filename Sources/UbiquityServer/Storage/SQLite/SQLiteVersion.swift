@@ -239,20 +239,20 @@ enum SQLiteVersion {
         let found = try found(of: store, key: nil, db)
         let pruning = rule.prune(found.lines, of: store.state.history)
         var isRemoved = [Bool](repeating: false, count: found.lines.count)
-        for place in pruning.removed { isRemoved[place] = true }
+        for place in pruning.removed {
+            isRemoved[place] = true
+            if found.packOf[place] == nil { try remove(RowName(found.lines[place]), of: id, db) }
+        }
         for pack in found.packs {
             let kept = pack.places.filter { !isRemoved[$0] }
             guard kept.count < pack.places.count else { continue }
-            if let row = pack.row {
-                try remove(row, of: id, db)
-            } else {
+            guard let row = pack.row else {
                 store.recent = VersionPack()
+                for place in kept { _ = store.recent.append(pack.version(place)) }
+                continue
             }
+            try remove(row, of: id, db)
             try insertPacked(kept.map(pack.version), of: id, db)
-            for place in pack.places { isRemoved[place] = false }
-        }
-        for (place, line) in found.lines.enumerated() where isRemoved[place] {
-            try remove(RowName(line), of: id, db)
         }
         for line in pruning.forgotten {
             guard let ended = line.ended else { continue }
@@ -270,12 +270,14 @@ enum SQLiteVersion {
     struct Found {
         fileprivate(set) var lines: [HistoryRule.Line] = []
         fileprivate var packs: [Pack] = []
+        /// For each line, the number of its pack; nil if the version is a row.
+        fileprivate var packOf: [Int?] = []
 
         fileprivate struct Pack {
             /// Nil for the versions in the head.
             var row: RowName?
             var bytes: [UInt8]
-            /// The versions that were looked for.
+            /// Those that were looked for.
             var versions: [VersionPack.Version]
             /// The first of their lines.
             var start: Int
@@ -292,13 +294,21 @@ enum SQLiteVersion {
         ) throws(StorageError) {
             var versions = try VersionPack.versions(bytes)
             if let key { versions.removeAll { !key.includes(bytes: bytes[$0.key]) } }
+            guard !versions.isEmpty else { return }
+            packOf += Array(repeating: packs.count, count: versions.count)
             packs.append(Pack(row: row, bytes: bytes, versions: versions, start: lines.count))
             for version in versions { lines.append(try version.line(in: bytes)) }
         }
 
+        fileprivate mutating func add(_ row: HistoryRule.Line) {
+            lines.append(row)
+            packOf.append(nil)
+        }
+
         /// The version of a line, if it is in a pack.
         func packed(_ place: Int) -> VersionRow? {
-            packs.first { $0.places.contains(place) }?.version(place)
+            guard place < packOf.count, let pack = packOf[place] else { return nil }
+            return packs[pack].version(place)
         }
     }
 
@@ -321,7 +331,7 @@ enum SQLiteVersion {
             let ended = RecordVersion.Moment(
                 revision: try row.revision(8), milliseconds: try row.time(9))
             let by = Stamp(try row.timestamp(10), try row.device(11))
-            found.lines.append(try line(row, fate.fate(ended, by: by)))
+            found.add(try line(row, fate.fate(ended, by: by)))
         }
         try found.add(store.recent.bytes, of: nil, key: key)
         return found
