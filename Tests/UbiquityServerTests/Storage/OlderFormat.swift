@@ -8,8 +8,22 @@ internal import UbiquityCore
 
 /// Turns a file of this format into one of an earlier format, except for the number.
 enum OlderFormat {
+    /// Format 9, with everything that is in the file.
+    static func undoFormat10(_ db: Database) throws {
+        let table = try String.fetchOne(
+            db, sql: "SELECT sql FROM sqlite_master WHERE name = 'version'")!
+        try db.execute(
+            sql: """
+                ALTER TABLE version RENAME TO version10;
+                \(table.replacing("UNIQUE", with: "PRIMARY KEY")) WITHOUT ROWID;
+                INSERT INTO version SELECT * FROM version10;
+                DROP TABLE version10; PRAGMA user_version = 9
+                """)
+    }
+
     /// Format 8, with everything that is in the file.
     static func undoFormat9(_ db: Database) throws {
+        try undoFormat10(db)
         try SQLiteVersion.unpackAll(db)
         try db.execute(sql: "PRAGMA user_version = 8")
     }

@@ -205,7 +205,9 @@ struct OlderFormatTests {
         try next.close()
     }
 
-    @Test(arguments: [OlderFormat.undoFormat8, OlderFormat.undoFormat9])
+    @Test(arguments: [
+        OlderFormat.undoFormat8, OlderFormat.undoFormat9, OlderFormat.undoFormat10,
+    ])
     func `the history is the same in the next format`(
         undo: @Sendable (Database) throws -> Void
     ) throws {

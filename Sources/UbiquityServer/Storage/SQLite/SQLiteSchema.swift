@@ -12,7 +12,7 @@ enum SQLiteSchema {
         [format1, format2, format3, format4, format5].map { sql in { try $0.execute(sql: sql) } }
         + [
             { try migrateToFormat6($0) }, { try $0.execute(sql: format7) },
-            { try $0.execute(sql: format8) }, format9,
+            { try $0.execute(sql: format8) }, format9, { try $0.execute(sql: format10) },
         ]
     static var version: Int { migrations.count }
 
@@ -189,12 +189,7 @@ enum SQLiteSchema {
         ALTER TABLE device ADD COLUMN clock_measured INTEGER;
         ALTER TABLE device ADD COLUMN version TEXT;
         ALTER TABLE record ADD COLUMN came INTEGER DEFAULT 0;
-        CREATE TABLE version (
-            store INTEGER NOT NULL, key BLOB NOT NULL, ended INTEGER NOT NULL,
-            time INTEGER NOT NULL, device INTEGER NOT NULL, digest INTEGER NOT NULL, value BLOB,
-            revision INTEGER NOT NULL, came INTEGER NOT NULL, ended_ms INTEGER NOT NULL,
-            by_time INTEGER NOT NULL, by_device INTEGER NOT NULL, outcome INTEGER NOT NULL,
-            PRIMARY KEY (store, key, ended, time, device, digest)) WITHOUT ROWID;
+        \(versionTable("PRIMARY KEY (store, key, ended, time, device, digest)) WITHOUT ROWID"))
         ALTER TABLE code ADD COLUMN credential_latest INTEGER;
         ALTER TABLE code ADD COLUMN maker INTEGER;
         CREATE TABLE sign_in_request (
@@ -207,18 +202,35 @@ enum SQLiteSchema {
 
     /// The versions of a store are in the order of their ends, so that what a push adds is in one place
     /// and what is pruned together, too. Before, each key had a place of its own.
-    private static let format8 = """
-        ALTER TABLE version RENAME TO version7;
+    private static let format8 = versions(
+        to: "PRIMARY KEY (store, ended, key, time, device, digest)) WITHOUT ROWID")
+
+    /// A head may have a ``VersionPack``, and so may a row of `version`, under the empty key.
+    private static func format9(_ db: Database) {}
+
+    /// Versions are rows in the order in which they came, and an index has their order in their store. A
+    /// tree without numbers of rows has whole rows in its inner pages too: with packs of a quarter of a
+    /// page it was eight pages high, and a row changed six.
+    private static let format10 = versions(
+        to: "UNIQUE (store, ended, key, time, device, digest))")
+
+    private static func versionTable(_ key: String) -> String {
+        """
         CREATE TABLE version (
             store INTEGER NOT NULL, key BLOB NOT NULL, ended INTEGER NOT NULL,
             time INTEGER NOT NULL, device INTEGER NOT NULL, digest INTEGER NOT NULL, value BLOB,
             revision INTEGER NOT NULL, came INTEGER NOT NULL, ended_ms INTEGER NOT NULL,
-            by_time INTEGER NOT NULL, by_device INTEGER NOT NULL, outcome INTEGER NOT NULL,
-            PRIMARY KEY (store, ended, key, time, device, digest)) WITHOUT ROWID;
-        INSERT INTO version SELECT * FROM version7 ORDER BY store, ended;
-        DROP TABLE version7;
+            by_time INTEGER NOT NULL, by_device INTEGER NOT NULL, outcome INTEGER NOT NULL, \(key);
         """
+    }
 
-    /// A head may have a ``VersionPack``, and so may a row of `version`, under the empty key.
-    private static func format9(_ db: Database) {}
+    /// Moves the versions to a table with another key.
+    private static func versions(to key: String) -> String {
+        """
+        ALTER TABLE version RENAME TO earlier_version;
+        \(versionTable(key))
+        INSERT INTO version SELECT * FROM earlier_version ORDER BY store, ended;
+        DROP TABLE earlier_version;
+        """
+    }
 }
