@@ -216,11 +216,12 @@ struct PostgresBatch {
         guard !large.isEmpty else { return }
         let results = try transaction.run(
             large.map { PostgresVersions.lines(of: $0.store.reference, key: nil)[0] })
-        for (var (store, rule), result) in zip(large, results) {
+        for (found, result) in zip(large, results) {
+            var store = found.store
             do {
                 let lines = try result.rows.map { try PostgresVersions.line(ofVersion: $0) }
                 pruning[store.reference] =
-                    PostgresVersions.prune(lines, by: rule, in: &store).statements
+                    PostgresVersions.prune(lines, by: found.rule, in: &store).statements
                 stores[store.reference] = .success(store)
             } catch StorageError.unreadable { stores[store.reference] = .failure(.unreadable) }
         }
