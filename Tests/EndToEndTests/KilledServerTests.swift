@@ -71,7 +71,8 @@ extension EndToEndTests {
                     try await RawAnswer.to("GET", server.url + "/health/ready").status == 503
                 }
                 device.store.set(Int64(1), forKey: "a")
-                try await device.store.synchronizeNow()
+                // The server ends the device's stream at some moment of the drain.
+                try await until("the write") { (try? await device.store.synchronizeNow()) != nil }
                 #expect(try await RawAnswer.to("GET", server.url + "/health/live").status == 200)
                 try server.mustRun()
                 try await server.kill()
