@@ -21,7 +21,8 @@ package struct ServerRequest: Sendable {
     private let url: String
     private let credential: String?
     private let body: [UInt8]?
-    /// The type of its answer; nil for a message.
+    /// The type of its answer. Nil with a body, which is answered in its own form; by a server of 0.1.0, in
+    /// JSON.
     var accept: String?
     /// Whether it says which client sends it. A push does not: its device's stream has said so.
     var isNamed = true
@@ -43,6 +44,7 @@ package struct ServerRequest: Sendable {
         (self.address, self.method) = (address, method)
         url = address.url(path, query: query)
         (self.credential, self.body) = (credential, body)
+        accept = body == nil ? WireFormat.protobuf.rawValue : nil
         isRepeatable = method == .get
     }
 
@@ -120,7 +122,7 @@ package struct ServerRequest: Sendable {
     ) throws(LinkFailure) -> Answer {
         do {
             return try read(
-                (accepted == nil ? receiver.format : .protobuf)
+                (accept == nil ? receiver.format : .protobuf)
                     .decode(type, shape, from: [UInt8](buffer: body), within: bounds))
         } catch { throw LinkFailure(error, address) }
     }
@@ -183,12 +185,9 @@ package struct ServerRequest: Sendable {
         return LinkFailure(.unreachable, await CertificateDiagnosis.sentence(of: error, address))
     }
 
-    /// Nil with a body, which is answered in its own form; by a server of 0.1.0, in JSON.
-    private var accepted: String? { accept ?? (body == nil ? WireFormat.protobuf.rawValue : nil) }
-
     private func prepared() throws(LinkFailure) -> HTTPClient.Request {
         var headers: HTTPHeaders = [:]
-        if let accepted { headers.add(name: "accept", value: accepted) }
+        if let accept { headers.add(name: "accept", value: accept) }
         if isNamed { headers.add(name: "user-agent", value: Self.userAgent) }
         // HTTP requires a host. The path of a closed socket may later be that of another one.
         if address.isSocket {

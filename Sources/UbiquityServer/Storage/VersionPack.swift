@@ -58,8 +58,9 @@ struct VersionPack: Hashable, Sendable {
 
     /// The versions in the bytes of a pack.
     /// - Throws: ``StorageError/unreadable``.
-    static func rows(_ bytes: [UInt8]) throws(StorageError) -> [VersionRow] {
-        try versions(bytes).map { VersionRow($0, in: bytes) }
+    static func rows(_ bytes: some Sequence<UInt8>) throws(StorageError) -> [VersionRow] {
+        let bytes = Array(bytes)
+        return try versions(bytes).map { VersionRow($0, in: bytes) }
     }
 
     /// A version in the bytes of a pack, which has its key and its value.

@@ -113,7 +113,7 @@ enum SQLiteVersion {
         statement.bind(store, at: 1)
         try statement.run { row in
             do {
-                let versions = try VersionPack.rows(Array(try row.bytes(5)))
+                let versions = try VersionPack.rows(try row.bytes(5))
                 packs.append((try RowName(row, from: 0), versions))
             } catch StorageError.unreadable {}
         }
@@ -147,7 +147,7 @@ enum SQLiteVersion {
             guard let bytes = try? row.bytes(1) else { return true }
             var kept: [VersionRow] = []
             if bytes.isEmpty {
-                let rows = (try? VersionPack.rows(Array(try row.bytes(6)))) ?? []
+                let rows = (try? VersionPack.rows(try row.bytes(6))) ?? []
                 kept = rows.filter { !isOf(keys, $0.key) }
                 guard kept.count < rows.count || rows.isEmpty else { return true }
             } else {
@@ -277,7 +277,7 @@ enum SQLiteVersion {
             /// Nil for the versions in the head.
             var row: RowName?
             var bytes: [UInt8]
-            /// Those that were looked for.
+            /// The versions that were looked for.
             var versions: [VersionPack.Version]
             /// The first of their lines.
             var start: Int
