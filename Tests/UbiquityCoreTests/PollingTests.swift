@@ -89,6 +89,19 @@ import Testing
         #expect(a.engine.status.link.state == .polling)
     }
 
+    @Test func `gets its round trip though the server ends its stream before it is ready`() {
+        let a = cloud.device()
+        a.buffersStreams = true
+        a["x"] = .integer(1)
+        let request = a.requestSync()
+        cloud.settle()
+        #expect(a.finished[request] == nil)
+        a.receive(.streamEnded(a.engine.link.stream ?? 0, nil))
+        cloud.settle()
+        #expect(a.finished[request] == .some(nil))
+        #expect(cloud.server["x"] == .integer(1))
+    }
+
     @Test func `is told that a round trip failed when polls fail`() {
         let a = pollingDevice()
         wait(milliseconds: 10_000)

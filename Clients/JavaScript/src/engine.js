@@ -200,7 +200,8 @@ export class Engine extends ExchangeEngine {
     if (wasLive) return;
     this.streamsFailed += 1;
     if (cause.kind === 'unauthorized') this.polling = null;
-    else if (isBusy(cause) || cause.kind === 'timedOut' || this.streamsFailed >= attemptsMax) {
+    else if (!why || isBusy(cause) || cause.kind === 'timedOut' || this.streamsFailed >= attemptsMax) {
+      // A server that ended the stream responds, so that polls may succeed.
       this.beginPolling(now.uptime + (cause.kind === 'busy' ? cause.wait ?? 0 : 0));
     }
     // Callers that wait for a round trip get another attempt after a lost connection.

@@ -420,6 +420,7 @@ async function signedInBrowser(body) {
   const server = createServer(async (request, response) => {
     if (request.headers.accept === 'text/event-stream') {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      if (page.endsStreams) return response.end();
       say(response, 'changes', { ...news(), whole: true });
       say(response, 'ready', { cursor: `1-${page.k}`, config });
       streams.add(response);
@@ -434,8 +435,10 @@ async function signedInBrowser(body) {
       response.end(JSON.stringify({ ...news(), results }));
     } else {
       for (const one of streams) say(one, 'changes', news());
-      response.end(JSON.stringify({ ...news(), records: [] }));
+      response.end(JSON.stringify(request.url.includes('/config') ? config
+        : { ...news(), records: page.endsStreams ? news().records : [], whole: !!page.endsStreams }));
     }
+    return undefined;
   }).listen(0);
   await once(server, 'listening');
   const browser = new Browser();
@@ -467,6 +470,16 @@ test('a tab that follows has what it waited for', { timeout }, () => signedInBro
   assert.equal(second.store.get('k'), 2);
   for (const { device } of [second, first]) await device.close();
 }));
+
+test('who waits for a round trip gets it though streams end before they are ready', { timeout }, () =>
+  signedInBrowser(async (browser, page) => {
+    page.endsStreams = true;
+    page.k = 1;
+    const { store, device } = await browser.openTab();
+    await store.synchronizeNow();
+    assert.equal(store.get('k'), 1);
+    await device.close();
+  }));
 
 test('who waits for a round trip when the leader goes gets it', { timeout }, () =>
   signedInBrowser(async (browser, page) => {

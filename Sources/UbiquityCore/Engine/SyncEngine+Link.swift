@@ -210,17 +210,17 @@ extension SyncEngine {
         link = .idle
         streamLag = nil
         if wasLive { pullInFlight = nil }
-        let failure = failure ?? LinkFailure(.unreachable, "the server ended the stream")
-        if case .cursorGone(let isOtherHistory) = failure.kind, snapshotReason == nil {
+        let reason = failure ?? LinkFailure(.unreachable, "the server ended the stream")
+        if case .cursorGone(let isOtherHistory) = reason.kind, snapshotReason == nil {
             snapshotReason = isOtherHistory ? .otherHistory : .compacted
             return
         }
-        waitAfter(failure, at: now)
+        waitAfter(reason, at: now)
         if wasLive { return }
         beginPolling(after: failure, at: now)
         // Callers waiting for a round trip get another attempt, by polling or after a lost
         // connection.
-        if polling == nil { failRequests(failure) }
+        if polling == nil { failRequests(reason) }
     }
 
     /// Waits before the next attempt for as long as the failure requires.

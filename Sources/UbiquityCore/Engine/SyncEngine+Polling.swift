@@ -45,10 +45,12 @@ extension SyncEngine {
     /// Whether the server responds, so that pushes can be sent.
     var isReached: Bool { isLive || polling?.isWorking ?? false }
 
-    mutating func beginPolling(after failure: LinkFailure, at now: ClockReading) {
+    /// - Parameter failure: Why a stream did not become live. Nil if the server ended it: so it
+    ///   responds, and polls may succeed.
+    mutating func beginPolling(after failure: LinkFailure?, at now: ClockReading) {
         streamsFailed += 1
-        switch failure.kind {
-        case .tooManyStreams, .timedOut: beginPolling(at: now.uptime)
+        switch failure?.kind {
+        case nil, .tooManyStreams, .timedOut: beginPolling(at: now.uptime)
         case .busy(let milliseconds): beginPolling(at: now.uptime + milliseconds)
         case .unreachable, .refused, .tooLarge, .cursorGone, .clockAhead:
             if streamsFailed >= Self.attemptsMax { beginPolling(at: now.uptime) }
