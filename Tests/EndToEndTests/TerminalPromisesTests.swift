@@ -106,7 +106,7 @@ extension EndToEndTests {
                 try await stage.run(["set", "k", "1"] + a).expectSuccess()
                 let late = try await stage.run(["sync", "--until", "b", "--timeout", "1s"] + a)
                 #expect(late.status == 69)
-                #expect(late.errors.contains("b has never used this store; it was last seen on "))
+                #expect(late.errors.contains("b has never used this store; it was last seen at "))
                 try await stage.run(["sync"] + b).expectSuccess()
                 let sync = try await stage.run(["sync", "--until", "b"] + a)
                 #expect(sync.output == "1 key synced, 0 pending; b has everything\n")

@@ -8,14 +8,16 @@ extension OpenStore {
     /// The pause between two requests that ask whether another device has everything.
     private static let pause = Duration.seconds(1)
 
-    /// Tells the server what this device has saved. A program that goes on running does so by
-    /// itself, a little later.
-    func tellWhatIsSaved() async {
-        // Its failures do not matter to those who wait for the sync alone.
-        if store.synchronize() {
-            try? await withTimeout(seconds: timeout) { [store] in
-                _ = try await store.delivery()
-            }
+    /// Reports to the server what this device has saved. A process that keeps running does so on its
+    /// own, a little later. A failure does not make the sync fail.
+    /// - Parameter start: As for ``awaitDelivery(to:since:)``.
+    func sendReceipt(since start: ContinuousClock.Instant) async {
+        if store.synchronize() { _ = try? await delivery(since: start) }
+    }
+
+    private func delivery(since start: ContinuousClock.Instant) async throws -> UbiquityDelivery {
+        try await withTimeout(seconds: timeout, since: start) { [store] in
+            try await store.delivery()
         }
     }
 
@@ -27,7 +29,7 @@ extension OpenStore {
     func awaitDelivery(to name: String, since start: ContinuousClock.Instant) async throws {
         let end = start + .seconds(timeout)
         while true {
-            let device = try Self.find(name, in: try await store.delivery())
+            let device = try Self.find(name, in: try await delivery(since: start))
             if device.isCurrent { return }
             guard ContinuousClock.now + Self.pause < end else { throw late(device) }
             try await Task.sleep(for: Self.pause)
@@ -36,10 +38,16 @@ extension OpenStore {
 
     private func late(_ device: UbiquityDelivery.Device) -> Failure {
         let seen = Phrase.time(Int64(device.lastSeen.timeIntervalSince1970 * 1_000))
+        let time = "\(timeout.formatted()) s"
         let state =
-            device.hasStore
-            ? "has \(device.state) after \(timeout.formatted()) s" : "has never used this store"
-        return Failure(.unavailable, "\(device.name) \(state); it was last seen on \(seen)")
+            if !device.hasStore {
+                "has never used this store"
+            } else if device.changesBehind == 0 {
+                "has not confirmed within \(time) that it has everything"
+            } else {
+                "still lacks \(Phrase.counted(device.changesBehind, "change")) after \(time)"
+            }
+        return Failure(.unavailable, "\(device.name) \(state); it was last seen at \(seen)")
     }
 
     private static func find(

@@ -257,15 +257,17 @@ struct WriteOutcome {
     }
 }
 
+/// - Parameter start: When the time begins.
 /// - Throws: The body's error, or ``UbiquityError/Code/unreachable`` when the time is up; the body
 ///   is cancelled then.
 func withTimeout<Result: Sendable>(
-    seconds: Double, _ body: @escaping @Sendable () async throws -> Result
+    seconds: Double, since start: ContinuousClock.Instant = .now,
+    _ body: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
     try await withThrowingTaskGroup(of: Result.self) { group in
         group.addTask { try await body() }
         group.addTask {
-            try await Task.sleep(for: .seconds(seconds))
+            try await Task.sleep(until: start + .seconds(seconds), clock: .continuous)
             throw UbiquityError(
                 .unreachable, "the server did not answer within \(seconds.formatted()) s")
         }

@@ -37,7 +37,7 @@ struct SyncCommand: AsyncParsableCommand {
             guard open.account != nil else { throw Failure.notSignedIn }
             let start = ContinuousClock.now
             try await open.awaitConfirmation()
-            await open.tellWhatIsSaved()
+            await open.sendReceipt(since: start)
             if let until { try await open.awaitDelivery(to: until, since: start) }
             return open.store.engineStatus
         }
