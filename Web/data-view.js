@@ -398,7 +398,7 @@ const importDialog = (model, file, stores) => dialog('box.wide', 'Import', (clos
         stores.length > 1 && field('From the store', choice), place];
 });
 
-/** What becomes of a key: its value now, and then. */
+/** A change of a key: its value now, and then. */
 export const changeItem = (key, now, then, ...controls) => h('li', {}, controls, h('strong', {}, bdi(shortKey(key))),
     h('span', {}, now ? h('del', {}, bdi(preview(now, 80))) : h('i', {}, 'absent'), ' → ',
         then ? h('ins', {}, bdi(preview(then, 80))) : h('i', {}, 'removed')));

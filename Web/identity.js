@@ -23,7 +23,7 @@ export const providerOf = (config) => {
 /** The provider's name for people. */
 export const providerName = ({ issuer }) => new URL(issuer).host;
 
-/** What the provider says of itself, with addresses that are safe to use. @throws {IdentityError} */
+/** The provider's configuration, with addresses that are safe to use. @throws {IdentityError} */
 export function checkedEndpoints(json, issuer) {
     // Otherwise one provider could pass on what is for another (RFC 8414, section 3.3).
     if (json?.issuer !== issuer) fail('The identity provider says that it is another one.');
@@ -81,7 +81,7 @@ export function tokenOf(json, nonce) {
 const base64URL = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 const random = (count) => base64URL(crypto.getRandomValues(new Uint8Array(count)));
 
-/** What a verifier is announced as. */
+/** The challenge by which a verifier is announced (RFC 7636). */
 export const challengeOf = async (verifier) =>
     base64URL(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))));
 

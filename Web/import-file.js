@@ -58,7 +58,7 @@ function rootOf(wire) {
 
 // JSON
 
-/** What `ubiquity export --json` writes, with a type for each value; or any other object. */
+/** The output of `ubiquity export --json`, with a type for each value; or any other object. */
 function valuesOfJSON(text) {
     let json;
     try {
@@ -166,7 +166,7 @@ function entity(whole, name) {
     return String.fromCodePoint(code);
 }
 
-/** What is in an element, as a value. */
+/** The value of an element. */
 const leaves = {
     key: null,
     string: (text) => ({ string: text }),

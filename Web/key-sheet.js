@@ -156,7 +156,7 @@ function keyParts(model, key, element, done) {
     return { build, isUnsaved: () => isDirty() || (isNew && name.value !== '') };
 }
 
-/** What the server does not have yet. */
+/** The change of a key that the server does not have yet. */
 function waitingItem(model, key) {
     if (!model.status?.pendingKeys.includes(key)) return null;
     const wire = model.value(key);

@@ -12,7 +12,7 @@ const notesKey = 'ubiquity page';
 /** Stores whose deliveries are asked for. */
 const deliveriesMax = 50;
 
-/** What the page keeps for itself: the names of an account that it shows while there is no server. */
+/** The page's own storage: the names of an account, shown while there is no server. */
 function readNotes(account) {
     const none = { account, stores: [], devices: [], store: null };
     try {
@@ -93,7 +93,7 @@ export class Model extends EventTarget {
     /** The value of a key in the protocol's form, which tells all types apart; null for none. */
     value(key) { return this.store?.exact(key) ?? null; }
 
-    /** What a key counts towards the bytes of the store. */
+    /** A key's share of the store's bytes. */
     bytes(key) { return this.store.bytes(key); }
 
     /**
@@ -166,7 +166,7 @@ export class Model extends EventTarget {
 /** The page's own server. Over plain HTTP, it came that way already. */
 const here = () => ({ server: location.origin, allowsPlainHTTP: location.protocol === 'http:' });
 
-/** What the server tells everybody; nothing if it does not answer. */
+/** The configuration that the server gives everybody; empty if it does not answer. */
 export async function readConfig() {
     try {
         return await (await fetch('/v1/config', { headers: { Accept: 'application/json' }, cache: 'no-store' })).json();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What takes the space of a store: a picture with an area for each key, which keys lead through. */
+/** The use of space in a store: a picture with an area for each key, which keys lead through. */
 
 import { dialog, dialogHead, field, fill, h, svg } from './dom.js';
 import { keySheet } from './key-sheet.js';

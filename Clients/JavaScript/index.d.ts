@@ -93,7 +93,7 @@ export interface Version {
 export interface Snapshot {
   values: Map<string, Value>;
   revision: number;
-  /** Keys that have changed so often since that what they were is no longer known. */
+  /** Keys whose earlier value is not known: they changed too often since, or the history leaves them out. */
   forgottenKeys: string[];
 }
 

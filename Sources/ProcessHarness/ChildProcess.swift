@@ -45,7 +45,7 @@ package struct ChildProcess: Sendable {
     package var output: String { Self.text(outputPath) }
     package var errors: String { Self.text(errorsPath) }
     package var isRunning: Bool { process.isRunning }
-    package var number: Int32 { process.processIdentifier }
+    package var processID: Int32 { process.processIdentifier }
     /// The exit status of a process that has ended.
     package var status: Int32 { process.terminationStatus }
 
@@ -58,7 +58,7 @@ package struct ChildProcess: Sendable {
         if process.isRunning { Foundation.kill(process.processIdentifier, number) }
     }
 
-    /// As if the machine had lost its power.
+    /// `kill -9`.
     package func kill() { signal(SIGKILL) }
 
     /// Waits for the end.

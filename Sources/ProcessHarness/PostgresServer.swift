@@ -30,7 +30,7 @@ package final class PostgresServer: Sendable {
     private let stage: Stage
     private let state = Mutex(State())
 
-    /// Whether PostgreSQL is installed: `scripts/setup postgresql` does so on Debian.
+    /// Whether PostgreSQL is installed; `scripts/setup postgresql` installs it on Debian.
     package static var isInstalled: Bool { PostgresPrograms.installed != nil }
 
     /// - Parameter primary: The server that the new one is a standby of; nil for one of its own.
@@ -55,8 +55,8 @@ package final class PostgresServer: Sendable {
     ///   - isDurable: Whether it writes to the disk before it says so. Needless where only
     ///     processes are killed, and slow.
     ///   - settings: Of `postgresql.conf`.
-    ///   - parent: The folder in which its own is made; not a deep one, for the path of a socket is
-    ///     short, and one that other users may look into.
+    ///   - parent: The folder in which its own is made. Its path must be short, because that of a
+    ///     socket has a limit, and other users must be able to enter it.
     package static func started(
         isDurable: Bool = false, settings: [String: String] = [:],
         in parent: String = NSTemporaryDirectory()
@@ -115,25 +115,25 @@ package final class PostgresServer: Sendable {
             ])
         try wait(for: "the start of PostgreSQL") {
             if !child.isRunning { throw Trouble("PostgreSQL did not start: \(child.lastWords)") }
-            return status(of: child.number) == "ready"
+            return status(of: child.processID) == "ready"
         }
         state.withLock { $0 = State(child: child, port: port) }
     }
 
     /// The last line of the file by which PostgreSQL says how far its start is; nil if another
     /// process has left it.
-    private func status(of number: Int32) -> String? {
+    private func status(of processID: Int32) -> String? {
         let text = try? String(contentsOfFile: data + "/postmaster.pid", encoding: .utf8)
         guard let lines = text?.split(separator: "\n", omittingEmptySubsequences: false),
-            lines.count > 7, lines[0] == "\(number)"
+            lines.count > 7, lines[0] == "\(processID)"
         else { return nil }
         return lines[7].trimmingCharacters(in: .whitespaces)
     }
 
-    /// The process's number; nil if it was ended.
-    package var number: Int32? { state.withLock(\.child)?.number }
+    /// The process ID; nil if it is not running.
+    package var processID: Int32? { state.withLock(\.child)?.processID }
 
-    /// In good order; connections are cut.
+    /// Shuts it down cleanly; connections are cut.
     package func stop() throws {
         guard let child = state.withLock(\.child) else { return }
         child.signal(SIGINT)
@@ -141,7 +141,7 @@ package final class PostgresServer: Sendable {
         state.withLock { $0.child = nil }
     }
 
-    /// `kill -9` of all its processes, as if the machine had lost its power.
+    /// `kill -9` of all its processes. What the system has taken from them is not lost.
     package func kill() {
         // So that none is born while the others are killed.
         state.withLock(\.child)?.signal(SIGSTOP)
@@ -192,7 +192,7 @@ package final class PostgresServer: Sendable {
     /// Makes a standby the primary, and returns when it writes.
     package func promote() throws { try run("pg_ctl", ["promote", "-w", "-D", data]) }
 
-    /// Has a server that does not run begin anew as a standby of another one, at its old address.
+    /// Kills it, and starts it anew as a standby of another one, at its old address.
     package func become(standbyOf primary: PostgresServer) throws {
         kill()
         try? FileManager.default.removeItem(atPath: data)

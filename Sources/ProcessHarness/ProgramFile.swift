@@ -9,14 +9,14 @@ package struct ProgramFile: Sendable {
 
     package init(_ name: String) { (self.name, knownPath) = (name, nil) }
 
-    /// A program that the build does not make.
+    /// A program at a path; nil for one that cannot be found.
     package init(path: String?) {
         (name, knownPath) = (path ?? "this program", path)
     }
 
     package static let ubiquity = ProgramFile("ubiquity")
     package static let worker = ProgramFile("UbiquityTestWorker")
-    /// The program that runs, whatever it is called.
+    /// The program of this process.
     package static let own = ProgramFile(path: Bundle.main.executablePath)
 
     /// - Returns: Where the build put it.

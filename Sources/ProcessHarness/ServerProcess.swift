@@ -54,8 +54,8 @@ package final class ServerProcess: Sendable {
     /// The errors of the process so far.
     package var errors: String { child?.errors ?? "" }
 
-    /// The process's number; nil if it does not run.
-    package var number: Int32? { child?.number }
+    /// The process ID; nil if it is not running.
+    package var processID: Int32? { child?.processID }
 
     package var operatorCredential: String {
         get throws {
@@ -107,7 +107,7 @@ package final class ServerProcess: Sendable {
     /// `kill -9`.
     package func kill() async throws { try await end(SIGKILL) }
 
-    /// In good order.
+    /// Shuts it down cleanly.
     package func stop() async throws { try await end(SIGTERM) }
 
     package func end(_ signal: Int32) async throws {
@@ -129,7 +129,7 @@ package final class ServerProcess: Sendable {
     private struct Code: Decodable { var code: String }
 
     /// A code by which a device signs in.
-    /// - Parameter isFirst: Whether the account is to be made.
+    /// - Parameter isFirst: Whether to create the account.
     package func newCode(isFirst: Bool = false, account: String = "ada") async throws -> String {
         let command = ["account", isFirst ? "create" : "code", account, "--json"] + place
         return try Self.decode(

@@ -3,7 +3,8 @@
 package import Foundation
 internal import Synchronization
 
-/// A folder of its own and the processes that were started in it. Nothing of them is left when it goes.
+/// A folder of its own and the processes that were started in it. Both go with it, unless
+/// ``keepFolder()`` was called.
 ///
 /// Shared state, guarded by one mutex: the processes, the number of files made for them, and whether it
 /// is over, after which no process may be started. Several tasks start processes, and a signal ends them
@@ -128,13 +129,14 @@ package final class Stage: Sendable {
     /// Leaves the folder where it is.
     package func keepFolder() { state.withLock { $0.keepsFolder = true } }
 
-    /// Ends all processes and removes the folder. May be called again.
+    /// Ends all processes and removes the folder. Can be called repeatedly.
     package func clean() {
         end()
         if !state.withLock(\.keepsFolder) { try? FileManager.default.removeItem(atPath: folder) }
     }
 
-    /// Cleans up when the program ends too, wherever it does.
+    /// Cleans up when this process exits, too. For one stage of a process: a second one replaces the
+    /// first.
     package func cleanAtExit() {
         Self.current.withLock { $0 = self }
         atexit { Stage.current.withLock(\.self)?.clean() }

@@ -12,8 +12,8 @@ public struct UbiquityChange: Hashable, Sendable {
         case elsewhere
         /// The first download from the server.
         case initialSync
-        /// A write was refused because the store is full. The keys have their previous values
-        /// again.
+        /// A write was refused because it exceeds a limit, such as that of the whole store. The keys
+        /// have their previous values again.
         case quotaViolation
         /// The device was signed out, or signed in to another account, whose values replace the
         /// others.

@@ -89,7 +89,7 @@ extension ClientProcess {
     private func read(_ request: ClientAnswer.Request) {
         let text = request.headers["last-event-id"] ?? request.query["since"]
         let cursor = text.flatMap { Cursor($0) }
-        if text != nil, cursor == nil { return complain(request, "its cursor is not one") }
+        if text != nil, cursor == nil { return complain(request, "its cursor is malformed") }
         let isSaved = cursor != nil && request.query["saved"] != "false"
         if request.headers["accept"]?.hasPrefix("text/event-stream") == true {
             listen(request.id, since: cursor, isSaved)
@@ -127,7 +127,9 @@ extension ClientProcess {
         } done: { [self] result in
             switch result {
             case .success(let changes):
-                guard let config = changes.config else { return }
+                guard let config = changes.config else {
+                    preconditionFailure("the server was asked for its configuration")
+                }
                 answered(
                     request.id, WireFormat.json.encode(WireConfig(config)), .server,
                     receiving: pulled)
@@ -234,7 +236,7 @@ final class ClientStream: VirtualListener {
 }
 
 extension HTTPAnswer {
-    /// A failure that is an answer.
+    /// The answer for a failure.
     /// - Parameter chance: Of two answers that mean the same, either may come.
     init(_ failure: LinkFailure, _ chance: Chance) {
         var code = ProblemCode.malformed

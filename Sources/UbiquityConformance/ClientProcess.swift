@@ -3,8 +3,8 @@
 import UbiquityCore
 import UbiquitySimulation
 
-/// A process of the client on one device. Tells it what happens, does what it answers, and reports
-/// both to the checkers.
+/// A process of the client on one device. Tells it what happens, carries out its answers, and
+/// reports both to the checkers.
 final class ClientProcess: VirtualProgram {
     let number: Int
     unowned let device: ConformanceDevice
@@ -50,7 +50,7 @@ final class ClientProcess: VirtualProgram {
             device: device.number, folder: device.state.folder, store: ConformanceWorld.store)
     }
 
-    /// Whether its app declares a rule for keys with a rule of the app's own.
+    /// Whether its app declares a rule of its own for merging.
     var declaresRule: Bool { number.isMultiple(of: 2) }
 
     func start() {
@@ -127,12 +127,12 @@ final class ClientProcess: VirtualProgram {
 
     // MARK: - Commands and answers
 
-    /// Tells the client what has happened, and carries out what it answers.
+    /// Tells the client what has happened, and carries out its answer.
     /// - Parameters:
     ///   - cause: Why the app may see a change; nil if it may not, or causes it itself.
     ///   - changes: What came from the server.
-    ///   - note: Reports what happened, with what the client showed before. Before all that it does
-    ///     in consequence.
+    ///   - note: Reports what happened, with what the client showed before. Called before the answer
+    ///     is carried out.
     func tell(
         _ event: ClientCommand.Event, _ cause: Observation.Cause? = nil,
         receiving changes: ChangeSet? = nil,
@@ -234,7 +234,7 @@ final class ClientProcess: VirtualProgram {
         world.note(.discarded(disk: disk, keys.union(plain)))
     }
 
-    /// The client only claims to have what it resumes from.
+    /// Only a client that resumes from a cursor claims to have what came before it.
     private func noteReceived(_ cursor: Cursor) {
         guard state.cursor == cursor, let position = Position(cursor) else { return }
         world.note(

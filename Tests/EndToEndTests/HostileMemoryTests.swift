@@ -16,8 +16,8 @@ extension EndToEndTests {
 
         /// The bytes that a process holds in memory.
         private func memory(of server: ServerProcess) throws -> Int {
-            let number = try #require(server.number)
-            let status = try String(contentsOfFile: "/proc/\(number)/status", encoding: .utf8)
+            let id = try #require(server.processID)
+            let status = try String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)
             let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
             let kilobytes = line?.split(separator: " ").compactMap { Int($0) }.first
             return try #require(kilobytes) * 1_024

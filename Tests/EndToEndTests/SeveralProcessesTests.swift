@@ -115,7 +115,7 @@ extension EndToEndTests {
                     workers.append(try await WorkerProcess.ready(stage, home: home))
                 }
                 let counter = ConnectionCounter(
-                    port: server.port, processes: workers.map(\.number))
+                    port: server.port, processes: workers.map(\.processID))
                 let counting = Task { try await counter.run() }
                 for (round, isKilled) in [true, false, true].enumerated() {
                     let leader = try await Self.connectedOne(of: workers, counter)
@@ -124,7 +124,7 @@ extension EndToEndTests {
                     if isKilled {
                         try await leader.kill()
                     } else {
-                        counter.leaveOut(leader.number)
+                        counter.leaveOut(leader.processID)
                         try await leader.end()
                     }
                     try await Self.expectArrival("after \(round)", from: b, at: workers)
@@ -154,7 +154,7 @@ extension EndToEndTests {
                 let command = try await stage.run(
                     "sync", "--home", home, "--store", Device.identifier)
                 #expect(command.status == 69)
-                let holder = "(\(leader.number))"
+                let holder = "(\(leader.processID))"
                 #expect(command.errors.contains(holder), "\(command.errors)")
                 let status = try await stage.run(
                     Self.command("status", home) + ["--json", "--timeout", "1"])
@@ -183,7 +183,7 @@ extension EndToEndTests {
             for worker in workers where try await worker.status().isLeading {
                 leaders.append(worker)
             }
-            #expect(holders == Set(leaders.map(\.number)))
+            #expect(holders == Set(leaders.map(\.processID)))
             return try #require(leaders.first)
         }
 

@@ -58,7 +58,7 @@ struct HistoryWatchTests {
     }
 
     @Test func `the stores it knows are bounded, and the recent ones are known`() {
-        var watch = HistoryWatch(storesMax: 8)
+        var watch = HistoryWatch(generationMax: 8)
         for store in 1...100 as ClosedRange<Int64> {
             #expect(watch.note(sight([store: 9]), since: watch.floor) == .trusted)
         }

@@ -37,7 +37,7 @@ const plist = (content) => `<?xml version="1.0" encoding="UTF-8"?>
 <plist version="1.0">${content}</plist>\n`;
 const dict = (content) => plist(`<dict><key>k</key>${content}</dict>`);
 
-/** What Python's own library writes: [in XML, in binary]. */
+/** The same as Python's own library writes it: [in XML, in binary]. */
 const python = (expression, ...formats) => formats.map((format) => new Uint8Array(execFileSync('python3', ['-c', `
 import datetime, plistlib, sys
 sys.stdout.buffer.write(plistlib.dumps(${expression}, fmt=plistlib.FMT_${format}))`])));

@@ -265,7 +265,7 @@ export class Device {
   }
 }
 
-/** What cannot be revoked, because the server is away, can be signed out from another device. */
+/** If the server is away, the device can be revoked from another one. */
 const revoke = (account) =>
   request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
 

@@ -51,7 +51,7 @@ export class ExchangeEngine extends WritingEngine {
   pushBackoff = new Backoff();
   /** @type {Retry | null} */
   pushRetry = null;
-  /** What the connection bears. */
+  /** The bytes of a push that the connection lets through in time. */
   pushBytesMax = Infinity;
   /** A transaction that was too large alone. @type {{bytes: number, retry: Retry | null} | null} */
   tooLarge = null;
@@ -61,7 +61,7 @@ export class ExchangeEngine extends WritingEngine {
   requests = [];
   requestsMade = 0;
   answers = new Map();
-  /** What is to be done next, in this order. @type {Effect[]} */
+  /** The next effects, in order. @type {Effect[]} */
   effects = [];
   lastError = null;
   /** When the stream last gave a sign of life. */

@@ -12,7 +12,7 @@ import { isSame } from './values.js';
 const refusedMax = 1_024;
 const saveRetryMilliseconds = 1_000;
 
-/** What is kept besides the entries. `applied`: the last intent of each other tab that was written. */
+/** The stored state besides the entries. `applied`: the last intent of each other tab that was written. */
 const newMeta = () => ({
   account: null, cursor: null, hasCompletedFirstSync: false, correction: null, limits: { ...defaultLimits },
   allowance: { burst: 600, perSecond: 20 }, lastSync: null, applied: {}, refusedCount: 0,
@@ -89,7 +89,7 @@ export class WritingEngine {
     this.entries.stale.add(key);
   }
 
-  /** What the app wants, with what it saw. @returns {Intent} */
+  /** The wish of the app, with the values that it saw. @returns {Intent} */
   intent(values, policyOf = (key, _value) => this.policies.get(key)) {
     const intent = { plain: [], merging: [] };
     for (const [key, value] of values) {
@@ -183,7 +183,7 @@ export class WritingEngine {
     return !this.save && !this.entries.unsaved.size && !this.isMetaUnsaved && !this.refusedUnsaved.size;
   }
 
-  /** What is to be saved now, all or nothing; null removes. @returns {Map<string, string | null> | null} */
+  /** The rows to save now, all or none; null removes. @returns {Map<string, string | null> | null} */
   nextSave(now) {
     const waits = this.saveRetryAt !== Infinity && now.uptime < this.saveRetryAt;
     if (this.save || this.isSaved || waits) return null;

@@ -66,7 +66,7 @@ export class Engine extends ExchangeEngine {
 
   // The account
 
-  /** What is here belongs to one account, and must never reach another. */
+  /** All here belongs to one account, and must never reach another. */
   signedIn({ account, device }) {
     if (this.meta.account !== null && this.meta.account !== account) {
       throw new Error('this store belongs to another account');

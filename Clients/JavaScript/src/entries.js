@@ -39,20 +39,20 @@ export const drop = (entry) => Object.assign(entry, { pending: null });
 export class Entries {
   /** @type {Map<string, Entry>} */
   all = new Map();
-  /** Those with a write that has to be sent. @type {Set<string>} */
+  /** The IDs of entries with a write that is to be sent. @type {Set<string>} */
   waiting = new Set();
   /** @type {Map<string, Acknowledged>} */
   acknowledged = new Map();
   usage = new Usage();
-  /** That of the confirmed records. */
+  /** The usage of the confirmed records. */
   agreed = new Usage();
   tombstones = 0;
-  /** What is not on disk, and what is being saved, with whether nothing of it was on disk before. */
+  /** The unsaved entries, and those that are being saved; true for one that was never on disk. */
   unsaved = new Map();
   saving = new Map();
   /** The parts of each key that has some. @type {Map<string, Set<string>>} */
   parts = new Map();
-  /** What the app sees. @type {Map<string, Wire>} */
+  /** The values that the app sees. @type {Map<string, Wire>} */
   views = new Map();
   /** The keys to look at again, and what the app saw. @type {Map<string, Wire | null>} */
   touched = new Map();
@@ -69,7 +69,7 @@ export class Entries {
     return pending !== null && known !== undefined && isSameRow(pending.record, known.write);
   }
 
-  /** Notes an answer; null if it counts no more. @param {Acknowledged | null} answer */
+  /** Notes an answer; null removes it. @param {Acknowledged | null} answer */
   acknowledge(id, answer) {
     if (answer) this.acknowledged.set(id, answer);
     else this.acknowledged.delete(id);
@@ -147,7 +147,7 @@ export class Entries {
     else this.parts.delete(key);
   }
 
-  /** The keys of which the app sees another value than at the last call. */
+  /** The keys whose visible value has changed since the last call. */
   takeChanged() {
     const changed = [...this.touched].filter(([key, before]) => !isSame(this.value(key), before));
     this.touched.clear();
@@ -190,7 +190,7 @@ export class Entries {
   undoSave() { [this.unsaved, this.saving] = [new Map([...this.unsaved, ...this.saving]), new Map()]; }
 }
 
-/** What the records of one key make together. @param {Row[]} rows */
+/** The merge state of the records of one key. @param {Row[]} rows */
 export function stateOf(rows) {
   const present = /** @type {any[]} */ (rows.filter(({ value }) => value));
   return new MergeState(present.find(({ part }) => !part) ?? null, present.filter(({ part }) => part));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What a key was: the server's versions, replayed to the values that apps saw. */
+/** The past of a key: the server's versions, replayed to the values that apps saw. */
 
 import { stateOf } from './entries.js';
 import { checkedNumber, checkedRow, deviceOf, idOf, milliseconds, pushBytes } from './records.js';

@@ -36,7 +36,7 @@ export function serverAddress(text, allowsPlainHTTP = false) {
   return url.href.replace(/\/+$/, '');
 }
 
-/** What statuses mean, if no code says more; and the pause if the server asks for none. */
+/** The meaning of statuses without a code, and the pause if the server asks for none. */
 const meanings = {
   400: ['refused'], 401: ['unauthorized'], 403: ['refused'], 404: ['refused'], 408: ['timedOut'],
   409: ['refused'], 410: ['cursorGone'], 413: ['tooLarge'], 415: ['refused'], 422: ['refused'],

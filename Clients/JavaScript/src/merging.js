@@ -43,7 +43,7 @@ export function countOf(wire) {
 /** @returns {Wire} */
 const wireCount = (times, total) => wireArray([{ integer: String(times) }, wireSum(total)]);
 
-/** What can be compared with others of its class: a number, a date or a string; otherwise null. */
+/** The form of a value that can be compared in its class: a number, a date or a string; otherwise null. */
 export function comparable(value) {
   if (!value) return null;
   const [kind, content] = Object.entries(value)[0];
@@ -53,7 +53,7 @@ export function comparable(value) {
   return { class: place, size: Number.isNaN(size) ? -Infinity : size, value };
 }
 
-/** What a part says that it is removed up to. */
+/** The value up to which a part says that it is removed; null if it says none. */
 export const comparableRemoved = (value) =>
   (value.array?.values?.length === 1 ? comparable(value.array.values[0]) : null);
 

@@ -37,7 +37,7 @@ export const digestOf = (stamp) => stamp.slice(32);
 export const withoutDigest = (stamp) => stamp.slice(0, 32) + zero;
 /** The greater of two texts. */
 export const later = (a, b) => (a < b ? b : a);
-/** What stands between a key and a part: it does not occur in Unicode text. */
+/** Separates a key and a part: it does not occur in Unicode text. */
 const separator = '\uDBFF';
 export const entryID = (key, part = '') => (part === '' ? key : key + separator + part);
 export const idOf = ({ key, part }) => entryID(key, part);

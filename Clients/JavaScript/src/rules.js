@@ -56,7 +56,7 @@ export class TokenBucket {
   /** The cost of a push beyond its token, which the next push waits for. */
   charge(bytes) { this.tokens -= Math.floor(bytes / 8_192); }
 
-  /** What has come since is by the old allowance. */
+  /** The tokens since the last count are those of the old allowance. */
   adopt(allowance, now) {
     const seconds = Math.max(0, now - this.countedAt) / 1_000;
     const tokens = Math.min(this.allowance.burst, this.tokens + seconds * this.allowance.perSecond);
@@ -136,7 +136,7 @@ export function checkedConfig(json) {
   };
 }
 
-/** What an entry counts towards the bytes of its store. @param {Wire | null} value */
+/** The bytes that an entry counts in its store. @param {Wire | null} value */
 export const entryBytes = (value, part = '') =>
   (value ? quotaBytes(value) + (part ? textBytes(part) + 16 : 0) : 0);
 

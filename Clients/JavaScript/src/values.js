@@ -6,14 +6,14 @@
  * Two values are equal if their JSON texts are.
  */
 
-/** The levels of a value: 511 containers, and what they contain. */
+/** The most levels of a value: 511 containers in each other, and what the innermost contains. */
 export const depthMax = 512;
 /** Enough for the digits of any real. */
 const realTextMax = 2_048;
 const reference = 978_307_200_000;
 const [integerMin, integerMax, unsignedMax] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n];
 
-/** What this library reports to an app: `code` for programs, `message` for people. */
+/** An error for an app: `code` for programs, `message` for people. */
 export class UbiquityError extends Error {
   constructor(code, message) {
     super(message);
@@ -24,7 +24,7 @@ export class UbiquityError extends Error {
   }
 }
 
-/** Why foreign JSON is not what the protocol says. */
+/** Foreign JSON violates the protocol. */
 export class WireError extends Error {}
 
 /** A real number that is a whole one, such as 1.0. Calculates and prints like a number. */
@@ -73,7 +73,7 @@ export function toWire(value, place = 'the value', depth = 1) {
     default: refuse(`${value === null ? 'null' : typeof value} is not a value of a store`);
   }
   if (value instanceof Real) return { real: wireReal(value.value) };
-  // Also those of another window, whose classes are others.
+  // Also objects of another window, of which `instanceof` knows nothing.
   const tag = Object.prototype.toString.call(value);
   if (tag === '[object Date]' && 'getTime' in value) {
     const time = value.getTime();
@@ -190,7 +190,7 @@ export function checkedValue(json, depth = 1) {
   if (depth > depthMax) throw new WireError(`a value has more than ${depthMax} levels`);
   if (!isObject(json)) throw new WireError('a value is not an object');
   const [kind, ...more] = kinds.filter((one) => json[one] != null);
-  if (!kind || more.length) throw new WireError('a value has not exactly one type');
+  if (!kind || more.length) throw new WireError('a value must have exactly one type');
   const content = types[kind].check(json[kind], depth);
   // A small unsigned integer is an integer, whatever it is called.
   return kind === 'unsigned' ? wireInteger(BigInt(content)) : { [kind]: content };
@@ -209,7 +209,7 @@ export const isSame = (a, b) => a === b || (a && b ? JSON.stringify(a) === JSON.
 export const isObject = (json) => typeof json === 'object' && json !== null && !Array.isArray(json);
 
 export function checkedList(json, name) {
-  if (!isObject(json)) throw new WireError(`there is no "${name}"`);
+  if (!isObject(json)) throw new WireError(`the object with "${name}" is missing`);
   const list = json[name] ?? [];
   if (!Array.isArray(list)) throw new WireError(`"${name}" is not a list`);
   return list;
@@ -222,7 +222,7 @@ export function checkedText(json, what = 'a string') {
 
 export function checkedInteger(json, min, max) {
   if (!(Number.isSafeInteger(json) || (typeof json === 'string' && /^-?\d{1,20}$/.test(json)))) {
-    throw new WireError('an integer is not an integer');
+    throw new WireError('an integer is malformed');
   }
   const integer = BigInt(json);
   if (integer < min || integer > max) throw new WireError(`${integer} is out of range`);
@@ -232,7 +232,7 @@ export function checkedInteger(json, min, max) {
 function checkedReal(json) {
   const isReal = typeof json === 'number' || (typeof json === 'string' && json.length <= realTextMax
     && /^(-?(\d+(\.\d*)?([eE][+-]?\d+)?|Infinity)|NaN)$/.test(json));
-  if (!isReal) throw new WireError('a number is not a number');
+  if (!isReal) throw new WireError('a real number is malformed');
   const number = Number(json);
   if (!Number.isFinite(number) && !/Inf|NaN/.test(String(json))) {
     throw new WireError('a number is out of range');

@@ -73,8 +73,8 @@ public struct UbiquityVersion: Hashable, Sendable {
 /// A store as it was, see ``UbiquityAdditions/values(at:)``.
 public struct UbiquitySnapshot: Sendable {
     let contents: [Key: PropertyListValue]
-    /// Keys that have changed so often since then that what they were is no longer known, and those
-    /// that the history must not keep. Sorted.
+    /// The keys whose earlier value is not known, because they have changed too often since, or are
+    /// kept out of the history. Sorted.
     public var forgottenKeys: [String]
 
     /// The values, boxed as by ``UbiquitousKeyValueStore/object(forKey:)``.

@@ -3,9 +3,10 @@
 /// Divides a command line as the argument parser does, and arranges it for the parser, which takes a
 /// number below zero for an option, and needs a list of elements at the end.
 enum LineForm {
-    /// Options that take any word as their value.
+    /// The options of ``ValueOptions`` that are parsed as `.unconditional`: the next word is their
+    /// value, even with a dash.
     private static let raw: Set<String> = ["--string", "--integer", "--real"]
-    /// Options that take the rest of the line.
+    /// Those parsed as `.remaining`, which take the rest of the line.
     static let remaining: Set<String> = ["--array", "--dict"]
 
     /// - Returns: The words that may be options, without those that ``raw`` options take; and the rest
@@ -31,14 +32,14 @@ enum LineForm {
         return joined(line, options, isSet: isSet)
     }
 
-    /// Whether the text is a dash and a number, in part.
+    /// Whether the text begins like a negative number, such as `-5` or `-.5`.
     static func isNegative(_ text: String) -> Bool {
         text.firstMatch(of: /^-\.?[0-9]/) != nil
     }
 
     /// - Parameters:
     ///   - options: The options that take a value.
-    ///   - isSet: Whether a number on its own is a value.
+    ///   - isSet: Whether the command is `set`, for which a negative number on its own is the value.
     private static func joined(
         _ arguments: [String], _ options: Set<String>, isSet: Bool
     ) -> [String] {

@@ -53,12 +53,13 @@ struct ValueChange: Hashable {
     private static let keysShown = 5
 
     /// Prints that some keys are left out of a comparison with the past.
-    static func noteForgotten(_ keys: [Key]) {
+    static func noteUnknownPast(of keys: [Key]) {
         guard !keys.isEmpty else { return }
         let shown = keys.prefix(keysShown).map { JSON.string($0.string).text }
         let more = keys.count > shown.count ? " and \(keys.count - shown.count) more" : ""
         Output.note(
-            "Left out, what they were is forgotten: \(shown.joined(separator: ", "))\(more)")
+            "Not compared, because their earlier values are no longer known: "
+                + "\(shown.joined(separator: ", "))\(more)")
     }
 
     var json: JSON {

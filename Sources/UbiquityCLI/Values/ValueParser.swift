@@ -4,14 +4,15 @@ import Foundation
 import Ubiquity
 import UbiquityCore
 
-/// Parses typed values of each type.
+/// Parses a text of the command line as a value of a given type.
 enum ValueParser {
     /// A plain word of the command line: a dash stands for the standard input.
     static func word(_ word: String) throws(Failure) -> PropertyListValue {
         word == "-" ? try text("@-") : .string(word)
     }
 
-    /// A string, or that of a file without its last line end, which `get` prints again.
+    /// The text itself, or for `@FILE` that of the file, without its last line end, which `get` prints
+    /// again.
     static func text(_ text: String) throws(Failure) -> PropertyListValue {
         guard text.hasPrefix("@") else { return .string(text) }
         let path = String(text.dropFirst())
@@ -35,8 +36,8 @@ enum ValueParser {
     static func real(_ text: String) throws(Failure) -> PropertyListValue {
         // Swift also accepts "0x1p3" and "nan(7)", but no leading blanks.
         guard let real = Double(text) else { throw wrong(text, "not a number") }
-        let isFinite = !text.lowercased().contains("inf")
-        guard real.isFinite || real.isNaN || !isFinite else {
+        let namesInfinity = text.lowercased().contains("inf")
+        guard real.isFinite || real.isNaN || namesInfinity else {
             throw wrong(text, "too large for a real number; write inf for infinity")
         }
         return .real(PropertyListValue.canonical(real))

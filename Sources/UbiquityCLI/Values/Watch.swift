@@ -32,7 +32,7 @@ struct Watch {
         var origin: UbiquityChange.Origin?
     }
 
-    /// The values that are known, by key.
+    /// The present values of the watched keys, sorted by key.
     var initial: [Change] {
         known.filter { isWatched($0.key) }.sorted { $0.key < $1.key }
             .map { Change(key: $0.key, value: $0.value, origin: nil) }
@@ -91,7 +91,7 @@ extension UbiquityChange.Origin {
         case .own: "changed here"
         case .elsewhere: "changed elsewhere"
         case .initialSync: "first download"
-        case .quotaViolation: "refused, the store is full"
+        case .quotaViolation: "refused by the server"
         case .accountChange: "account changed"
         }
     }

@@ -22,22 +22,22 @@ extension Driver {
         // be sent.
         guard isOpen, account != signedIn else { return }
         signedIn = account
-        guard isSynced, let account, let name = DeviceID(account.device) else {
+        guard isSynced, let account, let id = DeviceID(account.device) else {
             unconnected = nil
             return engine.handle(.signedOut, at: now)
         }
-        unconnected = (account, name)
-        engine.handle(.signedIn(account: account.account, device: name), at: now)
+        unconnected = (account, id)
+        engine.handle(.signedIn(account: account.account, device: id), at: now)
     }
 
-    /// Switches to the other account's file once everything in this one is saved. Unsent writes
-    /// stay parked there.
+    /// Switches to the other account's file once everything in this one is saved, where unsent
+    /// writes stay parked.
     ///
     /// If the other file cannot be opened, the app still sees nothing of the account that it left,
     /// and its writes stay unsaved until the file opens.
-    mutating func nextTurn(at now: ClockReading) -> Step? {
+    mutating func nextAccountStep(at now: ClockReading) -> Step? {
         guard let device else { return nil }
-        // No account owns the folder being left: it is being wiped.
+        // A folder that no account has any more is being wiped.
         let discardsUnsaved = !device.folders.values.contains(folder)
         let leaves = isLeaving && (engine.isSaved || discardsUnsaved)
         let target = leaves ? device.folder : isOpen ? nil : folder
@@ -47,18 +47,19 @@ extension Driver {
         }
         guard let target else { return nil }
         if let content = opened?.content {
-            return leaves ? turn(to: content, discardsUnsaved, at: now) : reopen(content, at: now)
+            return leaves
+                ? switchAccount(to: content, discardsUnsaved, at: now) : reopen(content, at: now)
         }
         if opening.begin(at: now) {
             filesOpened += 1
             opened = OpenedFile(number: filesOpened, folder: target)
             return .open(folder: target)
         }
-        return leaves ? turn(to: nil, discardsUnsaved, at: now) : nil
+        return leaves ? switchAccount(to: nil, discardsUnsaved, at: now) : nil
     }
 
     /// - Parameter content: Nil if the file cannot be opened.
-    private mutating func turn(
+    private mutating func switchAccount(
         to content: DiskChanges?, _ discardsUnsaved: Bool, at now: ClockReading
     ) -> Step? {
         guard let device else { return nil }

@@ -207,7 +207,7 @@ package struct Driver: Sendable {
             engine.handle(.hurry, at: now)
         }
         if let effect = engine.nextEffect(at: now) { return .effect(effect) }
-        if end == .none, let step = nextTurn(at: now) { return step }
+        if end == .none, let step = nextAccountStep(at: now) { return step }
         if isSynchronizing {
             isSynchronizing = false
             return .synchronized(engine.isSaved && diskFailure == nil && isOpen)

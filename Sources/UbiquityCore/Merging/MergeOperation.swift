@@ -13,7 +13,8 @@ package struct MergeOperation: Hashable, Sendable {
     /// The whole count of a run, instead of a difference.
     var count: ExternalCount?
 
-    /// - Parameter count: Changes nothing if the store has the run with at least as many times.
+    /// - Parameter count: Changes nothing if the store has a count of this run with at least as many
+    ///   increments.
     package init(count: ExternalCount) {
         policy = .counter
         self.count = count
@@ -47,7 +48,7 @@ package struct ExternalCount: Hashable, Sendable {
     /// Makes a run that has counted nothing.
     package init(run: UInt64) { self.run = run }
 
-    /// Returns nil if either is not a number. No value counts as zero.
+    /// Returns nil if either is not a number. Without an old value, it counts from zero.
     package func adding(from old: PropertyListValue?, to new: PropertyListValue) -> ExternalCount? {
         guard let new = Number(new), let old = old.map(Number.init) ?? .zero else { return nil }
         var count = self

@@ -6,10 +6,10 @@
 package struct OriginRule: Hashable, Sendable {
     private let origins: Set<String>
 
-    /// - Parameter origins: Those for which ``origin(_:)`` is not nil; others are passed over.
+    /// - Parameter origins: Those for which ``origin(_:)`` is not nil; others are ignored.
     package init(_ origins: [String]) { self.origins = Set(origins.compactMap(Self.origin)) }
 
-    /// Whether there are none.
+    /// Whether no other origin may use the server.
     package var isEmpty: Bool { origins.isEmpty }
 
     /// - Parameter origin: The value of the header `Origin`.
@@ -17,7 +17,7 @@ package struct OriginRule: Hashable, Sendable {
 
     /// The origin as browsers write it, such as `https://notes.example`: in lower case, and without
     /// the scheme's usual port.
-    /// - Returns: Nil for anything else, also for `*` and `null`, which stand for pages of anybody.
+    /// - Returns: Nil for anything else, also for `*` and `null`, which name no site.
     package static func origin(_ text: String) -> String? {
         let text = text.lowercased()
         let form = #/([a-z][a-z0-9+.\-]*):\/\/(\[[0-9a-f:.]+\]|[a-z0-9._\-]+)(?::([0-9]{1,5}))?/#

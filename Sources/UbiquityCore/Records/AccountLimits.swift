@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The limits that an account has of its own, in the place of the server's.
+/// An account's own limits, which replace the server's.
 package struct AccountLimits: Hashable, Sendable {
     /// A limit. The raw values are those of the command line and the database.
     package enum Name: String, Hashable, Sendable, CaseIterable {
@@ -10,7 +10,7 @@ package struct AccountLimits: Hashable, Sendable {
         case historyVersions = "history-versions"
         case historyBytes = "history-bytes"
 
-        /// No device believes higher limits of a store, and there is no history without days.
+        /// The valid values. No device accepts higher limits of a store, and 0 days mean no history.
         package var range: ClosedRange<Int> {
             switch self {
             case .storeBytes: 1...StoreLimits.ceiling.storeBytesMax
@@ -49,8 +49,8 @@ package struct AccountLimits: Hashable, Sendable {
         return limits
     }
 
-    /// The server's limits of a history, as they are for this account. The bytes are at least four
-    /// times an own limit of the store's, unless they have one.
+    /// The server's limits of a history, as they are for this account. Unless it has its own limit of
+    /// the history's bytes, that is at least four times its own limit of a store's.
     package func applied(to limits: HistoryLimits) -> HistoryLimits {
         var limits = limits
         if let days = values[.historyDays] { limits.milliseconds = Int64(days) * 86_400_000 }

@@ -3,8 +3,8 @@
 /// The maximum that a device accepts for one store, whatever the server sends.
 ///
 /// Four times the store's limits, or four times the defaults if those are higher: a store may
-/// exceed limits that were lowered, and a server of version 0.1 does not count elements. Exceeding
-/// it ends the connection.
+/// exceed limits that were lowered, and a server of version 0.1 does not count elements. The device
+/// ends the connection of a server that sends more.
 package struct IntakeLimits: Hashable, Sendable {
     /// The maximum of the device's confirmed records.
     package let usageMax: Usage
@@ -60,8 +60,8 @@ extension StoreLimits {
     }
 }
 
-/// The maximum size of one message, so that decoding it takes a limited amount of memory. An
-/// element of two bytes becomes an object of a hundred.
+/// The maximum size of one message, so that decoding it takes a limited amount of memory: an element
+/// of two bytes may take a hundred once it is decoded.
 package struct MessageBounds: Hashable, Sendable {
     package var bytes: Int
     /// In JSON, the number of opening brackets, braces and commas; in the binary format, the number

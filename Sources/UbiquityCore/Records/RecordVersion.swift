@@ -50,7 +50,8 @@ package struct StoreSnapshot: Hashable, Sendable {
     /// The records of then, without tombstones.
     package var records: [Record]
     package var revision: Int64
-    /// Keys that have changed so often since then that what they were is no longer known.
+    /// Keys whose earlier value is not known, because they have changed too often since, or are kept
+    /// out of the history.
     package var forgottenKeys: Set<Key>
     package var serverMilliseconds: Int64
 

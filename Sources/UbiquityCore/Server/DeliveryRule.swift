@@ -2,7 +2,7 @@
 
 /// Decides which devices have the entries of a store, or of one of its keys.
 ///
-/// A device has what it said to have saved, and what it wrote: it saves that before it sends it.
+/// A device has what it has reported as saved, and what it wrote: it saves a write before it sends it.
 package struct DeliveryRule: Hashable, Sendable {
     /// An entry of the store, whose value may be a deletion.
     package struct Item: Hashable, Sendable {
@@ -27,14 +27,15 @@ package struct DeliveryRule: Hashable, Sendable {
         compactedRevision = lineage.compactedRevision
     }
 
-    /// - Parameter passed: The revision up to which the device said to have saved the store; nil if
-    ///   it has said nothing.
+    /// - Parameter passed: The revision up to which the device has reported the store as saved; nil
+    ///   if it has reported nothing.
     package func delivery(to device: DeviceID, passed: Int64?) -> Delivery {
         guard passed != nil || authors.contains(device) else { return Delivery() }
         let passed = passed ?? 0
         let behind = entries.reversed().prefix { $0.revision > passed }
             .count { $0.author != device }
-        // Before it, the device may not know of a deletion that is no longer among the entries.
+        // Below that revision, the device may not know of a deletion that is not among the entries
+        // any more.
         let isCurrent = behind == 0 && passed >= compactedRevision
         return Delivery(isCurrent: isCurrent, behind: behind, hasStore: true)
     }
@@ -65,9 +66,9 @@ package struct DeviceDelivery: Hashable, Sendable {
     /// The name that its owner gave it.
     package var name: String
     package var seenMilliseconds: Int64
-    /// By how much its clock was ahead of the server's; nil if it has not said.
+    /// By how much its clock was ahead of the server's; nil if it has not reported it.
     package var clockAheadMilliseconds: Int64?
-    /// The version of the client library that it last used; nil if it has not said.
+    /// The version of the client library that it last used; nil if it has not reported it.
     package var version: String?
     package var delivery: Delivery
 

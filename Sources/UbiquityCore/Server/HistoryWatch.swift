@@ -9,7 +9,7 @@
 package struct HistoryWatch: Sendable {
     /// The state of one store.
     package struct Revision: Hashable, Sendable {
-        /// The store's number, which a store that is made again does not have.
+        /// The store's number. A store that is deleted and made again has another.
         package var store: Int64
         package var revision: Int64
 
@@ -48,7 +48,7 @@ package struct HistoryWatch: Sendable {
     /// The verdict of a look on the database.
     package enum Verdict: Hashable, Sendable {
         case trusted
-        /// It is of a history that another one has replaced, so nobody may work with it.
+        /// The database is of a history that another one has replaced, and must not be used.
         case replaced
         /// It has lost something. How, for the operator's log.
         case wentBack(String)
@@ -61,10 +61,10 @@ package struct HistoryWatch: Sendable {
     /// is dropped.
     private var young: [Int64: Known] = [:]
     private var old: [Int64: Known] = [:]
-    private let storesMax: Int
+    private let generationMax: Int
 
-    /// - Parameter storesMax: Half of the most stores that it knows.
-    package init(storesMax: Int = 16_384) { self.storesMax = storesMax }
+    /// - Parameter generationMax: The stores with which a generation is full.
+    package init(generationMax: Int = 16_384) { self.generationMax = generationMax }
 
     private static let replacedMax = 64
 
@@ -105,7 +105,7 @@ package struct HistoryWatch: Sendable {
         let known = young[item.store] ?? old[item.store]
         if let known, known.revision > item.revision { return }
         young[item.store] = Known(revision: item.revision, look: floor.looks)
-        guard young.count >= storesMax else { return }
+        guard young.count >= generationMax else { return }
         (old, young) = (young, [:])
     }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The greatest timestamp of each device that a store has ever decided about, whether it accepted
-/// the write or not.
+/// For each device, the greatest timestamp of its writes that the store has accepted or refused.
 ///
 /// A write at or below its author's timestamp may be a repeat, and may have been deleted since. The
-/// number of devices is bounded, because a push names the authors of its writes. Beyond the bound,
+/// number of devices is bounded, because a push may name any authors of its writes. Beyond the bound,
 /// the devices with the smallest timestamps share one, the greatest of theirs.
 package struct VersionVector: Hashable, Sendable {
     package static let devicesMax = 256

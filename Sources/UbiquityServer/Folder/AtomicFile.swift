@@ -96,7 +96,7 @@ package final class AtomicFile: Sendable {
     private static func checkFolder(of path: String) throws(AtomicFileError) {
         let folder = (path as NSString).deletingLastPathComponent
         guard geteuid() == 0, let status = FileStatus(path: folder) else { return }
-        guard status.isForeign || status.isWritableForOthers && !status.isSticky else { return }
+        guard status.isForeign || status.isWritableByOthers && !status.isSticky else { return }
         throw AtomicFileError(path, sharedFolder: folder)
     }
 

@@ -25,15 +25,15 @@ struct DataFolder: Sendable {
     ///   ``ServerStartError/notPermitted(path:owner:)`` if access is denied, or errors of
     ///   ``requireOwn()``.
     func requireServerData(_ rights: Int32 = R_OK | W_OK) throws(ServerStartError) {
-        try Self.requirePermission(databasePath, F_OK, toEnter: path)
+        try Self.requireAccess(to: databasePath, F_OK, in: path)
         guard hasServerData else { throw .noServerData(path: path) }
         try requireOwn()
-        try Self.requirePermission(databasePath, rights, toEnter: path)
+        try Self.requireAccess(to: databasePath, rights, in: path)
     }
 
-    /// - Parameter folder: The folder whose owner has the permission.
-    static func requirePermission(
-        _ path: String, _ rights: Int32, toEnter folder: String
+    /// - Parameter folder: Named in the error, with its owner.
+    static func requireAccess(
+        to path: String, _ rights: Int32, in folder: String
     ) throws(ServerStartError) {
         guard access(path, rights) != 0, errno == EACCES || errno == EPERM else { return }
         let attributes = try? FileManager.default.attributesOfItem(atPath: folder)
@@ -47,25 +47,25 @@ struct DataFolder: Sendable {
                 atPath: path, withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
         } catch {
-            try Self.requirePermission(path, F_OK, toEnter: path)
+            try Self.requireAccess(to: path, F_OK, in: path)
             throw .folderUnusable(path: path, reason: Self.reason(error))
         }
-        try Self.requirePermission(path, R_OK | W_OK | X_OK, toEnter: path)
+        try Self.requireAccess(to: path, R_OK | W_OK | X_OK, in: path)
         guard access(path, R_OK | W_OK | X_OK) == 0 else {
             throw .folderUnusable(path: path, reason: "it is not writable")
         }
         try requireOwn()
     }
 
-    /// Anyone who can put files or links into the folder decides what is done there, and to which
-    /// files.
+    /// Checks that only this user and root can put files or links into the folder: anyone who can
+    /// decides what is done there, and to which files.
     /// - Throws: ``ServerStartError/notPermitted(path:owner:)`` if the folder belongs neither to
     ///   this process's user nor to root, ``ServerStartError/folderUnusable(path:reason:)`` if
     ///   others may write to it.
     private func requireOwn() throws(ServerStartError) {
         guard let status = FileStatus(path: path) else { return }
         guard !status.isForeign else { throw .notPermitted(path: path, owner: status.ownerName) }
-        guard status.isWritableForOthers else { return }
+        guard status.isWritableByOthers else { return }
         throw .folderUnusable(
             path: path, reason: "other users can write to it; run `chmod go-w \(path)`")
     }
@@ -95,6 +95,6 @@ struct DataFolder: Sendable {
         guard let cause, cause.domain == NSPOSIXErrorDomain else {
             return error.localizedDescription
         }
-        return String(cString: strerror(Int32(cause.code)))
+        return systemReason(Int32(cause.code))
     }
 }

@@ -41,7 +41,7 @@ enum PrivateFile {
         guard !status.isForeign else {
             throw .fileUnusable(path: path, reason: "it belongs to \(status.ownerName)")
         }
-        guard status.isWritableForOthers else { return }
+        guard status.isWritableByOthers else { return }
         throw .fileUnusable(
             path: path, reason: "other users can write to it; run `chmod go-w \(path)`")
     }
@@ -84,7 +84,7 @@ struct FileStatus: Hashable, Sendable {
 
     /// Whether anyone but the owner has any permission.
     var isOpenToOthers: Bool { mode & 0o077 != 0 }
-    var isWritableForOthers: Bool { mode & 0o022 != 0 }
+    var isWritableByOthers: Bool { mode & 0o022 != 0 }
     /// Whether it belongs neither to this process's user nor to root.
     var isForeign: Bool { owner != 0 && owner != geteuid() }
 }

@@ -106,7 +106,7 @@ struct LastSeenUpdate: Hashable, Sendable {
     func parts(of max: Int) -> [LastSeenUpdate] {
         var parts: [LastSeenUpdate] = []
         var numbers: [DeviceReference: Int] = [:]
-        /// What is in one row is in one part.
+        /// All of one row is in one part.
         func note(_ device: DeviceReference, _ note: (inout LastSeenUpdate) -> Void) {
             let number = numbers[device] ?? numbers.count / max
             numbers[device] = number

@@ -113,8 +113,9 @@ extension App {
         return ExternalCount(run: world.chance.number()).adding(from: .integer(0), to: amount)
     }
 
-    /// A starting process repeats kept counts, which may not have reached the disk.
-    /// - Returns: The keys for which the store refused it.
+    /// A starting process repeats the counts that are kept beside the store, which may not have
+    /// reached its disk.
+    /// - Returns: The keys whose count the store refused.
     func takeUpCounts(_ process: VirtualProcess) -> Set<Key> {
         guard let counts = world.externalCounts[process.disk.name] else { return [] }
         var refused: Set<Key> = []

@@ -45,7 +45,7 @@ final class WorkerProcess: Sendable {
     /// Returns when it has opened the store.
     func isReady() async throws { _ = try await answer(number: 0) }
 
-    var number: Int32 { child.number }
+    var processID: Int32 { child.processID }
 
     // MARK: - What it printed
 
@@ -143,7 +143,7 @@ final class WorkerProcess: Sendable {
         try await child.exit()
     }
 
-    /// In good order.
+    /// Ends it cleanly.
     func end() async throws {
         try input.fileHandleForWriting.close()
         let status = try await child.exit()

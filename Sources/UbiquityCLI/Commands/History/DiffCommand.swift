@@ -11,8 +11,9 @@ struct DiffCommand: AsyncParsableCommand {
         abstract: "Show how the store has changed since a time.",
         usage: "ubiquity diff --since yesterday",
         discussion: """
-            A key with + is new, one with - is gone, one with ~ has another value. Keys that have \
-            changed so often that what they were is no longer known are listed with a note.
+            A key with + is new, one with - is gone, one with ~ has another value. A note lists keys \
+            whose earlier value is not known, because they have changed too often since, or are kept \
+            out of the history.
 
             A time is what you would say, in your time zone: \(PastTime.examples).
 
@@ -52,7 +53,7 @@ struct DiffCommand: AsyncParsableCommand {
                     ("forgotten", .array(forgotten.map { .string($0.string) })),
                 ]))
         }
-        ValueChange.noteForgotten(forgotten)
+        ValueChange.noteUnknownPast(of: forgotten)
         let then = Phrase.time(milliseconds, in: .current)
         if changes.isEmpty { return Output.note("Nothing has changed since \(then).") }
         Output.note("Since \(then):")

@@ -75,7 +75,7 @@ struct RewindCommand: AsyncParsableCommand {
 
     private func preview(_ changes: [ValueChange], _ forgotten: [Key], _ milliseconds: Int64) {
         if json.isOn { return }
-        ValueChange.noteForgotten(forgotten)
+        ValueChange.noteUnknownPast(of: forgotten)
         let time = Phrase.time(milliseconds, in: .current)
         if changes.isEmpty { return Output.note("All is as it was at \(time).") }
         Output.note("Back to \(time):")

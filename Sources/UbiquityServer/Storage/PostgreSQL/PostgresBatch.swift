@@ -19,7 +19,7 @@ struct PostgresBatch {
     private var records: [StoreReference: PostgresRecords] = [:]
     /// The stores of the pushes that are to be answered as committed.
     private var touched: Set<StoreReference> = []
-    /// What prunes the histories of stores.
+    /// The statements that prune the histories of stores.
     private var pruning: [StoreReference: [PostgresStatement]] = [:]
     /// The stores that must be made before the pushes can be decided.
     private(set) var missing: Set<StoreReference> = []

@@ -10,15 +10,16 @@ extension PostgresServerStorage {
                 "SELECT identifier FROM ubiquity.store WHERE account = $1 ORDER BY identifier",
                 .text(account.string)
             ).rows
-            let names = try rows.map {
+            let references = try rows.map {
                 StoreReference(account: account, identifier: try $0.store(0))
             }
             let stores = try PostgresStore.read(
-                names, from: transaction.run(PostgresStore.reading(names, isLocking: false))[...])
-            return try names.compactMap { name in
-                guard let store = try stores[name]?.get() else { return nil }
+                references,
+                from: transaction.run(PostgresStore.reading(references, isLocking: false))[...])
+            return try references.compactMap { reference in
+                guard let store = try stores[reference]?.get() else { return nil }
                 return StoreSummary(
-                    identifier: name.identifier, usage: store.state.usage,
+                    identifier: reference.identifier, usage: store.state.usage,
                     position: store.state.lineage.position)
             }
         }
@@ -49,14 +50,14 @@ extension PostgresServerStorage {
         let statements =
             PostgresStore.reading([store], isLocking: false) + [Self.records(of: store, since)]
         return try reading(statements) { results, _ in
-            guard let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
-            else { return Self.absent(since) }
-            let state = found.state
+            let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
+            let state = found?.state ?? StoreState()
             switch since.map(state.lineage.resumption) {
             case .otherHistory: return .otherHistory
             case .compacted: return .compacted
             case nil, .after: break
             }
+            // None if there is no store.
             let records = try results[2].rows.map { row in
                 StoredRecord(
                     key: try row.bytes(0), stamp: try row.stamp(1), value: try row.bytesIfAny(4))
@@ -67,28 +68,19 @@ extension PostgresServerStorage {
         }
     }
 
-    private static func absent(_ since: Position?) -> StoreRead {
-        let state = StoreState()
-        switch since.map(state.lineage.resumption) {
-        case .otherHistory: return .otherHistory
-        case .compacted: return .compacted
-        case nil, .after:
-            return .changes(
-                [], position: state.lineage.position, isWhole: since == nil,
-                horizon: state.horizon)
-        }
-    }
-
     private static func records(of store: StoreReference, _ since: Position?) -> PostgresStatement {
         let columns =
             "SELECT r.key, r.time, r.device, r.digest, r.value FROM ubiquity.store s "
             + "JOIN ubiquity.record r ON r.account = s.account AND r.store = s.number "
             + "WHERE s.account = $1 AND s.identifier = $2 AND"
-        let name: [PostgresValue] = [
+        let arguments: [PostgresValue] = [
             .text(store.account.string), .text(store.identifier.string),
         ]
-        guard let since else { return PostgresStatement("\(columns) r.value IS NOT NULL", name) }
-        return PostgresStatement("\(columns) r.revision > $3", name + [.integer(since.revision)])
+        guard let since else {
+            return PostgresStatement("\(columns) r.value IS NOT NULL", arguments)
+        }
+        return PostgresStatement(
+            "\(columns) r.revision > $3", arguments + [.integer(since.revision)])
     }
 }
 
