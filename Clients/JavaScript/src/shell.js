@@ -7,7 +7,7 @@
  */
 
 import { Engine } from './engine.js';
-import { RequestError, listen } from './http.js';
+import { RequestError, listen, request } from './http.js';
 import { checkedAnswer, checkedChanges, checkedReady, failure } from './messages.js';
 import { checkedConfig } from './rules.js';
 import { UbiquityError, compare, isSame } from './values.js';
@@ -41,8 +41,11 @@ export class Shell extends EventTarget {
   /** The intents of this tab that the leader has not saved. @type {Map<number, Intent>} */
   intents = new Map();
   intentsMade = 0;
-  /** Whether somebody was signed in when the app was last told. A follower's engine does not know. */
-  hasAccount = false;
+  /**
+   * The account that the engine was told of last. Its requests go out with this credential: those of the
+   * account before, while the device has another one already, must not reach that. @type {SignedIn | null}
+   */
+  signedIn = null;
   leaderStatus = null;
   lastStatus = '';
 
@@ -59,8 +62,11 @@ export class Shell extends EventTarget {
     this.stopListening = folder.onMessage((message) => {
       if (message?.store === this.identifier) this.heard(message);
     });
-    const document = this.device.documentOf(this.identifier);
-    this.install(document, await folder.read(document));
+    for (let document = null; !this.isPresent(document);) {
+      document = this.device.documentOf(this.identifier);
+      const rows = await folder.read(document);
+      if (this.isPresent(document)) this.install(document, rows);
+    }
     if (this.isBehind) this.follow();
     this.stopLeading = folder.lead(this.identifier, () => {
       this.leading = this.lead();
@@ -168,6 +174,8 @@ export class Shell extends EventTarget {
 
   /** Follows a sign-in or sign-out of the device, with what is not saved yet saved. */
   async followAccount() {
+    // It is only being opened, and takes the account of then.
+    if (!this.engine) return;
     const document = this.device.documentOf(this.identifier);
     const isOther = document !== this.document;
     let changed = [];
@@ -182,14 +190,14 @@ export class Shell extends EventTarget {
       this.intents.clear();
       changed = this.install(document, rows);
     }
-    const wasSignedIn = this.hasAccount;
+    const wasSignedIn = this.signedIn !== null;
     this.followAccountNow();
-    if (isOther || (wasSignedIn && !this.hasAccount)) this.queueChange('accountChange', changed);
+    if (isOther || (wasSignedIn && !this.signedIn)) this.queueChange('accountChange', changed);
   }
 
   followAccountNow() {
     const { account } = this.device;
-    this.hasAccount = account !== null;
+    this.signedIn = this.device.state.signedIn;
     if (!this.isLeader) this.say({ type: 'hello' });
     else {
       this.say({ type: 'leading' });
@@ -372,9 +380,8 @@ export class Shell extends EventTarget {
           (json) => ({ answer: checkedAnswer(json) }));
         break;
       case 'pull': {
-        const { signal } = this.requests;
         const asked = [this.ask(['changes'], { query: queryOf(effect) })];
-        if (effect.withConfig) asked.push(this.device.ask(['config'], { signal }).then(checkedConfig));
+        if (effect.withConfig) asked.push(this.askServer(['config']).then(checkedConfig));
         answer(Promise.all(asked), 'pulled', 'pullFailed',
           ([json, told]) => ({ changes: { ...checkedChanges(json), config: told } }));
         break;
@@ -395,9 +402,8 @@ export class Shell extends EventTarget {
     };
     let [heardAt, why] = [-Infinity, null];
     try {
-      const server = this.device.state.signedIn;
       const options = { query: queryOf(effect), signal: controller.signal };
-      if (server) await listen(server, ['stores', this.identifier, 'changes'], options, {
+      await listen(this.server, ['stores', this.identifier, 'changes'], options, {
         heard() {
           if (performance.now() - heardAt < 1_000) return;
           heardAt = performance.now();
@@ -416,10 +422,17 @@ export class Shell extends EventTarget {
     report({ type: 'streamEnded', stream, failure: why });
   }
 
-  ask(segments, options) {
-    const { signal } = this.requests;
-    return this.device.ask(['stores', this.identifier, ...segments], { signal, ...options });
+  /** @throws {UbiquityError} if nobody is signed in */
+  get server() {
+    if (!this.signedIn) throw new UbiquityError('unauthorized', 'this device is not signed in');
+    return this.signedIn;
   }
+
+  async askServer(segments, options = {}) {
+    return request(this.server, segments, { signal: this.requests.signal, ...options });
+  }
+
+  ask(segments, options) { return this.askServer(['stores', this.identifier, ...segments], options); }
 
   /** Saves, and wakes the sync; true if all before is on disk. Never waits for the network. */
   async synchronize() {

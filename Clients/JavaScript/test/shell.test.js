@@ -408,7 +408,7 @@ test('a write that the leader has counted is not counted again by the next one',
 
 /** A server with one key, `k`, and a browser that is signed in to it. */
 async function signedInBrowser(body) {
-  const page = { k: 0, pushed: new Set() };
+  const page = { k: 0, pushed: new Set(), credentials: new Map() };
   const news = () => ({ records: [{ ...record, value: { integer: String(page.k) },
     milliseconds: String(1_800_000_000_000 + page.k) }], cursor: `1-${page.k}`,
   serverMilliseconds: String(Date.now()) });
@@ -425,11 +425,16 @@ async function signedInBrowser(body) {
       say(response, 'ready', { cursor: `1-${page.k}`, config });
       streams.add(response);
       response.on('close', () => streams.delete(response));
+    } else if (request.url.endsWith('/sign-in')) {
+      response.end(JSON.stringify({ account: 'b', accountName: 'bob', device: '3'.repeat(16), credential: 'ubd_y' }));
     } else if (request.method === 'POST') {
       let text = '';
       for await (const more of request) text += more;
       const { transactions } = JSON.parse(text);
-      for (const { key } of transactions.flatMap(({ writes }) => writes)) page.pushed.add(key);
+      for (const { key } of transactions.flatMap(({ writes }) => writes)) {
+        page.pushed.add(key);
+        page.credentials.set(key, request.headers.authorization);
+      }
       const results = transactions.map(({ writes }) =>
         ({ committed: { writes: writes.map(() => ({ applied: true })) } }));
       response.end(JSON.stringify({ ...news(), results }));
@@ -470,6 +475,28 @@ test('a tab that follows has what it waited for', { timeout }, () => signedInBro
   assert.equal(second.store.get('k'), 2);
   for (const { device } of [second, first]) await device.close();
 }));
+
+test('what is written before another account is here goes to the account before', { timeout }, () =>
+  signedInBrowser(async (browser, page) => {
+    const { tab, store, device } = await browser.openTab();
+    await store.initialSync();
+    const { read } = tab;
+    tab.read = async (document) => {
+      // The device has the other account, and the store not yet.
+      if (document === `2/${identifier}` && !page.pushed.has('late')) {
+        store.set('late', 1);
+        await store.synchronizeNow();
+      }
+      return read(document);
+    };
+    await device.signIn({ server: device.account.server, code: 'c', allowsPlainHTTP: true });
+    assert.equal(page.credentials.get('late'), 'Bearer ubd_x');
+    assert.equal(store.get('late'), undefined);
+    store.set('new', 1);
+    await store.synchronizeNow();
+    assert.equal(page.credentials.get('new'), 'Bearer ubd_y');
+    await device.close();
+  }));
 
 test('who waits for a round trip gets it though streams end before they are ready', { timeout }, () =>
   signedInBrowser(async (browser, page) => {
