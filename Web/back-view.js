@@ -39,7 +39,7 @@ export function backView(model) {
         const then = new Map([...values].map(([key, value]) => [key, toWire(value)]));
         const keys = [...new Set([...then.keys(), ...model.keys()])].sort(compareText)
             .filter((key) => !unknown.has(key) && !isSame(then.get(key) ?? null, model.value(key)));
-        const forgotten = unknown.size > 0 && h('p.note', {}, 'Some keys have changed so often that this moment is no longer known of them: ',
+        const forgotten = unknown.size > 0 && h('p.note', {}, 'The values that some keys had then are not known: ',
             [...unknown].slice(0, 10).map(shortKey).join(', '), '. They stay as they are.');
         if (!keys.length) return [forgotten, h('p.quiet', {}, 'Nothing differs from now.')];
         const chosen = new Set(keys);

@@ -12,7 +12,7 @@ public let NSUbiquitousKeyValueStoreChangedKeysKey = "NSUbiquitousKeyValueStoreC
 public let NSUbiquitousKeyValueStoreServerChange = 0
 /// The first download from the server changed values.
 public let NSUbiquitousKeyValueStoreInitialSyncChange = 1
-/// A write was refused because the store is full.
+/// A write was refused because it exceeds a limit, such as that of the whole store.
 public let NSUbiquitousKeyValueStoreQuotaViolationChange = 2
 /// The account of this device changed.
 public let NSUbiquitousKeyValueStoreAccountChange = 3

@@ -13,10 +13,10 @@ public struct UbiquityStatus: Hashable, Sendable {
         case signedOut
         case connecting
         case connected
-        /// Connected without a live stream of changes, because the account has reached its limit or
-        /// a proxy buffers the stream, see ``UbiquityStatus/lastError``. Writes are sent as usual.
-        /// Other devices' changes are polled, at intervals that grow to a minute while nothing
-        /// happens.
+        /// Connected without a live stream of changes, because the account has reached its limit, a
+        /// proxy buffers the stream, or streams end before they are ready, see
+        /// ``UbiquityStatus/lastError``. Writes are sent as usual. Other devices' changes are polled,
+        /// at intervals that grow to a minute while nothing happens.
         case polling
         /// Not connected. The next attempt is made at ``UbiquityStatus/nextRetry``.
         case waiting

@@ -15,8 +15,10 @@ extension OpenStore {
         if store.synchronize() { _ = try? await delivery(since: start) }
     }
 
+    /// Asks once, for the rest of the timeout, or for as long as a pause if that is more.
     private func delivery(since start: ContinuousClock.Instant) async throws -> UbiquityDelivery {
-        try await withTimeout(seconds: timeout, since: start) { [store] in
+        let latest = ContinuousClock.now + Self.pause - .seconds(timeout)
+        return try await withTimeout(seconds: timeout, since: max(start, latest)) { [store] in
             try await store.delivery()
         }
     }

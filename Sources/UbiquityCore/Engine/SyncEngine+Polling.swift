@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Polling instead of a stream that is not available: the account has its maximum, or a proxy
-/// buffers the server's messages. Ends when a stream is live.
+/// Polling instead of a stream that is not available: the account has its maximum, a proxy buffers
+/// the server's messages, or streams end before they are ready. Ends when a stream is live.
 struct Polling: Hashable, Sendable {
     /// The next poll.
     var next: Retry

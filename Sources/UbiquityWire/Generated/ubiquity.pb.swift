@@ -596,7 +596,7 @@ package nonisolated struct WireSnapshot: Sendable {
 
   package var revision: UInt64 = 0
 
-  /// Keys that have changed so often since then that what they were is forgotten.
+  /// Keys whose earlier value is not known: changed too often since, or kept out of the history.
   package var forgottenKeys: [String] = []
 
   package var serverMilliseconds: UInt64 = 0
