@@ -104,7 +104,7 @@ extension EndToEndTests {
                 let a = ["--home", try await server.newHome("a", isFirst: true)] + Self.store
                 let b = ["--home", try await server.newHome("b")] + Self.store
                 try await stage.run(["set", "k", "1"] + a).expectSuccess()
-                let late = try await stage.run(["sync", "--until", "b", "--timeout", "1s"] + a)
+                let late = try await stage.run(["sync", "--until", "b", "--timeout", "10s"] + a)
                 #expect(late.status == 69)
                 #expect(late.errors.contains("b has never used this store; it was last seen at "))
                 try await stage.run(["sync"] + b).expectSuccess()
