@@ -437,6 +437,8 @@ export class Shell extends EventTarget {
   /** Saves, and wakes the sync; true if all before is on disk. Never waits for the network. */
   async synchronize() {
     if (this.isClosed) return false;
+    // Nothing was written before it was open.
+    if (!this.engine) return true;
     this.report({ type: 'hurry' });
     if (!this.isLeader) await this.follow();
     await this.until(() => this.isClosed || this.engine.diskFailure !== null

@@ -498,6 +498,21 @@ test('what is written before another account is here goes to the account before'
     await device.close();
   }));
 
+test('a store that is being opened while the account changes is of the new one', { timeout }, () =>
+  signedInBrowser(async (browser, page) => {
+    const { store: old, device } = await browser.openTab();
+    await old.close();
+    browser.turns = 20;
+    const opening = device.openStore(identifier);
+    await device.signIn({ server: device.account.server, code: 'c', allowsPlainHTTP: true });
+    const store = await opening;
+    store.set('new', 1);
+    await store.synchronizeNow();
+    assert.equal(page.credentials.get('new'), 'Bearer ubd_y');
+    assert.ok(browser.documents.has(`2/${identifier}`));
+    await device.close();
+  }));
+
 test('who waits for a round trip gets it though streams end before they are ready', { timeout }, () =>
   signedInBrowser(async (browser, page) => {
     page.endsStreams = true;
