@@ -22,7 +22,7 @@ import Testing
         let posted = Mutex<[(isOnMain: Bool, waited: DispatchTimeoutResult)]>([])
         let observer = Observation(of: local.store) {
             // In the middle of the call, it would wait for itself.
-            let waited = hasReturned.wait(timeout: .now() + 5)
+            let waited = hasReturned.wait(timeout: .now() + 120)
             posted.withLock { $0.append((MainQueue.isCurrent, waited)) }
         }
         await MainActor.run {
