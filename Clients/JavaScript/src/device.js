@@ -193,10 +193,10 @@ export class Device {
 
   // The person's devices
 
-  async ask(segments, options = {}) {
-    const { signedIn: server } = this.state;
-    if (!server) throw new UbiquityError('unauthorized', 'this device is not signed in');
-    return request(server, segments, { signal: this.requests.signal, ...options });
+  /** Sends a request as an account, which is the device's own unless a store still has the one before. */
+  async ask(segments, options = {}, account = this.state.signedIn) {
+    if (!account) throw new UbiquityError('unauthorized', 'this device is not signed in');
+    return request(account, segments, { signal: this.requests.signal, ...options });
   }
 
   async pair(wanted = {}) {

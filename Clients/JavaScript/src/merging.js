@@ -114,7 +114,7 @@ export class MergeState {
     this.all = [...parts].sort((a, b) => compare(a.stamp, b.stamp) || compareText(a.part, b.part));
     this.removals = new Map(this.all.filter(({ part }) => isRemoval(part))
       .map(({ part, value }) => [part, countOf(value)]));
-    /** Those that are not removed. */
+    /** The parts that are not removed. */
     this.parts = this.all.filter(({ part, value }) => {
       if (isReached(part[0])) return comparableRemoved(value) === null;
       if (part[0] !== 'c') return true;

@@ -7,7 +7,7 @@
  */
 
 import { Engine } from './engine.js';
-import { RequestError, listen, request } from './http.js';
+import { RequestError, listen } from './http.js';
 import { checkedAnswer, checkedChanges, checkedReady, failure } from './messages.js';
 import { checkedConfig } from './rules.js';
 import { UbiquityError, compare, isSame } from './values.js';
@@ -403,7 +403,9 @@ export class Shell extends EventTarget {
     let [heardAt, why] = [-Infinity, null];
     try {
       const options = { query: queryOf(effect), signal: controller.signal };
-      await listen(this.server, ['stores', this.identifier, 'changes'], options, {
+      // The engine listens only while it has an account.
+      const server = /** @type {SignedIn} */ (this.signedIn);
+      await listen(server, ['stores', this.identifier, 'changes'], options, {
         heard() {
           if (performance.now() - heardAt < 1_000) return;
           heardAt = performance.now();
@@ -422,14 +424,8 @@ export class Shell extends EventTarget {
     report({ type: 'streamEnded', stream, failure: why });
   }
 
-  /** @throws {UbiquityError} if nobody is signed in */
-  get server() {
-    if (!this.signedIn) throw new UbiquityError('unauthorized', 'this device is not signed in');
-    return this.signedIn;
-  }
-
-  async askServer(segments, options = {}) {
-    return request(this.server, segments, { signal: this.requests.signal, ...options });
+  askServer(segments, options) {
+    return this.device.ask(segments, { signal: this.requests.signal, ...options }, this.signedIn);
   }
 
   ask(segments, options) { return this.askServer(['stores', this.identifier, ...segments], options); }

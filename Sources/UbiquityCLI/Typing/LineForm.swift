@@ -6,7 +6,7 @@ enum LineForm {
     /// The options of ``ValueOptions`` that are parsed as `.unconditional`: the next word is their
     /// value, even with a dash.
     private static let raw: Set<String> = ["--string", "--integer", "--real"]
-    /// Those parsed as `.remaining`, which take the rest of the line.
+    /// The options parsed as `.remaining`, which take the rest of the line.
     static let remaining: Set<String> = ["--array", "--dict"]
 
     /// - Returns: The words that may be options, without those that ``raw`` options take; and the rest
