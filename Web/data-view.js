@@ -78,8 +78,8 @@ class DataView {
     // What is around the list
 
     drawStatus() {
-        const { status, store } = this.model;
-        if (!status || store !== this.model.store) return;
+        const { status } = this.model;
+        if (!status) return;
         const waiting = status.pendingKeys.length;
         const changes = counted(waiting, 'change');
         const [kind, text] = status.diskError ? ['bad', 'This browser cannot save']

@@ -164,8 +164,8 @@ export function dialog(kind, title, build, guard = () => false) {
 }
 
 /** The head of a dialog. */
-export const dialogHead = (title, close, ...more) => h('header', {},
-    h('h2', {}, title), more, iconButton('close', 'Close', close));
+export const dialogHead = (title, close) => h('header', {},
+    h('h2', {}, title), iconButton('close', 'Close', close));
 
 /** Asks before something that cannot be taken back; true for yes. */
 export async function confirm(title, text, yes) {

@@ -5,7 +5,7 @@
  * returns the value in the protocol's form, or throws an `InputError` with a sentence.
  */
 
-import { toWire, wireArray, wireDictionary } from './client/values.js';
+import { toWire, wireArray, wireDictionary, wireReal } from './client/values.js';
 import { button, h, icon, iconButton } from './dom.js';
 import {
     bytes, bytesOf, contentOf, counted, cut, dataLength, dateReference, hex, kindName, kindOf, kinds, preview,
@@ -55,9 +55,7 @@ function readInteger(text) {
 function readReal(text) {
     const plain = text.trim().replace(',', '.');
     if (!/^([+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?Infinity|NaN)$/i.test(plain)) fail('Enter a number, such as 1.5.');
-    const number = Number(plain);
-    if (!Number.isFinite(number)) return { real: String(number) };
-    return { real: Object.is(number, -0) ? '-0' : number };
+    return { real: wireReal(Number(plain)) };
 }
 
 /** An editor that only changes what was changed: what an input cannot hold stays as it was. */

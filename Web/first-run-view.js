@@ -17,7 +17,7 @@ export function firstRunView(model, code) {
         submit.disabled = true;
         problem.textContent = '';
         try {
-            await model.makeFirstAccount(secret.value, account.value.trim(), browser.value.trim());
+            await model.signIn({ code: secret.value, accountName: account.value.trim() }, browser.value.trim());
             // Where the codes for further devices are.
             location.hash = '#/devices';
             location.reload();

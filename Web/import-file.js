@@ -5,7 +5,7 @@
  * Whatever is in a file, reading it ends, and takes no more than so many bytes, values and levels.
  */
 
-import { base64, checkedValue, depthMax, isObject, isText, toWire, wireArray, wireDictionary, wireReal } from './client/values.js';
+import { base64, checkedValue, depthMax, isObject, toWire, wireArray, wireDictionary, wireReal } from './client/values.js';
 import { dateReference, shortKey } from './text.js';
 
 export const fileBytesMax = 64 << 20;
@@ -77,21 +77,17 @@ function valuesOfJSON(text) {
     return new Map(entries.map(([key, value]) => {
         try {
             return [key, convert(value)];
-        } catch (error) { return fail(`The value of ${shortKey(key)} is not one: ${error.message}`); }
+        } catch (error) { return fail(`The value of ${shortKey(key)} is not one: ${shortKey(error.message)}`); }
     }));
 }
 
 const isTyped = (value) => isObject(value) && Object.keys(value).length === 1
     && ['string', 'boolean', 'integer', 'unsigned', 'real', 'date', 'data', 'array', 'dictionary'].includes(Object.keys(value)[0]);
 
-function plain(value, depth = 1) {
-    if (depth > depthMax) fail(`more than ${depthMax} levels`);
-    if (value === null) fail('null is not a value of a store');
-    if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) fail('JSON cannot hold so large an integer exactly');
-    if (Array.isArray(value)) return wireArray(value.map((one) => plain(one, depth + 1)));
-    if (typeof value !== 'object') return toWire(value);
-    return wireDictionary(Object.entries(value).map(([key, one]) => ({ key: isText(key) ? key : fail('a key is not Unicode text'), value: plain(one, depth + 1) })));
-}
+/** A value of JSON without types. */
+const plain = (value) => (isExact(value) ? toWire(value) : fail('JSON cannot hold so large an integer exactly'));
+const isExact = (value) => (typeof value === 'object' && value !== null ? Object.values(value).every(isExact)
+    : !Number.isInteger(value) || Number.isSafeInteger(value));
 
 // Property lists in XML
 

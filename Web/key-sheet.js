@@ -17,18 +17,12 @@ export function change(model, values, done) {
         before = model.write(values);
     } catch (error) { return sentenceOf(error); }
     toast(done, { name: 'Undo', act: () => {
-        const problem = sentenceIfFailed(() => model.write(before));
-        if (problem) toast(problem);
+        try {
+            model.write(before);
+        } catch (error) { toast(sentenceOf(error)); }
     } });
     return null;
 }
-
-const sentenceIfFailed = (act) => {
-    try {
-        act();
-        return null;
-    } catch (error) { return sentenceOf(error); }
-};
 
 /** @param {string | null} key Null to add one. */
 export function keySheet(model, key) {

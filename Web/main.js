@@ -12,9 +12,9 @@ import {
 import { finish, providerOf, takeAnswer } from './identity.js';
 import { Model, readConfig, sentenceOf } from './model.js';
 import { signInView } from './sign-in-view.js';
+import { identifierPattern } from './text.js';
 
 const app = document.getElementById('app');
-const identifierPattern = /^[A-Za-z0-9][A-Za-z0-9._\-]{0,254}$/;
 
 /** A code that came with a link: after the number sign, which browsers send to nobody. */
 function takeCode() {
@@ -88,7 +88,7 @@ async function showShell(model, code) {
         h('nav.side', { 'aria-label': 'Main' },
             h('div.brand', {}, mark(), h('strong', {}, 'Ubiquity'), choice),
             h('h2', {}, 'Stores'), stores,
-            button('Open another store', () => askForStore(model), { symbol: 'add', kind: 'quiet' }),
+            button('Open another store', askForStore, { symbol: 'add', kind: 'quiet' }),
             h('div.tabs', {}, links),
             h('footer', {}, h('div.who', {}, h('strong', {}, bdi(model.account.name)), h('span', {}, bdi(model.account.deviceName))),
                 button('Sign out', () => signOutDialog(model), { symbol: 'out', kind: 'quiet' }))),
@@ -110,14 +110,14 @@ async function showShell(model, code) {
         const [, view = 'data', encoded = ''] = location.hash.split('/');
         let store = model.notes.store ?? model.notes.stores[0] ?? null;
         try { store = decodeURIComponent(encoded) || store; } catch { /* A broken link shows the usual store. */ }
-        if (store && identifierPattern.test(store) && store !== model.store?.identifier) {
+        if (store && identifierPattern.test(store)) {
             try {
                 await model.openStore(store);
             } catch (error) { toast(sentenceOf(error)); }
         }
         dispose();
         const known = { data: dataView, back: backView, devices: devicesView };
-        const made = (Object.hasOwn(known, view) ? known[view] : dataView)(model, { openStore: () => askForStore(model) });
+        const made = (Object.hasOwn(known, view) ? known[view] : dataView)(model, { openStore: askForStore });
         dispose = made.dispose ?? (() => {});
         for (const link of links) {
             setCurrent(link, link.dataset.view === (view === 'devices' ? 'devices' : 'data'));

@@ -27,17 +27,20 @@ const browsers = [[/Edg\//, 'Edge'], [/OPR\//, 'Opera'], [/Firefox\//, 'Firefox'
     [/Safari\//, 'Safari']];
 
 /** Such as "Firefox on Linux". */
-export function browserName(agent = navigator.userAgent) {
-    const find = (list, other) => list.find(([pattern]) => pattern.test(agent))?.[1] ?? other;
+export function browserName() {
+    const find = (list, other) => list.find(([pattern]) => pattern.test(navigator.userAgent))?.[1] ?? other;
     return `${find(browsers, 'Browser')} on ${find(systems, 'a device')}`;
 }
 
 export class Model extends EventTarget {
+    store = null;
+    /** The last opening of a store. */
+    opening = Promise.resolve();
+
     static async open() {
         const model = new Model();
         model.device = await openDevice({ home: 'page' });
         model.notes = readNotes(model.account?.id);
-        model.store = null;
         return model;
     }
 
@@ -70,7 +73,15 @@ export class Model extends EventTarget {
         await Promise.allSettled([stores, devices]);
     }
 
-    async openStore(identifier) {
+    /** Opens a store in place of the one before; of several at once, the last one stays. */
+    openStore(identifier) {
+        const opening = this.opening.then(() => this.replaceStore(identifier));
+        this.opening = opening.catch(() => {});
+        return opening;
+    }
+
+    /** @private */
+    async replaceStore(identifier) {
         if (this.store?.identifier === identifier) return;
         const old = this.store;
         this.store = null;
@@ -84,7 +95,6 @@ export class Model extends EventTarget {
             this.dispatchEvent(Object.assign(new Event('change'), { keys: event.keys, reason: event.reason }));
         });
         this.tell('stores');
-        this.tell('store');
     }
 
     get status() { return this.store?.status ?? null; }
@@ -135,15 +145,13 @@ export class Model extends EventTarget {
 
     // Signing in and out
 
-    /** @param {{code: string} | {identityToken: string}} proof */
+    /**
+     * With the code of an empty server's log, `accountName` is the name of its first account.
+     * @param {{code: string, accountName?: string} | {identityToken: string}} proof
+     */
     async signIn(proof, deviceName) {
         await this.device.signIn({ ...here(), ...proof, deviceName });
         this.notes = readNotes(this.account.id);
-    }
-
-    /** Signs in by the code of an empty server's log, which makes its first account. */
-    async makeFirstAccount(code, accountName, deviceName) {
-        await this.device.signIn({ ...here(), code, accountName, deviceName });
     }
 
     /** Asks for an approval; `approved` resolves when the browser is signed in. */

@@ -4,13 +4,13 @@
 
 import { bdi, button, confirm, field, fill, h, toast } from './dom.js';
 import { attempt, pagedList, shown, whenMilliseconds } from './operator-accounts.js';
-import { counted, cut, visible } from './text.js';
+import { counted, cut, identifierPattern, visible } from './text.js';
 
 export function appsView(server) {
     const list = h('ul.rows', { 'aria-label': 'Registered apps' });
     const rule = h('p.lead');
     const problem = h('div.slot', { role: 'status' });
-    const name = h('input', { required: true, maxlength: 255, pattern: '[A-Za-z0-9][A-Za-z0-9._\\-]{0,254}', autocapitalize: 'off',
+    const name = h('input', { required: true, maxlength: 255, pattern: identifierPattern.source, autocapitalize: 'off',
         autocomplete: 'off', spellcheck: 'false', placeholder: 'TEAMID.com.example.app' });
     const load = () => attempt(async () => {
         const { apps = [], registeredOnly = false } = await server.get(['apps']);

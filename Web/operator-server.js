@@ -6,24 +6,16 @@ const kept = 'ubiquity operator';
 /** A server that does not answer for this long is away. */
 const timeoutMilliseconds = 30_000;
 
-/** A request that failed, as a sentence for people; 0 is no answer. */
-export class ServerError extends Error {
-    constructor(message, status) {
-        super(message);
-        this.status = status;
-    }
-}
-
 /**
  * The credential is in the tab's own storage, which other tabs do not see and which ends with the tab;
- * nowhere else in the browser.
+ * nowhere else in the browser. Errors are sentences for people.
  */
 export class OperatorServer extends EventTarget {
     get credential() { return sessionStorage.getItem(kept); }
 
-    /** @throws {ServerError} if it is not the operator's. */
+    /** @throws {Error} if it is not the operator's. */
     async signIn(credential) {
-        if (!/^[\x21-\x7e]+$/.test(credential)) throw new ServerError('This is not the operator’s credential.', 401);
+        if (!/^[\x21-\x7e]+$/.test(credential)) throw new Error('This is not the operator’s credential.');
         await this.get(['apps'], {}, credential);
         sessionStorage.setItem(kept, credential);
     }
@@ -42,7 +34,7 @@ export class OperatorServer extends EventTarget {
     async ask(method, path, { query = {}, body = undefined, credential = this.credential } = {}) {
         // Browsers take these for steps in a path.
         if (path.some((part) => part === '.' || part === '..')) {
-            throw new ServerError('No browser can ask for this name. Use the command “ubiquity account”.', 0);
+            throw new Error('No browser can ask for this name. Use the command “ubiquity account”.');
         }
         const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== null && value !== ''));
         const address = `/v1/${path.map(encodeURIComponent).join('/')}${search.size ? `?${search}` : ''}`;
@@ -54,16 +46,15 @@ export class OperatorServer extends EventTarget {
             answer = await fetch(address, { method, headers, body: body === undefined ? undefined : JSON.stringify(body),
                 credentials: 'omit', cache: 'no-store', signal: AbortSignal.timeout(timeoutMilliseconds) });
             text = await answer.text();
-        } catch { throw new ServerError('The server does not answer. Try again when it can be reached.', 0); }
+        } catch { throw new Error('The server does not answer. Try again when it can be reached.'); }
         if (answer.ok) return answer.headers.get('Content-Type')?.startsWith('application/json') ? JSON.parse(text) : text;
         if ([401, 403].includes(answer.status)) {
             if (this.credential === credential) this.signOut();
-            throw new ServerError('This is not the operator’s credential.', answer.status);
+            throw new Error('This is not the operator’s credential.');
         }
         let problem = {};
         try { problem = JSON.parse(text); } catch { /* A proxy's own page. */ }
-        throw new ServerError(String(problem.detail ?? problem.title ?? `The server answered with the status ${answer.status}.`),
-            answer.status);
+        throw new Error(String(problem.detail ?? problem.title ?? `The server answered with the status ${answer.status}.`));
     }
 
     /** The account with exactly this name; null for none. */

@@ -26,6 +26,9 @@ export const shownName = (name, none) => visible(cut(name ?? '', 128)) || none;
 /** A client's version: for a browser, such as Firefox/128.0, its name and its own version. */
 export const versionText = (version) => visible(cut(version, 60)).replace('/', ' ').replace(/ (\d+)(\.0)+$/, ' $1');
 
+/** The identifier of a store. The attribute `pattern` needs the backslash. */
+export const identifierPattern = /^[A-Za-z0-9][A-Za-z0-9._\-]{0,254}$/;
+
 export const shortKey = (key) => visible(cut(key, 256));
 
 export const kinds = [

@@ -5,7 +5,6 @@
 import glob
 import http.client
 import http.server
-import json
 import os
 import pathlib
 import pwd
@@ -18,7 +17,7 @@ import threading
 import time
 import urllib.request
 
-from stage import DEADLINE, PROGRAM, Server, free_port, run
+from stage import DEADLINE, Server, free_port, run
 
 
 class Database:
@@ -74,14 +73,9 @@ class Node(Server):
         super().__init__(folder, *options)
 
     def start(self):
-        place = ["--database", self.database.url] if self.database else ["--data", self.data]
+        place = ["--database", self.database.url] if self.database else None
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                [PROGRAM, "serve", *place, "--port", str(self.port), "--json", "--end-with-input",
-                 "--request-burst", "1000000", *self.options],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-        ready = json.loads(self.process.stdout.readline())
-        self.url, self.port = ready["url"], ready["port"]
+            super().start(place, "notice", log)
 
     @property
     def link(self):

@@ -3,13 +3,11 @@
 """Takes the pictures of the page in docs/pictures: `scripts/test-web PROGRAM --pictures`."""
 
 import json
-import plistlib
-import tempfile
 import unittest
 
 from selenium.webdriver.common.keys import Keys
 
-from stage import STORE, Device, PageTest, picture
+from stage import Device, PageTest
 
 
 class Pictures(PageTest):
@@ -26,40 +24,31 @@ class Pictures(PageTest):
             laptop("set", key, *value)
         phone("sync")
         phone("set", "theme", "sepia")
-        with tempfile.NamedTemporaryFile(dir=self.folder) as file:
-            plistlib.dump({"open": ["Ideas.md", "Groceries.md", "Trip to Lisbon.md"], "pinned": 2, "sidebar": True}, file)
-            file.flush()
-            phone("set", "windows", "--plist", "@" + file.name)
+        phone.put("windows", {"open": ["Ideas.md", "Groceries.md", "Trip to Lisbon.md"], "pinned": 2, "sidebar": True})
         laptop("sync")
         browser = self.signed_in().store()
         browser.shows("theme", "sepia")
         laptop("set", "theme", "dark")
         browser.shows("theme", "dark")
         browser.wait(lambda: not browser.all(".fresh"), "the highlight ends")
-
-        def take(name, width=1280, height=900, dark=False):
-            browser.window(width, height, dark)
-            browser.wait(browser.is_still, "movements")
-            browser.driver.save_screenshot(picture(f"page-{name}.png"))
-
-        take("data")
-        take("phone", 390, 844)
+        browser.take("page-data")
+        browser.take("page-phone", 390, 844)
         browser.window(1280, 900)
         browser.click(".usage .button", "What takes the space")
         browser.find("dialog .treemap g")
-        take("space")
+        browser.take("page-space")
         browser.press(Keys.ESCAPE)
         browser.gone("dialog")
         browser.sheet("theme")
         browser.find(".timeline .replaced")
-        take("history", dark=True)
-        take("history-phone", 390, 844, True)
+        browser.take("page-history", dark=True)
+        browser.take("page-history-phone", 390, 844, True)
         browser.press(Keys.ESCAPE)
         browser.gone("dialog")
         browser.window(1280, 900)
         browser.run("location.hash = '#/devices'")
         browser.find(".devices h2", "Ann’s phone")
-        take("devices")
+        browser.take("page-devices")
 
 
 if __name__ == "__main__":

@@ -8,24 +8,17 @@ import unittest
 from selenium.webdriver.common.keys import Keys
 
 from node import Node
-from stage import picture
 from test_operator import OperatorTest
 
 
 class OperatorPictures(OperatorTest):
-    def take(self, browser, name, width=1280, height=900, dark=False):
-        browser.window(width, height, dark)
-        browser.wait(lambda: browser.run(
-            "return document.getAnimations().every((one) => one.playState !== 'running')"), "movements")
-        browser.driver.save_screenshot(picture(f"{name}.png"))
-
     def test_first_run(self):
         server = Node(tempfile.mkdtemp(dir=self.folder))
         self.addCleanup(lambda: server.close())
         browser = self.browser().open(server.link)
         browser.says("From the link that you opened.")
         browser.press("ann")
-        self.take(browser, "first-run-phone", 390, 844)
+        browser.take("first-run-phone", 390, 844)
 
     def test_pictures(self):
         laptop, phone = self.make("ann@example.com", ("Ann’s laptop", "Ann’s phone"))
@@ -48,20 +41,20 @@ class OperatorPictures(OperatorTest):
             return number > 12
         browser.wait(busy, "some minutes of work")
         reader.shows("count", str(number))
-        self.take(browser, "operator")
-        self.take(browser, "operator-dark", dark=True)
-        self.take(browser, "operator-phone", 390, 844)
+        browser.take("operator")
+        browser.take("operator-dark", dark=True)
+        browser.take("operator-phone", 390, 844)
         browser.window(1280, 900)
         browser.run("location.hash = '#/accounts'")
         self.sheet(browser, "ann@example.com")
         browser.find(".devices strong", "Ann’s phone")
         browser.find("dialog summary")
-        self.take(browser, "operator-account")
+        browser.take("operator-account")
         browser.press(Keys.ESCAPE)
         browser.gone("dialog")
         browser.run("location.hash = '#/audit'")
         browser.find(".log li")
-        self.take(browser, "operator-audit-phone", 390, 844, True)
+        browser.take("operator-audit-phone", 390, 844, True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** The page's pure functions: files to import, areas, and what it believes of an identity provider. */
+/** The pages without a browser: files, areas, stores, figures, and what they believe of an identity provider. */
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -20,6 +20,8 @@ writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
 const load = (name) => import(join(folder, name));
 const { FileError, storesOf, valuesMax } = await load('import-file.js');
 const { beginnings, greatest, treemap } = await load('treemap.js');
+const { Model } = await load('model.js');
+const { Figures, parseMetrics, quantile } = await load('operator-metrics.js');
 const { IdentityError, challengeOf, checkedEndpoints, codeOf, providerOf, requestAddress, tokenOf } = await load('identity.js');
 
 const bytes = (text) => new TextEncoder().encode(text);
@@ -184,6 +186,47 @@ test('the greatest have an area of their own, and the others one together', () =
   assert.deepEqual(found.slice(1).map(({ name }) => name), Array.from({ length: 10 }, (_, i) => `k${99 - i}`));
   assert.deepEqual([...beginnings(['a.b', 'a.c', 'a', 'b-1', '.x', 'é/1', 'end.'])],
     [['a.', 2], ['a', 1], ['b-', 1], ['.x', 1], ['é/', 1], ['end.', 1]]);
+});
+
+test('of two stores that are opened at once, only the last one stays open', async () => {
+  const open = [];
+  const openStore = async (identifier) => {
+    await new Promise(setImmediate);
+    if (identifier === 'damaged') throw new Error('it is damaged');
+    open.push(identifier);
+    const close = async () => {
+      await new Promise(setImmediate);
+      open.splice(open.indexOf(identifier), 1);
+    };
+    return { identifier, close, addEventListener() {} };
+  };
+  const model = Object.assign(new Model(), { device: { openStore }, notes: { stores: [] }, store: null });
+  await model.openStore('first');
+  await Promise.all([model.openStore('second'), model.openStore('third')]);
+  assert.deepEqual(open, ['third']);
+  assert.equal(model.store.identifier, 'third');
+  // One that cannot be opened does not keep the next one away.
+  const [damaged] = await Promise.allSettled([model.openStore('damaged'), model.openStore('fourth')]);
+  assert.equal(damaged.status, 'rejected');
+  assert.deepEqual(open, ['fourth']);
+});
+
+test('figures are read as Prometheus reads them', () => {
+  const counts = (...numbers) => new Map(numbers.map((count, index) => [['0.1', '1', '10', '+Inf'][index], count]));
+  const none = counts(0, 0, 0, 0);
+  assert.deepEqual(parseMetrics('# HELP a b\nnot a sample\na{b="c\\"d\\\\e\\nf",g="}"} 2.5\n').get('a'),
+    [{ labels: { b: 'c"d\\e\nf', g: '}' }, value: 2.5 }]);
+  assert.deepEqual([quantile(0.5, none, counts(0, 10, 10, 10)), quantile(0.5, none, counts(10, 10, 10, 10)),
+    quantile(0.99, none, counts(0, 0, 0, 10)), quantile(0.5, none, none),
+    quantile(0.5, counts(100, 100, 100, 100), counts(100, 110, 110, 110))], [0.55, 0.05, 10, null, 0.55]);
+  const text = (pushes, node = 'a') => `ubiquity_pushes_total ${pushes}\nubiquity_requests_total{route="x"} ${pushes}\n`
+    + `ubiquity_node_info{node="${node}"} 1\n`;
+  const figures = new Figures();
+  const rates = [[0, 0], [10, 2_000], [3, 4_000], [5, 5_000]].map(([pushes, time]) => figures.add(text(pushes), time).pushRate);
+  assert.deepEqual(rates, [null, 5, null, 2]);
+  for (let index = 0; index < 400; index += 1) figures.add(text(index, 'b'), 6_000 + index * 2_000);
+  // A node that answers no more ends with what the charts show, and the others do not grow.
+  assert.deepEqual([[...figures.nodes.keys()], figures.nodes.get('b').length], [['b'], 150]);
 });
 
 test('an identity provider is believed only what is safe', () => {

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import plistlib
 import random
 import shutil
 import signal
@@ -48,11 +49,11 @@ class Server:
         self.process = None
         self.start()
 
-    def start(self):
+    def start(self, place=None, level="error", log=None):
         self.process = subprocess.Popen(
-            [PROGRAM, "serve", "--data", self.data, "--port", str(self.port), "--json", "--end-with-input",
-             "--log-level", "error", "--request-burst", "1000000", *self.options],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            [PROGRAM, "serve", *(place or ["--data", self.data]), "--port", str(self.port), "--json", "--end-with-input",
+             "--log-level", level, "--request-burst", "1000000", *self.options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
         ready = json.loads(self.process.stdout.readline())
         self.url, self.port = ready["url"], ready["port"]
 
@@ -76,8 +77,8 @@ class Server:
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
         return json.loads(answered(request).read() or "{}")
 
-    def code(self, account, new=True, *options):
-        words = ["create" if new else "code", account, "--data", self.data, "--json", *options]
+    def code(self, account, new=True):
+        words = ["create" if new else "code", account, "--data", self.data, "--json"]
         return json.loads(run("account", *words))["code"]
 
 
@@ -93,13 +94,12 @@ def answered(request):
     return answer
 
 
-def run(*words, home=None, check=True, input=None):
+def run(*words, home=None, check=True):
     environment = {"PATH": os.environ["PATH"], "HOME": tempfile.gettempdir()}
     if home:
         environment |= {"UBIQUITY_HOME": home, "UBIQUITY_KVSTORE_IDENTIFIER": STORE}
         words = (*words, "--home", home)
-    result = subprocess.run([PROGRAM, *words], env=environment, input=input, capture_output=True, text=True,
-                            timeout=DEADLINE)
+    result = subprocess.run([PROGRAM, *words], env=environment, capture_output=True, text=True, timeout=DEADLINE)
     if check and result.returncode:
         raise AssertionError(f"ubiquity {' '.join(words)}: {result.stderr}")
     return result.stdout.strip()
@@ -114,6 +114,13 @@ class Device:
 
     def __call__(self, *words, **options):
         return run(*words, home=self.home, **options)
+
+    def put(self, key, value):
+        """Sets a key to a value of any type."""
+        with tempfile.NamedTemporaryFile() as file:
+            plistlib.dump(value, file, fmt=plistlib.FMT_BINARY)
+            file.flush()
+            self("set", key, "--plist", "@" + file.name)
 
     def value(self, key):
         """The value of a key, after a round trip, in the protocol's form; None for none."""
@@ -254,6 +261,13 @@ class Browser:
         """Whether nothing moves any more."""
         return self.run("return document.getAnimations().every((one) => one.playState !== 'running')")
 
+    def take(self, name, width=1280, height=900, dark=False):
+        """Takes a picture for the documents."""
+        self.window(width, height, dark)
+        self.wait(self.is_still, "movements")
+        pictures = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/pictures"
+        self.driver.save_screenshot(str(pictures / f"{name}.png"))
+
     def complaints(self):
         """What the browser's console says, besides requests that a killed server did not answer."""
         return [entry["message"] for entry in self.driver.get_log("browser")
@@ -263,11 +277,11 @@ class Browser:
 class Accessible:
     """axe-core finds nothing serious, whatever is shown: by day and by night, on a screen and on a phone."""
 
-    def check(self, browser, *views):
+    def check(self, browser, view):
         for width, height in [(1280, 900), (390, 844)]:
             for is_dark in [False, True]:
                 browser.window(width, height, is_dark)
-                with self.subTest(views, width=width, dark=is_dark):
+                with self.subTest(view, width=width, dark=is_dark):
                     self.assertEqual(browser.barriers(), [])
         browser.window(1280, 900)
 
@@ -281,9 +295,13 @@ class PageTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="ubiquity-web-")
         cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        cls.server = Server(cls.folder, *cls.options)
+        cls.server = cls.make_server()
         cls.addClassCleanup(lambda: cls.server.close())
         cls.accounts = 0
+
+    @classmethod
+    def make_server(cls):
+        return Server(cls.folder, *cls.options)
 
     def account(self):
         """A device of a new account, and the account's name."""
@@ -307,7 +325,3 @@ class PageTest(unittest.TestCase):
             device("set", key, *value)
         browser = self.signed_in().store()
         return device, browser
-
-
-def picture(name):
-    return str(pathlib.Path(__file__).resolve().parent.parent.parent / "docs/pictures" / name)

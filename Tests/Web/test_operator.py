@@ -5,7 +5,6 @@
 import json
 import pathlib
 import re
-import shutil
 import tempfile
 import unittest
 import urllib.parse
@@ -20,22 +19,17 @@ hostile = '<script>document.title = "bad"</script><img src=x onerror=alert(1)>'
 hebrew = "שלום (abc) 123"
 
 
-class OperatorTest(unittest.TestCase):
-    """With one server for the tests of a class."""
+class OperatorTest(PageTest):
+    """With the operator's credential."""
 
     database = None
-    options = ()
 
     @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(prefix="ubiquity-web-")
-        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
+    def make_server(cls):
         early = cls.database and cls.database.credential()
-        cls.server = Node(cls.folder, *cls.options, database=cls.database)
-        cls.addClassCleanup(lambda: cls.server.close())
-        cls.credential = early or cls.server.credential
-
-    browser = PageTest.browser
+        server = Node(cls.folder, database=cls.database)
+        cls.credential = early or server.credential
+        return server
 
     def make(self, name, devices=("laptop",)):
         """Devices of a new account."""
@@ -349,32 +343,6 @@ class OnAFolder(Accessible, Actions, OperatorTest):
         browser.click("dialog .button", "Delete the account")
         browser.find("dialog.box")
         self.check(browser, "a question")
-
-    def test_figures_are_read_as_prometheus_reads_them(self):
-        browser = self.browser().open(self.server.url + "/operator")
-        found = browser.driver.execute_async_script(r"""
-            const done = arguments[0];
-            import('/app/operator-metrics.js').then(({ Figures, parseMetrics, quantile }) => {
-                const counts = (...numbers) => new Map(numbers.map((count, index) => [['0.1', '1', '10', '+Inf'][index], count]));
-                const none = counts(0, 0, 0, 0);
-                const text = (pushes, node = 'a') => `ubiquity_pushes_total ${pushes}\nubiquity_requests_total{route="x"} ${pushes}\n`
-                    + `ubiquity_node_info{node="${node}"} 1\n`;
-                const figures = new Figures();
-                const rates = [[0, 0], [10, 2_000], [3, 4_000], [5, 5_000]].map(([pushes, time]) => figures.add(text(pushes), time).pushRate);
-                for (let index = 0; index < 400; index += 1) figures.add(text(index, 'b'), 6_000 + index * 2_000);
-                done({
-                    labels: parseMetrics('# HELP a b\nnot a sample\na{b="c\\"d\\\\e\\nf",g="}"} 2.5\n').get('a'),
-                    halves: [quantile(0.5, none, counts(0, 10, 10, 10)), quantile(0.5, none, counts(10, 10, 10, 10)),
-                        quantile(0.99, none, counts(0, 0, 0, 10)), quantile(0.5, none, none),
-                        quantile(0.5, counts(100, 100, 100, 100), counts(100, 110, 110, 110))],
-                    rates, nodes: [...figures.nodes.keys()], samples: figures.nodes.get('b').length,
-                });
-            });""")
-        self.assertEqual(found["labels"], [{"labels": {"b": 'c"d\\e\nf', "g": "}"}, "value": 2.5}])
-        self.assertEqual(found["halves"], [0.55, 0.05, 10, None, 0.55])
-        self.assertEqual(found["rates"], [None, 5, None, 2])
-        # A node that answers no more ends with what the charts show, and the others do not grow.
-        self.assertEqual((found["nodes"], found["samples"]), (["b"], 150))
 
 
 @unittest.skipUnless(Database.programs, "PostgreSQL is not installed")

@@ -316,10 +316,7 @@ class Data(PageTest):
 
     def test_a_nested_value_is_edited_as_a_tree(self):
         device = self.account()
-        with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".plist") as file:
-            plistlib.dump({"files": ["a", "b"], "open": True}, file)
-            file.flush()
-            device("set", "recent", "--plist", "@" + file.name)
+        device.put("recent", {"files": ["a", "b"], "open": True})
         browser = self.signed_in().store()
         browser.sheet("recent")
         browser.click("dialog .tree .toggle", "List: [“a”, “b”]")
@@ -475,16 +472,11 @@ class Data(PageTest):
                            ("direction", "abc\u202etxt.exe"), ("control", "a\x1b[31mb\x07c"),
                            ("arabic", "مرحبا"), ("javascript:pwned=3", "javascript:window.pwned=3")]:
             device("set", key, value)
-        plist = pathlib.Path(self.folder) / "value.plist"
         deep = "x"
         for _ in range(200):
             deep = [deep]
-        plist.write_bytes(plistlib.dumps({"__proto__": {"pwned": 4}, script: deep, "toString": [image]},
-                                         fmt=plistlib.FMT_BINARY))
-        device("set", "nested", "--plist", f"@{plist}")
-        long = pathlib.Path(self.folder) / "long.plist"
-        long.write_bytes(plistlib.dumps("<b>long</b> " * 80_000))
-        device("set", "long", "--plist", f"@{long}")
+        device.put("nested", {"__proto__": {"pwned": 4}, script: deep, "toString": [image]})
+        device.put("long", "<b>long</b> " * 80_000)
         device("device", "rename", json.loads(device("device", "list", "--json"))[0]["id"], image)
         browser = self.signed_in().store()
         browser.shows(script, script)
@@ -513,9 +505,7 @@ class Data(PageTest):
 
     def test_ten_thousand_keys_in_one_value_are_shown_in_parts(self):
         device = self.account()
-        plist = pathlib.Path(self.folder, "wide.plist")
-        plist.write_bytes(plistlib.dumps({f"outer {i}": {f"inner {j}": j for j in range(100)} for i in range(100)}, fmt=plistlib.FMT_BINARY))
-        device("set", "wide", "--plist", f"@{plist}")
+        device.put("wide", {f"outer {i}": {f"inner {j}": j for j in range(100)} for i in range(100)})
         browser = self.signed_in().store()
         browser.wait(lambda: (browser.value("wide") or "").startswith("{outer 0: {…}, "), "the preview")
         browser.sheet("wide")
@@ -669,10 +659,7 @@ class Accessibility(Accessible, PageTest):
     def test_of_data(self):
         device, browser = self.stage(("theme", "dark"), ("volume", "--integer", "5"), ("on", "--bool", "true"), ("half", "--real", "0.5"),
                                      ("when", "--date", "2026-11-21T10:00:00Z"), ("bytes", "--data", "AP8Q"))
-        with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".plist") as file:
-            plistlib.dump({"files": ["a", "b"], "open": True}, file)
-            file.flush()
-            device("set", "recent", "--plist", "@" + file.name)
+        device.put("recent", {"files": ["a", "b"], "open": True})
         browser.find("[data-row] .key", "recent")
         self.check(browser, "keys")
         browser.click("[data-row] input[type=checkbox]")

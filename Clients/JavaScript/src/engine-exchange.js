@@ -165,7 +165,8 @@ export class ExchangeEngine extends WritingEngine {
     this.change(records, (entry, record) => {
       const mine = entry.pending?.record;
       // The own value of a key with parts: its writer may not have known those of others.
-      if (merged.has(record.key) ? mine && (!mine.value || isEmpty(mine.value)) : discards) drop(entry);
+      const isPlaceholder = mine && mine.part === '' && (!mine.value || isEmpty(mine.value));
+      if (merged.has(record.key) ? isPlaceholder : discards) drop(entry);
       merge(entry, record);
     });
     // A plain write of a key of which the server has only parts.

@@ -3,7 +3,7 @@
 /** The first layer of the engine: its state, the app's writes, and the disk. */
 
 import { DeviceClock } from './clock.js';
-import { Entries, drop, dropIfBeaten } from './entries.js';
+import { Entries, drop, dropIfBeaten, stateOf } from './entries.js';
 import { PartNames, fits, isReached, partChanges, policies } from './merging.js';
 import { digest, digestOf, entryID, noDevice, stampOf, timeOf } from './records.js';
 import { Random, Receipts, TokenBucket, checkLimits, defaultLimits } from './rules.js';
@@ -37,8 +37,7 @@ export class WritingEngine {
 
   /**
    * @param {Map<string, string>} rows What is on disk: `meta`, `e` and an entry, `r` and a number.
-   * @param {{seed: string, settings?: {firstSync?: 'serverWins' | 'timestamps', unkept?: string[]},
-   *     now: Reading}} options
+   * @param {{seed: string, settings?: Settings, now: Reading}} options
    */
   constructor(rows, { seed, settings = {}, now }) {
     this.settings = settings;
@@ -104,8 +103,20 @@ export class WritingEngine {
   revert(values) {
     return this.intent(values.filter(([key, value]) => !isSame(this.value(key), value)), (key, value) => {
       const policy = this.policies.get(key) ?? this.entries.state(key).policy;
-      return policy && !isReached(policy) && (!value || fits(policy, value)) ? policy : null;
+      const isMerged = policy && !isReached(policy) && (!value || fits(policy, value));
+      return isMerged && !(policy === policies.counter && this.misses(key, value)) ? policy : null;
     });
+  }
+
+  /** Whether no difference brings a counter to an integer: its sums end where 64 bits do. */
+  misses(key, value) {
+    if (value?.integer === undefined) return false;
+    const operation = { policy: policies.counter, old: this.value(key), value };
+    const state = this.entries.state(key);
+    const changes = partChanges(operation, key, state, undefined, this.names.copy());
+    const rows = new Map(this.entries.of(key).map((row) => [row.part, row]));
+    for (const change of changesOf(key, changes)) rows.set(change.part, { ...change, stamp: 'g' });
+    return !isSame(stateOf([...rows.values()]).value(), value);
   }
 
   /**
@@ -185,6 +196,8 @@ export class WritingEngine {
 
   /** The rows to save now, all or none; null removes. @returns {Map<string, string | null> | null} */
   nextSave(now) {
+    // What failed to save is on disk now, or need not be saved any more.
+    if (this.isSaved) [this.saveRetryAt, this.diskFailure] = [Infinity, null];
     const waits = this.saveRetryAt !== Infinity && now.uptime < this.saveRetryAt;
     if (this.save || this.isSaved || waits) return null;
     this.saveRetryAt = Infinity;

@@ -190,6 +190,14 @@ export class Entries {
   undoSave() { [this.unsaved, this.saving] = [new Map([...this.unsaved, ...this.saving]), new Map()]; }
 }
 
+/** Changes the rows of a disk; null removes. @param {Map<string, string | null>} changes */
+export function applyRows(rows, changes) {
+  for (const [name, text] of changes) {
+    if (text === null) rows.delete(name);
+    else rows.set(name, text);
+  }
+}
+
 /** The merge state of the records of one key. @param {Row[]} rows */
 export function stateOf(rows) {
   const present = /** @type {any[]} */ (rows.filter(({ value }) => value));

@@ -193,6 +193,8 @@ export class PartNames {
     this.own = new Map();
   }
 
+  copy() { return Object.assign(new PartNames(this.run), { count: this.count, own: new Map(this.own) }); }
+
   /** The part that this run continues: one that is as it left it. */
   continued(policy, key, state) {
     const own = this.own.get(key);

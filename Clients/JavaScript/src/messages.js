@@ -27,8 +27,17 @@ export const checkedChanges = (json) => ({
   horizon: timestamp(checkedNumber(json.horizonMilliseconds)),
 });
 
-export const checkedReady = (json) =>
-  ({ cursor: checkedCursor(json?.cursor), config: checkedConfig(json?.config) });
+/**
+ * What an event of a stream says; null if nothing is known of such events.
+ * @param {() => any} data Parses its data. @throws {WireError}
+ */
+export function checkedMessage(name, data) {
+  if (name === 'changes') return { kind: name, changes: checkedChanges(data()) };
+  if (name === 'resync') return { kind: name };
+  if (name !== 'ready') return null;
+  const { cursor, config } = data() ?? {};
+  return { kind: name, cursor: checkedCursor(cursor), config: checkedConfig(config) };
+}
 
 /** @returns {PushAnswer} @throws {WireError} */
 export const checkedAnswer = (json) => ({

@@ -5,6 +5,7 @@
 import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { openDeviceIn, openStoreIn } from './device.js';
+import { applyRows } from './entries.js';
 import { digest } from './records.js';
 import { UbiquityError } from './values.js';
 
@@ -57,10 +58,7 @@ class FileFolder {
 
   async write(document, changes) {
     const rows = new Map(this.documents.get(document) ?? await this.read(document));
-    for (const [name, text] of changes) {
-      if (text === null) rows.delete(name);
-      else rows.set(name, text);
-    }
+    applyRows(rows, changes);
     const file = this.file(document);
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     const temporary = `${file}.new`;

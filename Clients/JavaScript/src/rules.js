@@ -36,7 +36,7 @@ export class Backoff {
 
 /** How often a device may push: a burst at once, and a rate in the long run. */
 export class TokenBucket {
-  constructor(allowance, now = 0) {
+  constructor(allowance, now) {
     this.allowance = allowance;
     this.tokens = allowance.burst;
     this.countedAt = now;

@@ -8,7 +8,7 @@
 
 import { Engine } from './engine.js';
 import { RequestError, listen } from './http.js';
-import { checkedAnswer, checkedChanges, checkedReady, failure } from './messages.js';
+import { checkedAnswer, checkedChanges, checkedMessage, failure } from './messages.js';
 import { checkedConfig } from './rules.js';
 import { UbiquityError, compare, isSame } from './values.js';
 
@@ -41,6 +41,7 @@ export class Shell extends EventTarget {
   /** The intents of this tab that the leader has not saved. @type {Map<number, Intent>} */
   intents = new Map();
   intentsMade = 0;
+  savesFailed = 0;
   /**
    * The account that the engine was told of last. Its requests go out with this credential: those of the
    * account before, while the device has another one already, must not reach that. @type {SignedIn | null}
@@ -372,7 +373,10 @@ export class Shell extends EventTarget {
         this.device.folder.write(document, effect.rows).then(() => {
           this.say({ type: 'saved', document });
           report({ type: 'saved' });
-        }, (error) => report({ type: 'saveFailed', reason: String(error?.message ?? error) }));
+        }, (error) => {
+          this.savesFailed += 1;
+          report({ type: 'saveFailed', reason: String(error?.message ?? error) });
+        });
         break;
       }
       case 'push':
@@ -412,12 +416,9 @@ export class Shell extends EventTarget {
           receive({ kind: 'progress' });
         },
         received(name, data) {
-          if (name === 'changes') receive({ kind: 'changes', changes: checkedChanges(data()) });
-          if (name === 'resync') receive({ kind: 'resync' });
-          if (name !== 'ready') return undefined;
-          const ready = checkedReady(data());
-          receive({ kind: 'ready', ...ready });
-          return keepAliveMilliseconds(ready.config.keepAliveSeconds);
+          const message = checkedMessage(name, data);
+          if (message) receive(message);
+          return message?.config && keepAliveMilliseconds(message.config.keepAliveSeconds);
         },
       });
     } catch (error) { why = failureOf(error); }
@@ -435,11 +436,14 @@ export class Shell extends EventTarget {
     if (this.isClosed) return false;
     // Nothing was written before it was open.
     if (!this.engine) return true;
+    const { savesFailed } = this;
+    const hasFailed = () =>
+      (this.isLeader ? this.savesFailed > savesFailed : this.engine.diskFailure !== null);
     this.report({ type: 'hurry' });
     if (!this.isLeader) await this.follow();
-    await this.until(() => this.isClosed || this.engine.diskFailure !== null
+    await this.until(() => this.isClosed || hasFailed()
       || (this.isLeader ? this.engine.isSaved : !this.intents.size));
-    return !this.isClosed && this.engine.diskFailure === null;
+    return !this.isClosed && !hasFailed();
   }
 
   /** Makes a round trip: what was written before is at the server, and what it has is here. */

@@ -2,6 +2,5 @@
 
 // What the sources use of Node, whose types are no part of this package.
 declare module 'node:fs/promises';
-declare module 'node:crypto';
 declare module 'node:path';
 declare const process: any;

@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, request } from 'node:http';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { serverTest, until } from './support/server.js';
+import { served, serverTest, until } from './support/server.js';
 
 const sources = fileURLToPath(new URL('..', import.meta.url));
 const browser = ['chromium', 'chromium-browser', 'google-chrome'].find((name) => {
@@ -70,7 +70,7 @@ serverTest('tabs of a browser share a store with a device of Node', async (stage
   const html = { 'Content-Type': 'text/html' };
   let finish;
   const result = new Promise((resolve) => { finish = resolve; });
-  const server = createServer(async (incoming, answer) => {
+  const reply = async (incoming, answer) => {
     const path = new URL(incoming.url, 'http://a').pathname;
     if (path === '/') answer.writeHead(200, html).end(page);
     else if (path === '/tab') answer.writeHead(200, html).end(tab);
@@ -94,25 +94,23 @@ serverTest('tabs of a browser share a store with a device of Node', async (stage
       answer.on('close', () => passed.destroy());
       incoming.pipe(passed);
     } else answer.writeHead(404).end();
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  };
   const node = await stage.signedIn('node');
-  const child = spawn(browser, ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
-    `--user-data-dir=${stage.home('browser')}`, `http://127.0.0.1:${server.address().port}/`],
-  { stdio: 'ignore' });
-  try {
-    const early = await Promise.race([until(node, () => node.has('b')), result]);
-    assert.equal(early, undefined);
-    assert.deepEqual(node.get('b'), new Uint8Array([1, 2]));
-    node.set('from node', 'hello');
-    assert.deepEqual(await result, [false, 'ann', 'hello', 'a,b,b2,c,from node', String(1n << 60n), true]);
-    await node.synchronizeNow();
-    assert.equal(node.get('c'), 'after the leader');
-  } finally {
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
-    server.closeAllConnections();
-    server.close();
-  }
+  await served(reply, async (address) => {
+    const child = spawn(browser, ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
+      `--user-data-dir=${stage.home('browser')}`, `${address}/`], { stdio: 'ignore' });
+    try {
+      const early = await Promise.race([until(node, () => node.has('b')), result]);
+      assert.equal(early, undefined);
+      assert.deepEqual(node.get('b'), new Uint8Array([1, 2]));
+      node.set('from node', 'hello');
+      assert.deepEqual(await result, [false, 'ann', 'hello', 'a,b,b2,c,from node', String(1n << 60n), true]);
+      await node.synchronizeNow();
+      assert.equal(node.get('c'), 'after the leader');
+    } finally {
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+    }
+  });
 }, browser ? false : 'there is no Chromium');

@@ -7,8 +7,9 @@
 
 import { readSync, writeSync } from 'node:fs';
 import { Engine } from '../src/engine.js';
+import { applyRows } from '../src/entries.js';
 import { failureOf, parse } from '../src/http.js';
-import { checkedAnswer, checkedChanges, checkedReady } from '../src/messages.js';
+import { checkedAnswer, checkedChanges, checkedMessage } from '../src/messages.js';
 import { keyAndPart } from '../src/records.js';
 import { checkedConfig } from '../src/rules.js';
 import { UbiquityError, compareValues } from '../src/values.js';
@@ -83,10 +84,7 @@ class Device {
   sync({ id }) { this.trips.set(this.engine.requestSync(), id); }
 
   keep() {
-    for (const [name, text] of this.saving ?? []) {
-      if (text === null) this.disk.delete(name);
-      else this.disk.set(name, text);
-    }
+    applyRows(this.disk, this.saving ?? []);
     this.saving = null;
   }
 
@@ -110,7 +108,7 @@ class Device {
     else request?.failed(failureOf(status, new Headers(headers), parse(body), 'the server'));
   }
 
-  event({ request, name, data }) { this.requests.get(request)?.received(name, parse(data)); }
+  event({ request, name, data }) { this.requests.get(request)?.received(name, () => parse(data)); }
 
   end({ request }) { this.removed(request)?.failed(null); }
 
@@ -158,7 +156,7 @@ class Device {
       case 'listen':
         this.request('GET', this.address + query(effect), {
           stream,
-          received: (name, json) => this.received(stream, name, json),
+          received: (name, data) => this.received(stream, name, data),
           failed: (failure) => this.handle({ type: 'streamEnded', stream, failure }),
         });
         break;
@@ -193,11 +191,9 @@ class Device {
     } });
   }
 
-  received(stream, name, json) {
-    const receive = (message) => this.handle({ type: 'streamReceived', stream, message });
-    if (name === 'changes') receive({ kind: 'changes', changes: checkedChanges(json) });
-    if (name === 'resync') receive({ kind: 'resync' });
-    if (name === 'ready') receive({ kind: 'ready', ...checkedReady(json) });
+  received(stream, name, data) {
+    const message = checkedMessage(name, data);
+    if (message) this.handle({ type: 'streamReceived', stream, message });
   }
 
   request(method, path, handlers, body = undefined) {

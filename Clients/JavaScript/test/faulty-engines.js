@@ -7,6 +7,7 @@
  */
 
 import { Engine } from '../src/engine.js';
+import { entryID } from '../src/records.js';
 
 export const faultyEngines = {
   /** The clock is not corrected. */
@@ -28,7 +29,7 @@ export const faultyEngines = {
       const push = super.nextPush(now);
       for (const { writes } of this.push && push ? this.push.transactions : []) {
         for (const { key, part } of writes) {
-          this.entries.update(part ? `${key}\uDBFF${part}` : key, (entry) => {
+          this.entries.update(entryID(key, part), (entry) => {
             entry.confirmed = entry.pending?.record ?? entry.confirmed;
             entry.pending = null;
           });

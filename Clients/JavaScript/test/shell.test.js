@@ -6,14 +6,14 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openDevice, openStore } from '../src/node.js';
 import { openDeviceIn } from '../src/device.js';
+import { applyRows } from '../src/entries.js';
 import { defaultLimits } from '../src/rules.js';
-import { until } from './support/server.js';
+import { served, until } from './support/server.js';
 
 const identifier = 'T.example';
 const timeout = 300_000;
@@ -52,19 +52,15 @@ folderTest('what is saved survives kill -9, and the lock of a killed process doe
   assert.ok(!readdirSync(home).some((name) => name.startsWith('lock')));
 });
 
-folderTest('a closed store keeps no program running', async (home) => {
-  const server = createServer(() => {}).listen(0);
-  await once(server, 'listening');
-  writeFileSync(join(home, 'account.json'), accountFile(`http://127.0.0.1:${server.address().port}`));
+folderTest('a closed store keeps no program running', (home) => served(() => {}, async (address) => {
+  writeFileSync(join(home, 'account.json'), accountFile(address));
   const { ended } = await run(home, `
     store.set('a', 1);
     for await (const status of store.statuses()) if (status.connection === 'connecting') break;
     store.synchronizeNow().catch(() => {});
     await store.close();`);
   assert.deepEqual(await ended, [0, null]);
-  server.closeAllConnections();
-  server.close();
-});
+}));
 
 folderTest('a damaged file is named, and left as it is', async (home) => {
   const store = await openStore({ home, identifier });
@@ -87,6 +83,19 @@ folderTest('a disk that refuses is said in the status, and tried again', async (
   assert.match(store.status.explanation, /no space/);
   folder.write = write;
   await until(store, () => store.status.diskError === null);
+  assert.equal(await store.synchronize(), true);
+  await store.close();
+});
+
+folderTest('who asks whether all is saved makes a disk that refused try again', async (home) => {
+  const store = await openStore({ home, identifier });
+  const { folder } = store.device;
+  const write = folder.write.bind(folder);
+  folder.write = async () => { throw new Error('no space'); };
+  store.set('a', 1);
+  assert.equal(await store.synchronize(), false);
+  assert.equal(await store.synchronize(), false);
+  folder.write = write;
   assert.equal(await store.synchronize(), true);
   await store.close();
 });
@@ -173,19 +182,15 @@ const hostile = {
 };
 
 for (const [name, answer] of Object.entries(hostile)) {
-  folderTest(`a server that sends ${name} changes nothing`, async (home) => {
-    const server = createServer(answer).listen(0);
-    await once(server, 'listening');
-    writeFileSync(join(home, 'account.json'), accountFile(`http://127.0.0.1:${server.address().port}`));
+  folderTest(`a server that sends ${name} changes nothing`, (home) => served(answer, async (address) => {
+    writeFileSync(join(home, 'account.json'), accountFile(address));
     const store = await openStore({ home, identifier });
     store.set('mine', 1);
     await until(store, () => store.status.lastError !== null);
     assert.deepEqual([...store.values()], [['mine', 1]]);
     assert.ok(store.status.lastError.length < 2_000);
     await store.close();
-    server.closeAllConnections();
-    server.close();
-  });
+  }));
 }
 
 test('a credential goes to no other machine over plain HTTP', async () => {
@@ -224,10 +229,7 @@ class Browser {
         if (tab.isErased) throw new Error('all is erased');
         await browser.wait();
         const all = new Map(browser.documents.get(document));
-        for (const [name, text] of rows) {
-          if (text === null) all.delete(name);
-          else all.set(name, text);
-        }
+        applyRows(all, rows);
         browser.documents.set(document, all);
       },
       async removeAll(prefix) {
@@ -417,7 +419,7 @@ async function signedInBrowser(body) {
     allowance: { burst: '600', perSecond: 20 } };
   const streams = new Set();
   const say = (response, name, data) => response.write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
-  const server = createServer(async (request, response) => {
+  const answer = async (request, response) => {
     if (request.headers.accept === 'text/event-stream') {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       if (page.endsStreams) return response.end();
@@ -444,15 +446,12 @@ async function signedInBrowser(body) {
         : { ...news(), records: page.endsStreams ? news().records : [], whole: !!page.endsStreams }));
     }
     return undefined;
-  }).listen(0);
-  await once(server, 'listening');
-  const browser = new Browser();
-  browser.documents.set('account',
-    new Map(JSON.parse(accountFile(`http://127.0.0.1:${server.address().port}`)).rows));
-  try { await body(browser, page); } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  };
+  await served(answer, (address) => {
+    const browser = new Browser();
+    browser.documents.set('account', new Map(JSON.parse(accountFile(address)).rows));
+    return body(browser, page);
+  });
 }
 
 /** Three tabs: one that leads and hears no more, the one that leads next, and another one. */
@@ -658,7 +657,7 @@ test('a part that nobody else can know of leaves no deletion behind', { timeout 
 
 folderTest('a device that asks for long whether it is approved listens to nothing twice', async (home) => {
   let polls = 0;
-  const server = createServer((request, response) => {
+  const answer = (request, response) => {
     if (request.url.endsWith('sign-in-requests')) {
       response.end(JSON.stringify({ userCode: 'X', request: 'y', intervalSeconds: 1 }));
       return;
@@ -667,8 +666,7 @@ folderTest('a device that asks for long whether it is approved listens to nothin
     if (polls === 15) stop.abort();
     response.writeHead(409, { 'Content-Type': 'application/problem+json' });
     response.end('{"code": "sign-in-pending", "detail": "wait"}');
-  }).listen(0);
-  await once(server, 'listening');
+  };
   const [stop, warnings, later] = [new AbortController(), [], globalThis.setTimeout];
   const warn = (warning) => warnings.push(warning.name);
   process.on('warning', warn);
@@ -676,15 +674,15 @@ folderTest('a device that asks for long whether it is approved listens to nothin
   globalThis.setTimeout = /** @type {any} */ ((body, pause) => later(body, pause === 1_000 ? 0 : pause));
   const device = await openDevice({ home });
   try {
-    const { account } = await device.requestSignIn({ server: `http://127.0.0.1:${server.address().port}` });
-    await assert.rejects(account({ signal: stop.signal }));
+    await served(answer, async (server) => {
+      const { account } = await device.requestSignIn({ server });
+      await assert.rejects(account({ signal: stop.signal }));
+    });
     assert.equal(polls, 15);
     assert.deepEqual(warnings, []);
   } finally {
     globalThis.setTimeout = later;
     process.off('warning', warn);
     await device.close();
-    server.closeAllConnections();
-    server.close();
   }
 });

@@ -5,6 +5,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -25,6 +26,16 @@ export function serverTest(name, body, otherwise = false) {
       await body(stage);
     } finally { await stage.end(); }
   });
+}
+
+/** Answers requests while the body runs, which gets the address. */
+export async function served(answer, body) {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try { return await body(`http://127.0.0.1:${server.address().port}`); } finally {
+    server.closeAllConnections();
+    server.close();
+  }
 }
 
 class Server {
