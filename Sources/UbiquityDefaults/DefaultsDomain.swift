@@ -95,10 +95,22 @@ struct PreferencesFile {
         withExtendedLifetime(lock) {
             guard isLocked else { return body() }
             endWrite()
-            try? FileManager.default.copyItem(atPath: path, toPath: copyPath)
+            keepCopy()
             body()
             endWrite()
         }
+    }
+
+    /// Not by `copyItem`, which never ends if the file becomes shorter while it is copied: apps write
+    /// their preferences at any time.
+    private func keepCopy() {
+        let files = FileManager.default
+        guard let data = files.contents(atPath: path) else { return }
+        let mode = (try? files.attributesOfItem(atPath: path))?[.posixPermissions]
+        // All of it or nothing: half would be taken for what the file had.
+        _ = files.createFile(
+            atPath: copyPath, contents: data,
+            attributes: mode.map { [.posixPermissions: $0] })
     }
 
     /// Ends a write of this process, or of one that was killed.

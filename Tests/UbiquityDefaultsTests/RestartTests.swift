@@ -2,6 +2,7 @@
 
 import ClientTestSupport
 import Foundation
+import Synchronization
 import Testing
 import Ubiquity
 import UbiquityCore
@@ -79,6 +80,34 @@ import UbiquityCore
         }
         #expect(try device.saved["other"] as? String == "mine")
         #expect(!FileManager.default.fileExists(atPath: copy))
+    }
+    #endif
+
+    #if os(Linux)
+    /// The app itself, or a process without a mirror, knows nothing of the mirrors' lock.
+    @Test func `does not wait for ever where somebody empties the file at that moment`()
+        async throws
+    {
+        let device = try Device()
+        let path = PreferencesFile.folder + "/\(device.suite).plist"
+        try FileManager.default.createDirectory(
+            atPath: PreferencesFile.folder, withIntermediateDirectories: true)
+        #expect(FileManager.default.createFile(atPath: path, contents: nil))
+        let file = PreferencesFile(.suite(device.suite))
+        let rounds = Mutex(0)
+        // A thread of its own, which may be left behind.
+        Thread.detachNewThread {
+            for round in 0..<100 {
+                truncate(path, 4 << 20)
+                Thread.detachNewThread {
+                    usleep(UInt32(round) * 20)
+                    truncate(path, 0)
+                }
+                file.exclusively {}
+                rounds.withLock { $0 += 1 }
+            }
+        }
+        try await until("all rounds") { rounds.withLock { $0 } == 100 }
     }
     #endif
 
