@@ -95,7 +95,12 @@ let package = Package(
             ]),
         // The program and others of this build as processes that leave nothing behind: for the demo,
         // the examples, the tests and the benchmarks.
-        .target(name: "ProcessHarness"),
+        .target(
+            name: "ProcessHarness",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
         // Named apart from its product: `ubiquity` and `Ubiquity` would be one module on
         // a disk that ignores case.
         .executableTarget(
@@ -146,7 +151,7 @@ let package = Package(
         .target(
             name: "ClientTestSupport",
             dependencies: [
-                "UbiquityCore",
+                "Ubiquity", "UbiquityCore",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -183,8 +188,9 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "ClientTestSupport", "ProcessHarness", "SyncMe", "Ubiquity", "UbiquityCLI",
-                "UbiquityCore", "UbiquityTestWorker", "UbiquityTorture", "UbiquityWire",
+                "ClientTestSupport", "ProcessHarness", "SyncMe", "TortureLanguage", "Ubiquity",
+                "UbiquityCLI", "UbiquityCore", "UbiquitySimulation", "UbiquityTestWorker",
+                "UbiquityTorture", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -225,11 +231,16 @@ let package = Package(
             name: "UbiquityArchiveTests", dependencies: ["UbiquityArchive", "UbiquityCore"]),
         // Code as apps for Apple's systems have it, in both languages they are written in.
         .testTarget(
-            name: "DropInTests", dependencies: ["Ubiquity"], path: "Tests/DropIn/Swift6",
-            packageAccess: false),
+            name: "DropInTests", dependencies: ["DropInSupport", "Ubiquity"],
+            path: "Tests/DropIn/Swift6", packageAccess: false),
         .testTarget(
-            name: "DropInSwift5Tests", dependencies: ["Ubiquity"], path: "Tests/DropIn/Swift5",
-            packageAccess: false, swiftSettings: [.swiftLanguageMode(.v5)]),
+            name: "DropInSwift5Tests", dependencies: ["DropInSupport", "Ubiquity"],
+            path: "Tests/DropIn/Swift5", packageAccess: false,
+            swiftSettings: [.swiftLanguageMode(.v5)]),
+        // What the tests of both share.
+        .target(
+            name: "DropInSupport", dependencies: ["Ubiquity"], path: "Tests/DropIn/Support",
+            packageAccess: false),
         .testTarget(
             name: "UbiquityServerTests",
             dependencies: [
@@ -268,8 +279,6 @@ let package = Package(
             dependencies: [
                 "ExampleScreen", "ProcessHarness", "Ubiquity", "UbiquityDefaults",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
             ],
             path: "Examples/Stage"),
         .testTarget(

@@ -40,9 +40,6 @@ class Connection:
             data += more
         return data
 
-    def close(self):
-        self.socket.close()
-
 
 class PushToEvent:
     """A device that pushes, and another connection with the store's events, perhaps of another node."""

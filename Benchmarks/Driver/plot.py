@@ -18,19 +18,20 @@ def short(value):
 
 
 class Linear:
-    def __init__(self, values, start_at_zero=True):
-        self.least, most = (0 if start_at_zero else min(values)), max(values)
-        step = 10 ** math.floor(math.log10((most - self.least) or 1))
+    """From zero."""
+
+    def __init__(self, values):
+        most = max(values)
+        step = 10 ** math.floor(math.log10(most or 1))
         for factor in 0.2, 0.5, 1, 2:
-            if (most - self.least) / (step * factor) <= 8: break
+            if most / (step * factor) <= 8: break
         step *= factor
         self.most = math.ceil(round(most / step, 6)) * step
         self.ticks = [
-            (self.least + step * index, short(round(self.least + step * index, 9)))
-            for index in range(round((self.most - self.least) / step) + 1)]
+            (step * index, short(round(step * index, 9))) for index in range(round(self.most / step) + 1)]
 
     def place(self, value):
-        return (value - self.least) / (self.most - self.least)
+        return value / self.most
 
 
 class Logarithmic:

@@ -18,7 +18,7 @@ class Run:
     """
 
     def __init__(self, options, stage):
-        self.options, self.stage = options, stage
+        self.stage = stage
         self.program, self.client, self.is_quick = options.program, options.client, options.quick
         self.rounds = range(options.rounds or (2 if options.quick else 5))
         self.seconds = options.seconds or (1 if options.quick else 4)
@@ -73,7 +73,6 @@ class Run:
     def shares(self, name):
         """For each thousandth, the median of the rounds."""
         return [statistics.median(column) for column in zip(*(one["shares"] for one in self.results[name]))]
-
 
     def durations(self, names):
         """A table of durations in milliseconds."""

@@ -71,11 +71,10 @@ class Server:
 class Ubiquity(Server):
     """The server with everything as it comes, but for the limits of how much one address may ask."""
 
-    RATES = [
+    LIMITS = ["--connections-per-address-max", "16384", *(word for rate in (
         "--push-burst", "--pushes-per-second", "--request-burst", "--requests-per-second",
         "--sign-in-burst", "--sign-ins-per-second", "--total-sign-in-burst",
-        "--total-sign-ins-per-second",
-    ]
+        "--total-sign-ins-per-second") for word in (rate, "1000000"))]
     STORE = "TEAM.example.benchmark"
     PATH = f"/v1/stores/{STORE}/changes"
 
@@ -84,8 +83,7 @@ class Ubiquity(Server):
         self.program, self.data = program, data or os.path.join(folder, "data")
         command = [
             *pinned, program, "serve", *self.place(), "--port", "0", "--json", "--log-level", "error",
-            "--end-with-input", "--connections-per-address-max", "16384", *options]
-        for rate in self.RATES: command += [rate, "1000000"]
+            "--end-with-input", *self.LIMITS, *options]
         super().__init__(folder, command, 0)
         self.wait(self.has_said_port)
         self.connection = (

@@ -4,7 +4,8 @@ import ExampleScreen
 import ExampleStage
 import Foundation
 
-/// The bookmarks on one device.
+/// Bookmarks that several devices change at the same time.
+@main
 final class CloudyPane: Pane {
     static let name = "Cloudy"
     static let identifier = "EXAMPLES.cloudy"

@@ -4,7 +4,9 @@ import ExampleScreen
 import ExampleStage
 import Foundation
 
-/// The game on one device, played in either way.
+/// Level 13 against level 1, played in either way: what becomes of the lower level that was finished
+/// later.
+@main
 final class LevelUpPane: Pane {
     static let name = "LevelUp"
     static let identifier = "EXAMPLES.levelup"

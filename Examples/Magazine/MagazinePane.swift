@@ -3,7 +3,9 @@
 import ExampleScreen
 import ExampleStage
 
-/// The magazine on one device: on the stage, the first has the lite edition and the second the full one.
+/// Issue and page of a magazine, in two programs that share one store. On the stage, the first device has
+/// the lite edition and the second the full one.
+@main
 final class MagazinePane: Pane {
     static let name = "Magazine"
     static let identifier = "EXAMPLES.magazine"

@@ -3,7 +3,8 @@
 import ExampleScreen
 import ExampleStage
 
-/// The note on one device.
+/// A note whose title and text never come apart, and what a device sees of it while it is offline.
+@main
 final class RoundTripPane: Pane {
     static let name = "RoundTrip"
     static let identifier = "EXAMPLES.roundtrip"

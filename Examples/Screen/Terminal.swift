@@ -4,7 +4,7 @@ internal import Dispatch
 internal import Foundation
 
 /// The terminal that the program runs in: keys as they are pressed, and a screen of its own, which
-/// is gone when the program ends by `exit`, see ``EndingSignals``.
+/// is gone when the program ends by `exit`, on the main thread.
 @MainActor
 public final class Terminal {
     /// The program's one, once it is open.

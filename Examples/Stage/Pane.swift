@@ -35,13 +35,13 @@ extension Pane {
     public var ground: Style { .plain }
     /// Never.
     public var isTyping: Bool { false }
+    /// Runs the example's program, of which the pane is the `@main` type.
+    public static func main() async { await Stage.run(self) }
 }
 
 /// A device as an app finds it.
 @MainActor
 public struct StageDevice {
-    /// Such as "device A".
-    public let name: String
     /// 0 for the first.
     public let number: Int
     /// The app's store on this device.
@@ -57,10 +57,9 @@ public struct StageDevice {
 
     /// For tests, and for a stage of one's own.
     public init(
-        name: String, number: Int, store: UbiquitousKeyValueStore, preferences: DefaultsDomain,
+        number: Int, store: UbiquitousKeyValueStore, preferences: DefaultsDomain,
         defaults: UserDefaults, folder: String, options: [String: String] = [:]
     ) {
-        self.name = name
         self.number = number
         self.store = store
         self.preferences = preferences

@@ -3,6 +3,7 @@
 internal import ExampleScreen
 internal import Foundation
 internal import Logging
+internal import ProcessHarness
 internal import Ubiquity
 internal import UbiquityDefaults
 
@@ -13,22 +14,22 @@ final class RunningApp<App: Pane> {
     let pane: App
     let store: UbiquitousKeyValueStore
     /// Nil: the stage does not have it in its hands.
-    private let cable: Cable?
+    private let relay: Relay?
     private(set) var isPluggedIn = true
 
     init(
         _ name: String, number: Int = 0, home: String, suite: String? = nil,
-        cable: Cable? = nil, options: [String: String]
+        relay: Relay? = nil, options: [String: String]
     ) throws {
         var configuration = UbiquityConfiguration(identifier: App.identifier, home: home)
         // It would write into the picture; what matters is in the status.
         configuration.logger = Logger(label: "example") { _ in SwiftLogNoOpLogHandler() }
         store = try UbiquitousKeyValueStore(configuration: configuration)
         self.name = name
-        self.cable = cable
+        self.relay = relay
         pane = try App(
             StageDevice(
-                name: name, number: number, store: store,
+                number: number, store: store,
                 preferences: suite.map(DefaultsDomain.suite) ?? .standard,
                 defaults: suite.flatMap(UserDefaults.init(suiteName:)) ?? .standard, folder: home,
                 options: options))
@@ -36,12 +37,12 @@ final class RunningApp<App: Pane> {
 
     /// Goes offline, or online.
     func toggle() {
-        guard let cable else { return }
+        guard let relay else { return }
         isPluggedIn.toggle()
         let (isPluggedIn, store) = (isPluggedIn, store)
         Task {
-            guard isPluggedIn else { return await cable.pullOut() }
-            _ = try? await cable.plugIn()
+            guard isPluggedIn else { return relay.pullOut() }
+            _ = try? await relay.plugIn()
             // Not at the next attempt of its own, which may be a minute away.
             try? await store.synchronizeNow()
         }

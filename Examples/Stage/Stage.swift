@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Dispatch
 internal import ExampleScreen
 internal import Foundation
 internal import ProcessHarness
@@ -8,12 +9,11 @@ internal import Ubiquity
 /// Runs an example: two devices side by side, with a real server of their own, or the one device that
 /// somebody is signed in on.
 @MainActor
-public enum Stage {
+enum Stage {
     /// Runs the program to its end.
-    public static func run(_ app: (some Pane).Type) async {
+    static func run(_ app: (some Pane).Type) async {
         do { try await perform(app) } catch {
-            let sentence = (error as? Arguments.Wrong)?.sentence ?? "\(error)"
-            FileHandle.standardError.write(Data("\(app.name): \(sentence)\n".utf8))
+            FileHandle.standardError.write(Data("\(app.name): \(error)\n".utf8))
             exit(1)
         }
     }
@@ -27,23 +27,18 @@ public enum Stage {
             throw Trouble("it needs a terminal; --print shows one picture without one")
         }
         try PreferencesFolder.use(in: arguments.home ?? StageFolder.path)
-        let signals = EndingSignals()
+        let signals = [SIGINT, SIGTERM, SIGHUP].map { number in
+            Signals([number]) { DispatchQueue.main.async { exit(128 + number) } }
+        }
         defer { withExtendedLifetime(signals) {} }
         let apps: [RunningApp<App>] =
             if let home = arguments.home {
-                [try single(home, arguments)]
+                [try RunningApp("this device", home: home, options: arguments.options)]
             } else { try await pair(arguments) }
         if arguments.isPrinting { return await printOnce(apps) }
         await Play(apps).run()
         for app in apps { app.store.synchronize() }
         exit(0)
-    }
-
-    private static func single<App: Pane>(
-        _ home: String, _ arguments: Arguments
-    ) throws -> RunningApp<App> {
-        try RunningApp(
-            "this device", home: home, options: arguments.options)
     }
 
     private static func pair<App: Pane>(_ arguments: Arguments) async throws -> [RunningApp<App>] {
@@ -52,14 +47,14 @@ public enum Stage {
         let server = try await ServerProcess.started(stage)
         var apps: [RunningApp<App>] = []
         for (number, name) in ["device A", "device B"].enumerated() {
-            let (home, cable) = ("\(StageFolder.path)/\(name)", Cable(to: server.port))
+            let (home, relay) = ("\(StageFolder.path)/\(name)", Relay(to: { [server.port] }))
             let code = try await server.newCode(isFirst: number == 0)
             try await UbiquityAccount.signIn(
-                server: try await cable.plugIn(), code: code, deviceName: name, home: home)
+                server: try await relay.plugIn(), code: code, deviceName: name, home: home)
             apps.append(
                 try RunningApp(
                     name, number: number, home: home,
-                    suite: "\(App.name)-\(number)", cable: cable,
+                    suite: "\(App.name)-\(number)", relay: relay,
                     options: arguments.options))
         }
         for app in apps { try await app.store.synchronizeNow() }

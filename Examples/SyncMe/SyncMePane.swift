@@ -3,7 +3,8 @@
 import ExampleScreen
 import ExampleStage
 
-/// The colour, all over the pane.
+/// A background colour for all devices, by three lines of code.
+@main
 final class SyncMePane: Pane {
     static let name = "SyncMe"
     static let identifier = "EXAMPLES.syncme"

@@ -15,7 +15,9 @@ struct EngineTrial {
     private static let effectsMax = 1_000
 
     init(disk: DiskChanges = DiskChanges(), leads: Bool = true) {
-        engine = SyncEngine(disk: disk, seed: 1, at: now)
+        var settings = SyncEngine.Settings()
+        settings.emptyMax = 2
+        engine = SyncEngine(disk: disk, settings: settings, seed: 1, at: now)
         engine.handle(.leading(leads), at: now)
         let account = disk.meta.account ?? "account"
         engine.handle(.signedIn(account: account, device: Samples.device), at: now)

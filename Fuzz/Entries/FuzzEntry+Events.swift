@@ -29,7 +29,7 @@ extension FuzzEntry {
         in pieces: [ArraySlice<UInt8>], _ eventBytesMax: Int
     ) throws -> [StreamEvent] {
         var parser = EventStreamParser(eventBytesMax: eventBytesMax)
-        return try pieces.flatMap { try parser.consume(Array($0)) }
+        return try pieces.flatMap { try $0.withUnsafeBytes { try parser.consume($0) } }
     }
 
     private static func singles(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {

@@ -41,21 +41,22 @@ extension FuzzEntry {
     /// it was accepted.
     private static func checkDecision(on push: Push) throws {
         let rule = PushAdmission(limits: StoreLimits(), now: Samples.milliseconds)
-        guard let decision = try? rule.decide(push, on: PushAdmission.Stored()) else { return }
-        try must(
-            decision.results.count == push.transactions.count, "a transaction has no result")
+        var state = StoreState()
+        guard
+            let first = try? state.admit(push, records: [:], folded: [], by: rule, in: 1)
+        else { return }
+        try must(first.results.count == push.transactions.count, "a transaction has no result")
         var usage = Usage()
-        for record in decision.writes {
+        for record in first.writes {
             usage.replace(nil, by: record.content.value, of: record.key)
         }
-        try must(usage == decision.usage, "the usage does not add up")
-        guard !decision.results.contains(where: \.isRefused) else { return }
-        let stored = PushAdmission.Stored(
-            records: Dictionary(uniqueKeysWithValues: decision.writes.map { ($0.key, $0) }),
-            usage: decision.usage, newest: decision.newest,
-            folds: PushAdmission.Folds(
-                increments: decision.folded, lineage: Lineage(revision: 1)))
-        let again = try rule.decide(push, on: stored)
+        try must(usage == state.usage, "the usage does not add up")
+        guard !first.results.contains(where: \.isRefused) else { return }
+        // No device can know a mark of this history yet.
+        state.lineage = Lineage(revision: 1)
+        let again = try state.admit(
+            push, records: Dictionary(uniqueKeysWithValues: first.writes.map { ($0.key, $0) }),
+            folded: first.folded, by: rule, in: 1)
         try must(again.writes.isEmpty, "a push that came twice changed something")
     }
 }

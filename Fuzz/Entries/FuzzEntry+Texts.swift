@@ -55,10 +55,10 @@ extension FuzzEntry {
     }
 
     private static func checkSignIn(_ text: String) throws {
-        guard let code = SignInCode(typed: text) else { return }
+        guard let code = TypedCode(typed: text, .signIn) else { return }
         try must(code.text.utf8.count == 14, "a code has another length")
-        try must(SignInCode(typed: code.text) == code, "a code changed")
-        try must(SignInCode(typed: text.lowercased()) == code, "a code's case matters")
+        try must(TypedCode(typed: code.text, .signIn) == code, "a code changed")
+        try must(TypedCode(typed: text.lowercased(), .signIn) == code, "a code's case matters")
     }
 
     private static func checkNetwork(_ text: String) throws {

@@ -46,8 +46,13 @@ enum Laws {
         try must(try PropertyListValue(value.boxed) == value, "a value changed in its box")
     }
 
+    /// False for a megabyte that was written out from little: to look at it tells nothing.
+    static func isSmall(_ value: PropertyListValue) -> Bool {
+        parts(of: value, upTo: 50_000) < 50_000 && value.quotaBytes < 1 << 20
+    }
+
     /// Counts the value and all values in it.
-    static func parts(of value: PropertyListValue, upTo max: Int) -> Int {
+    private static func parts(of value: PropertyListValue, upTo max: Int) -> Int {
         var count = 1
         switch value {
         case .array(let values):

@@ -11,24 +11,10 @@
     result name parameters { return loaded_##name arguments; }
 LIBPQ_FUNCTIONS(DEFINE)
 
-/// By the loader's search, and where Homebrew puts it.
-static const char *const paths[] = {
-#ifdef __APPLE__
-    "libpq.5.dylib",
-    "/opt/homebrew/opt/libpq/lib/libpq.5.dylib",
-    "/usr/local/opt/libpq/lib/libpq.5.dylib",
-#else
-    "libpq.so.5",
-#endif
-};
-
 static bool is_loaded = false;
 
 static void load(void) {
-    void *library = NULL;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths && library == NULL; i++) {
-        library = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
-    }
+    void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return;
 #define LOAD(result, name, parameters, arguments) \
     if ((*(void **)&loaded_##name = dlsym(library, #name)) == NULL) return;

@@ -80,12 +80,14 @@ package final class Stage: Sendable {
         }
     }
 
-    /// Runs a command of `ubiquity` to its end.
+    /// Runs a program to its end.
+    /// - Parameter program: Nil for `ubiquity`.
     package func run(
-        _ arguments: [String], environment: [String: String] = [:], megabytesMax: Int? = nil
+        _ arguments: [String], program: ProgramFile? = nil, environment: [String: String] = [:],
+        megabytesMax: Int? = nil
     ) async throws -> ProgramRun {
         let child = try start(
-            arguments, environment: environment, megabytesMax: megabytesMax)
+            arguments, program: program, environment: environment, megabytesMax: megabytesMax)
         let status = try await child.exit()
         return ProgramRun(status: status, output: child.output, errors: child.errors)
     }
@@ -150,8 +152,4 @@ package struct ProgramRun: Sendable {
     package var status: Int32
     package var output: String
     package var errors: String
-
-    package init(status: Int32, output: String, errors: String) {
-        (self.status, self.output, self.errors) = (status, output, errors)
-    }
 }

@@ -55,12 +55,9 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
         self.init(code, "the write of the key \"\(key)\" was refused: \(reason)")
     }
 
-    init(signIn error: any Error) {
-        if let failure = error as? LinkFailure {
-            self.init(failure)
-        } else {
-            self.init(.storage, "\(error)")
-        }
+    /// The error for a refused transaction of these keys.
+    init(refused keys: some Sequence<Key>, _ error: any Error) {
+        self.init(refused: keys.sorted().map(\.string).joined(separator: "\", \""), error)
     }
 
     package init(_ failure: LinkFailure) {

@@ -100,7 +100,3 @@ extension UbiquityStatus.Connection {
         }
     }
 }
-
-extension Date {
-    init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1_000) }
-}

@@ -66,7 +66,7 @@ package struct ArchiveCheck: Sendable {
             kept += rest.popPrefix(TarHeader.blockBytes - kept.count)
             guard kept.count == TarHeader.blockBytes else { return }
             defer { kept = [] }
-            try begin()
+            try begin(at: bytes - rest.count - TarHeader.blockBytes)
         case .content(let name, var hash, let size, let left, let padding):
             let part = rest.popPrefix(left)
             part.withUnsafeBytes { hash.update(bufferPointer: $0) }
@@ -86,14 +86,15 @@ package struct ArchiveCheck: Sendable {
         }
     }
 
-    private mutating func begin() throws(ArchiveError) {
+    /// - Parameter offset: The offset of the header that has arrived.
+    private mutating func begin(at offset: Int) throws(ArchiveError) {
         if kept.allSatisfy({ $0 == 0 }) {
             zeroBlocks += 1
             guard hasManifest, zeroBlocks <= Self.zeroBlocksMax else { throw .incomplete }
             return
         }
         guard zeroBlocks == 0, listed == nil, TarHeader.isTar(kept) else { throw .notTar }
-        let header = try TarHeader(kept[...], offset: bytes)
+        let header = try TarHeader(kept[...], offset: offset)
         guard header.size <= Archive.bytesMax else { throw .tooLarge(max: Archive.bytesMax) }
         let padding = TarHeader.paddedBytes(header.size) - header.size
         guard header.kind == TarHeader.Kind.file.rawValue else {

@@ -13,17 +13,6 @@ package struct ArchiveManifest: Hashable, Sendable {
         package var bytes: Int
         /// The name of the file with its history in the archive; nil if it was not exported.
         package var history: String?
-
-        package init(
-            identifier: StoreIdentifier, file: String, keys: Int, bytes: Int,
-            history: String? = nil
-        ) {
-            self.identifier = identifier
-            self.file = file
-            self.keys = keys
-            self.bytes = bytes
-            self.history = history
-        }
     }
 
     package struct Device: Hashable, Sendable {
@@ -52,16 +41,6 @@ package struct ArchiveManifest: Hashable, Sendable {
     package var accountName: String
     package var stores: [Store]
     package var devices: [Device]
-
-    package init(
-        made: Int64, accountID: String, accountName: String, stores: [Store], devices: [Device]
-    ) {
-        self.made = made
-        self.accountID = accountID
-        self.accountName = accountName
-        self.stores = stores
-        self.devices = devices
-    }
 }
 
 extension ArchiveManifest {
@@ -149,10 +128,6 @@ extension ArchiveManifest.Device {
 }
 
 extension StoredFields {
-    fileprivate func text(_ name: ExactString) throws(StoredFieldError) -> String {
-        try Self.need(string(name), name)
-    }
-
     fileprivate func count(_ name: ExactString) throws(StoredFieldError) -> Int64 {
         let count: Int64 = try Self.need(integer(name), name)
         guard count >= 0 else { throw .otherType(name.string) }

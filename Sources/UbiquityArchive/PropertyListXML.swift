@@ -64,6 +64,12 @@ package struct XMLCompatibility {
     /// meaning.
     package static let firstSecond = -63_113_904_000.0
     package static let lastSecond = 252_423_993_599.0
+
+    /// Whether a date is in those years.
+    package static func hasCalendar(_ seconds: Double) -> Bool {
+        seconds >= firstSecond && seconds < lastSecond + 1
+    }
+
     private static let levelsMax = 100
 
     private static func isShallow(_ value: PropertyListValue, levels: Int) -> Bool {
@@ -84,7 +90,7 @@ package struct XMLCompatibility {
         switch value {
         case .string(let string): damage(to: string.string)
         case .date(let seconds):
-            if !(seconds >= firstSecond && seconds < lastSecond + 1) {
+            if !hasCalendar(seconds) {
                 .refusal
             } else {
                 seconds == seconds.rounded() ? .none : .loss

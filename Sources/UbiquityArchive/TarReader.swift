@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import UbiquityCore
+
 /// The files in a tar archive, by name.
 ///
 /// Accepts archives of this program, and those that GNU and BSD tar make of the same files. Refuses
@@ -100,10 +102,6 @@ enum TarName {
 
     /// Makes the name safe for display.
     static func shown(_ bytes: [UInt8]) -> String {
-        let text = String(decoding: bytes.prefix(bytesMax), as: UTF8.self)
-        let isControl = { (scalar: Unicode.Scalar) in scalar.properties.generalCategory == .control
-        }
-        return String(
-            String.UnicodeScalarView(text.unicodeScalars.map { isControl($0) ? "?" : $0 }))
+        String(decoding: bytes.prefix(bytesMax), as: UTF8.self).visible()
     }
 }

@@ -54,7 +54,7 @@ extension ClientProcess {
             guard push.bytes <= limits.pushBytesMax || push.transactions.count == 1 else {
                 return reply(.failure(LinkFailure(.tooLarge, "Send less at once.")))
             }
-            world.server.push(push, to: storeReference, by: name, reply: reply)
+            world.server.chosenNode.push(push, to: storeReference, by: name, reply: reply)
         } done: { [self] (result: Result<PushAnswer, LinkFailure>) in
             switch result {
             case .success(let answer):
@@ -103,7 +103,7 @@ extension ClientProcess {
         world.network.request(on: device, answerBytes: \.virtualBytes) {
             [world, storeReference, name]
             (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
-            world.server.pull(
+            world.server.chosenNode.pull(
                 storeReference, since: cursor, isSaved: isSaved, withConfig: false, by: name,
                 reply: reply)
         } done: { [self] result in
@@ -121,7 +121,7 @@ extension ClientProcess {
         world.network.request(on: device) {
             [world, storeReference, name]
             (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
-            world.server.pull(
+            world.server.chosenNode.pull(
                 storeReference, since: nil, isSaved: false, withConfig: true, by: name,
                 reply: reply)
         } done: { [self] result in

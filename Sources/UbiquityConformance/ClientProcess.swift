@@ -5,7 +5,7 @@ import UbiquitySimulation
 
 /// A process of the client on one device. Tells it what happens, carries out its answers, and
 /// reports both to the checkers.
-final class ClientProcess: VirtualProgram {
+final class ClientProcess: ScenarioProgram {
     let number: Int
     unowned let device: ConformanceDevice
     unowned let world: ConformanceWorld
@@ -38,7 +38,7 @@ final class ClientProcess: VirtualProgram {
         number = world.newProcessNumber()
         self.device = device
         self.world = world
-        savedThrough = world.lastWrite
+        savedThrough = world.run.lastWrite
     }
 
     var name: DeviceID {
@@ -189,7 +189,7 @@ final class ClientProcess: VirtualProgram {
         guard saving == nil else {
             return world.complain("device \(device.number) saves while it is saving")
         }
-        saving = world.lastWrite
+        saving = world.run.lastWrite
         world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
             guard isAlive, let last = saving else { return }
             saving = nil

@@ -12,54 +12,18 @@ struct ConformanceRun {
     /// The name of whoever complains about a broken conversation.
     static let harness = "the harness"
 
-    struct Outcome {
-        var scenario: Scenario
-        /// Nil if all promises were kept.
-        var violation: Journal.Violation?
-        var steps: Int
-        var simulatedMilliseconds: Int64
-        var faults: [Fault: Int]
-        /// Equal for two runs in which the same happened.
-        var digest: Digest
-    }
-
     func run(
         with program: ClientProgram, watching: ((Observation, Int64) -> Void)? = nil
-    ) -> Outcome {
+    ) -> Simulation.Outcome {
         let chance = Chance(seed: seed)
         let scenario = Scenario(conformance: chance, without: leftOut)
         let clock = TrueTime()
+        // The checkers of the server would only test the server that is played here.
         let journal = Journal(
-            checkers: Self.checkers(scenario, clock), clock: clock, watching: watching)
-        let start = clock.now
+            checkers: scenario.deviceCheckers(clock), clock: clock, watching: watching)
         let world = ConformanceWorld(
             scenario: scenario, chance: chance, journal: journal, clock: clock, program: program)
-        world.runUnderFaults(steps: steps)
-        let steps = world.steps
-        if journal.violation == nil { world.settle() }
-        world.end()
-        let trouble = world.trouble.map {
-            Journal.Violation(checker: Self.harness, complaint: $0.sentence, time: $0.time - start)
-        }
-        return Outcome(
-            scenario: scenario, violation: trouble ?? journal.violation, steps: steps,
-            simulatedMilliseconds: clock.now - start, faults: journal.faults,
-            digest: journal.digest)
-    }
-
-    /// The simulator's checkers of devices. Those of the server would only test the server that is
-    /// played here.
-    private static func checkers(_ scenario: Scenario, _ clock: TrueTime) -> [any Checker] {
-        [
-            NoticeChecker { clock.now }, BatchChecker(groups: scenario.groupedKeys),
-            CommitChecker(), CursorChecker(), RoundTripChecker(),
-            PushRateChecker(allowance: scenario.allowance) { clock.now },
-            ConvergenceChecker(), FirstSyncChecker(timeTolerance: scenario.timeTolerance),
-            MergeChecker(policies: scenario.mergedKeys, timeTolerance: scenario.timeTolerance),
-            SavedFirstChecker(),
-            SurvivalChecker(
-                timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),
-        ]
+        return world.outcome(steps: steps)
     }
 }
 

@@ -93,7 +93,7 @@ struct UbiquityConformance: ParsableCommand {
     }
 
     private func stop(
-        at run: ConformanceRun, _ outcome: ConformanceRun.Outcome, _ program: ClientProgram
+        at run: ConformanceRun, _ outcome: Simulation.Outcome, _ program: ClientProgram
     ) throws {
         guard let violation = outcome.violation else { return }
         print("seed \(run.seed) FAILED: \(violation.complaint)")

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import Logging
-internal import UbiquityCore
 
 extension FolderServer {
     /// Calls `body` with a server of this process on a database, which other nodes may use
@@ -20,10 +18,7 @@ extension FolderServer {
         var settings = ServerSettings(dataFolder: folder)
         settings.database = database
         try storage.applyKnownLimits(to: &settings)
-        let server = Server(
-            settings, storage: storage,
-            operatorHash: SecretHash(of: Secret.random(prefix: Secret.operatorPrefix)),
-            logger: Logger(label: "ubiquity.server") { _ in SwiftLogNoOpLogHandler() })
+        let server = Server(settings, forCommandOn: storage)
         defer { server.close() }
         return try await server.serving(
             FolderSocket(.command, in: DataFolder(path: folder)), body)

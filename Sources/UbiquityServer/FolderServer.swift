@@ -4,7 +4,6 @@ internal import Foundation
 internal import Logging
 internal import NIOCore
 internal import ServiceLifecycle
-internal import UbiquityCore
 
 /// The server of a data folder, as commands on its machine reach it: through a socket in the folder,
 /// where every request is the operator's and needs no credential.
@@ -35,10 +34,7 @@ package struct FolderServer: Sendable {
                 FolderServer(socket: FolderSocket(.server, in: folder), own: nil))
         }
         let storage = try SQLiteServerStorage.openForAdministration(folder.databasePath)
-        let server = Server(
-            ServerSettings(dataFolder: dataFolder), storage: storage,
-            operatorHash: SecretHash(of: Secret.random(prefix: Secret.operatorPrefix)),
-            logger: Logger(label: "ubiquity.server") { _ in SwiftLogNoOpLogHandler() })
+        let server = Server(ServerSettings(dataFolder: dataFolder), forCommandOn: storage)
         defer { withExtendedLifetime(lock) { server.close() } }
         return try await server.serving(FolderSocket(.command, in: folder), body)
     }
@@ -70,6 +66,13 @@ package struct FolderServer: Sendable {
 }
 
 extension Server {
+    /// A server that only answers a command of this process, and logs nothing.
+    init(_ settings: ServerSettings, forCommandOn storage: any ServerStorage) {
+        self.init(
+            settings, storage: storage, operatorHash: nil,
+            logger: Logger(label: "ubiquity.server") { _ in SwiftLogNoOpLogHandler() })
+    }
+
     func serving<Result>(
         _ socket: FolderSocket, _ body: (FolderServer) async throws -> Result
     ) async throws -> Result {
@@ -136,7 +139,7 @@ extension Routes {
         routes.gate.isInFolder = true
         routes.exports.gate = routes.gate
         routes.pairing.gate = routes.gate
-        routes.operations.service.actor = .operatorLocally
+        routes.operations.gate = routes.gate
         return routes
     }
 }

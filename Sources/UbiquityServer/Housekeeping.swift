@@ -40,21 +40,6 @@ final class Housekeeping: Service {
         var ran: Int64?
     }
 
-    /// Work that is done at once, and again after each interval.
-    private struct Interval {
-        let milliseconds: Int64
-        private var last: Int64?
-
-        init(milliseconds: Int64) { self.milliseconds = milliseconds }
-
-        /// - Parameter now: In milliseconds of uptime.
-        mutating func isOver(now: Int64) -> Bool {
-            if let last, now - last < milliseconds { return false }
-            last = now
-            return true
-        }
-    }
-
     /// The interval at which the running time is stored.
     private static let runningMilliseconds: Int64 = 60_000
     /// The longest time per tick that pushes wait for compaction, except that one store is always
@@ -286,6 +271,26 @@ final class Housekeeping: Service {
     }
 
     /// Handles a few stores at a time: a pass over all of them would delay everybody's pushes.
+    /// - Parameters:
+    ///   - message: For the log, if a store cannot be read. The others are handled all the same.
+    ///   - next: Returns nil if no store is left.
+    /// - Returns: The sum of what was done.
+    private func handleStores(
+        ifUnreadable message: Logger.Message, next: () -> StoreReference?,
+        handle: (StoreReference) throws -> Int
+    ) throws -> Int {
+        var count = 0
+        let end =
+            uptime + (storage.isShared ? Self.sharedSliceMilliseconds : Self.sliceMilliseconds)
+        repeat {
+            guard let store = next() else { break }
+            do { count += try handle(store) } catch StorageError.unreadable {
+                logger.error(message)
+            }
+        } while uptime < end
+        return count
+    }
+
     private func compactTombstones() throws {
         let crowded = server.commits.crowded.withLock { stores in
             defer { stores = [] }
@@ -296,21 +301,13 @@ final class Housekeeping: Service {
             retentionMilliseconds: settings.deletionsRememberedSeconds * 1_000,
             liveMilliseconds: settings.deviceLiveSeconds * 1_000,
             tombstonesMax: settings.deletionsPerStoreMax)
-        var count = 0
-        let end =
-            uptime
-            + (storage.isShared ? Self.sharedSliceMilliseconds : Self.sliceMilliseconds)
-        repeat {
-            let next = state.withLock { $0.crowded.popFirst() ?? $0.listed.popFirst() }
-            guard let store = next else { break }
-            do throws(StorageError) {
-                count += try storage.compact(rule, in: store, now: settings.clock.now())
-                _ = try storage.compactFolded(.folded, in: store)
-            } catch {
-                guard error == .unreadable else { throw error }
-                logger.error("A store's deletions cannot be read, so they are not compacted.")
-            }
-        } while uptime < end
+        let count = try handleStores(
+            ifUnreadable: "A store's deletions cannot be read, so they are not compacted."
+        ) {
+            state.withLock { $0.crowded.popFirst() ?? $0.listed.popFirst() }
+        } handle: {
+            try storage.compact(rule, folded: .folded, in: $0, now: settings.clock.now())
+        }
         if count > 0 { logger.info("Deletions were compacted.", metadata: ["count": "\(count)"]) }
     }
 
@@ -321,21 +318,14 @@ final class Housekeeping: Service {
         return HistoryRule(settings.history, now: isSteady ? now : 0)
     }
 
-    /// Handles a few stores at a time, like tombstones.
     private func pruneHistories() throws {
-        let end =
-            uptime
-            + (storage.isShared ? Self.sharedSliceMilliseconds : Self.sliceMilliseconds)
-        var count = 0
-        repeat {
-            guard let store = state.withLock({ $0.aged.popFirst() }) else { break }
-            do throws(StorageError) {
-                count += try storage.pruneHistory(historyRule, of: store)
-            } catch {
-                guard error == .unreadable else { throw error }
-                logger.error("A store's history cannot be read, so it is not pruned.")
-            }
-        } while uptime < end
+        let count = try handleStores(
+            ifUnreadable: "A store's history cannot be read, so it is not pruned."
+        ) {
+            state.withLock { $0.aged.popFirst() }
+        } handle: {
+            try storage.pruneHistory(historyRule, of: $0)
+        }
         if count > 0 { logger.info("Histories were pruned.", metadata: ["count": "\(count)"]) }
     }
 }

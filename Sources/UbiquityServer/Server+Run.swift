@@ -13,23 +13,22 @@ internal import UnixSignals
 /// At the end, pushes under way are answered, streams end within about a second, and the database
 /// is closed.
 /// - Parameters:
-///   - onReady: Called once with the port when the server accepts requests.
-///   - onMetricsReady: The same for the metrics, if the settings enable them.
+///   - onReady: Called once when the server accepts requests, with its port and that of the metrics,
+///     if the settings enable them.
 /// - Throws: ``ServerStartError`` if it cannot start.
 package func runServer(
     _ settings: ServerSettings, logger: Logger,
-    onReady: @escaping @Sendable (_ port: Int) async -> Void = { _ in },
-    onMetricsReady: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
+    onReady: @escaping @Sendable (_ port: Int, _ metricsPort: Int?) async -> Void = { _, _ in }
 ) async throws {
     let tls = try settings.tls.map(TLSIdentity.init)
     try settings.identity?.checkFile()
-    func run(_ storage: any ServerStorage, _ operatorHash: SecretHash) async throws {
+    func run(_ storage: any ServerStorage, _ operatorHash: SecretHash?) async throws {
         recordLimits(settings, in: storage, logger)
         let server = Server(
             withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash,
             tls: tls, logger: logger)
         defer { server.close() }
-        try await server.run(onReady: onReady, onMetricsReady: onMetricsReady)
+        try await server.run(onReady: onReady)
     }
     if let database = settings.database {
         let storage = try PostgresServerStorage.openForServer(database)
@@ -49,14 +48,11 @@ package func runServer(
     try await run(storage, try OperatorCredential.prepare(in: folder, storage: storage))
 }
 
-/// The hash of the operator's credential. Without one, nobody has it, and commands use the database.
+/// The hash of the operator's credential. Without one, commands use the database.
 private func operatorHash(
     _ storage: PostgresServerStorage
-) throws(ServerStartError) -> SecretHash {
-    do {
-        return try storage.operatorHash()
-            ?? SecretHash(of: Secret.random(prefix: Secret.operatorPrefix))
-    } catch { throw .database(.unusable("\(error)")) }
+) throws(ServerStartError) -> SecretHash? {
+    do { return try storage.operatorHash() } catch { throw .database(.unusable("\(error)")) }
 }
 
 /// Records changed limits. A failure does not keep the server from starting, because the disk may
@@ -105,8 +101,7 @@ private let reservedFiles = 96
 extension Server {
     /// - Throws: ``ServerStartError`` if it cannot listen, ``StorageError``.
     func run(
-        onReady: @escaping @Sendable (Int) async -> Void,
-        onMetricsReady: @escaping @Sendable (Int) async -> Void = { _ in }
+        onReady: @escaping @Sendable (_ port: Int, _ metricsPort: Int?) async -> Void
     ) async throws {
         try await readers.run { [apps, otherNodes, metrics, storage] in
             try apps.reload()
@@ -114,8 +109,9 @@ extension Server {
             metrics.note(try storage.sharedFigures())
         }
         let (bound, isBound) = AsyncStream.makeStream(of: Void.self)
+        let (metricsPorts, metricsPort) = AsyncStream.makeStream(of: Int?.self)
         // Services end in reverse order: first the housekeeping, which ends the streams that the
-        // application waits for.
+        // application waits for, and last those that the application waits for when it starts.
         var services: [any Service] = [
             Listener(
                 address: .hostname(settings.host, port: settings.port),
@@ -125,7 +121,10 @@ extension Server {
                     guard await bound.first(where: { true }) != nil else { return }
                     logStart(port: port)
                     await logFirstRun(port: port)
-                    await onReady(port)
+                    guard let metrics = await metricsPorts.first(where: { _ in true }) else {
+                        return
+                    }
+                    await onReady(port, metrics)
                 }, logger: logger)
         ]
         // Commands find a server on its folder, and a shared database without it.
@@ -136,7 +135,12 @@ extension Server {
             isBound.yield()
         }
         if let port = settings.metricsPort {
-            services.append(metricsService(port: port, onReady: onMetricsReady))
+            services.insert(
+                MetricsService(
+                    host: settings.metricsHost, port: port, text: { metrics.text },
+                    onReady: { metricsPort.yield($0) }, logger: logger), at: 0)
+        } else {
+            metricsPort.yield(nil)
         }
         if let tls = edge.tls { services.append(TLSReloading(identity: tls, logger: logger)) }
         services.append(Housekeeping(self))
@@ -201,14 +205,6 @@ extension Server {
             logger.warning(
                 "There is no link to make the first account.", metadata: ["reason": "\(error)"])
         }
-    }
-
-    private func metricsService(
-        port: Int, onReady: @escaping @Sendable (Int) async -> Void
-    ) -> MetricsService {
-        MetricsService(
-            host: settings.metricsHost, port: port, text: { metrics.text },
-            onReady: onReady, logger: logger)
     }
 
     private func startError(_ error: any Error) -> any Error {

@@ -25,8 +25,9 @@ struct Server: Sendable {
     let routes: Routes
     let logger: Logger
 
+    /// - Parameter operatorHash: Nil if nobody has the operator's credential.
     init(
-        _ settings: ServerSettings, storage: any ServerStorage, operatorHash: SecretHash,
+        _ settings: ServerSettings, storage: any ServerStorage, operatorHash: SecretHash?,
         tls: TLSIdentity? = nil, logger: Logger
     ) {
         self.settings = settings
@@ -82,10 +83,8 @@ struct Server: Sendable {
                 storage: storage, writer: writer, readers: readers, gate: gate,
                 attempts: attempts, settings: settings),
             operations: OperatorRoutes(
-                service: OperatorService(
-                    storage: storage, settings: settings, actor: .operatorByCredential),
-                writer: writer, readers: readers, revocation: revocation, apps: apps,
-                firstRun: firstRun),
+                storage: storage, writer: writer, readers: readers, gate: gate,
+                revocation: revocation, firstRun: firstRun, settings: settings),
             stores: StoreRoutes(reader: reader, firstRun: firstRun, settings: settings),
             histories: HistoryRoutes(reader: reader, settings: settings),
             push: PushRoute(

@@ -7,8 +7,6 @@ package struct Simulation: Sendable {
     package var seed: UInt64
     /// The number of events in the phase with faults.
     package var steps: Int
-    /// Whether some runs have keys whose writes merge.
-    package var hasPolicies = true
     /// The number of nodes; nil for what the seed draws.
     package var nodes: Int?
 
@@ -26,8 +24,8 @@ package struct Simulation: Sendable {
         package var violation: Journal.Violation?
         /// The number of events that happened in the phase with faults.
         package var steps: Int
-        /// The virtual time of both phases, in milliseconds.
-        package var simulatedTime: Int64
+        /// The virtual time of both phases.
+        package var simulatedMilliseconds: Int64
         package var faults: [Fault: Int]
         package var digest: Digest
     }
@@ -45,21 +43,13 @@ package struct Simulation: Sendable {
         let journal = Journal(
             checkers: Self.checkers(scenario, clock), clock: clock, watching: watching)
         let world = World(scenario: scenario, chance: chance, journal: journal, clock: clock)
-        let start = clock.now
-        world.runUnderFaults(steps: steps)
-        let stepsDone = world.steps
-        if journal.violation == nil { world.settle() }
-        world.end()
-        return Outcome(
-            scenario: scenario, violation: journal.violation, steps: stepsDone,
-            simulatedTime: clock.now - start, faults: journal.faults, digest: journal.digest)
+        return world.outcome(steps: steps)
     }
 
     private func drawScenario(_ chance: Chance) -> Scenario {
         let hasNodes = nodes.map { $0 > 1 } ?? (seed % Self.seedsPerSharedDatabase == 0)
         var scenario = Scenario(
-            chance, merging: hasPolicies ? Chance(seed: ~seed) : nil,
-            lines: Chance(seed: seed &* 0x9E37_79B9),
+            chance, merging: Chance(seed: ~seed), lines: Chance(seed: seed &* 0x9E37_79B9),
             folding: Chance(seed: seed &* 0xC2B2_AE35),
             nodes: hasNodes ? Chance(seed: seed &* 0x85EB_CA6B) : nil)
         if let nodes { scenario.nodes = nodes }
@@ -67,17 +57,11 @@ package struct Simulation: Sendable {
     }
 
     private static func checkers(_ scenario: Scenario, _ clock: TrueTime) -> [any Checker] {
-        [
-            NoticeChecker { clock.now }, BatchChecker(groups: scenario.groupedKeys), QuotaChecker(),
-            CommitChecker(), CursorChecker(), AccountChecker(), RoundTripChecker(),
-            PushRateChecker(allowance: scenario.allowance) { clock.now },
-            ConvergenceChecker(), FirstSyncChecker(timeTolerance: scenario.timeTolerance),
-            MergeChecker(policies: scenario.mergedKeys, timeTolerance: scenario.timeTolerance),
-            SavedFirstChecker(), AnswerChecker(), HorizonChecker { clock.now },
+        let ofServers: [any Checker] = [
+            QuotaChecker(), AccountChecker(), AnswerChecker(), HorizonChecker { clock.now },
             HistoryChecker(),
-            SurvivalChecker(
-                timeTolerance: scenario.timeTolerance, keepsStamps: scenario.keepsStamps),
         ]
+        return scenario.deviceCheckers(clock) + ofServers
     }
 
     /// The smallest number of steps with which this seed fails; nil if none up to ``steps`` does.
@@ -89,5 +73,18 @@ package struct Simulation: Sendable {
             return simulation
         }
         .first { $0.run().violation != nil }
+    }
+}
+
+extension ScenarioWorld {
+    /// Runs a phase with faults, and then the peace.
+    package func outcome(steps: Int) -> Simulation.Outcome {
+        runUnderFaults(steps: steps)
+        if journal.violation == nil { settle() }
+        end()
+        return Simulation.Outcome(
+            scenario: scenario, violation: violation, steps: run.steps,
+            simulatedMilliseconds: now - run.start, faults: journal.faults,
+            digest: journal.digest)
     }
 }

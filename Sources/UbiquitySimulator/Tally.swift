@@ -27,7 +27,7 @@ struct Tally {
     mutating func add(_ outcome: Simulation.Outcome) {
         seeds += 1
         steps += outcome.steps
-        milliseconds += outcome.simulatedTime
+        milliseconds += outcome.simulatedMilliseconds
         faults.merge(outcome.faults) { $0 + $1 }
         if outcome.violation != nil { failures += 1 }
     }
@@ -50,7 +50,7 @@ struct Tally {
 extension Simulation.Outcome {
     var summary: String {
         """
-        \(steps) steps under faults, \(simulatedTime) ms simulated, digest \(digest)
+        \(steps) steps under faults, \(simulatedMilliseconds) ms simulated, digest \(digest)
           \(scenario)
           faults: \(faults.inWords)
         """

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Foundation
+internal import Ubiquity
 internal import UbiquityCore
 
 /// A cloud inside a test: a server, people's accounts, and devices on which apps open stores.
@@ -45,14 +46,14 @@ public final class TestCloud: Sendable {
     public init(
         seed: UInt64 = 1, startingAt date: Date = Date(timeIntervalSince1970: 1_800_000_000)
     ) {
-        world = TestWorld(seed: seed, now: date.virtualMilliseconds)
+        world = TestWorld(seed: seed, now: Int64((date.timeIntervalSince1970 * 1_000).rounded()))
         account = TestAccount(name: "account", number: world.newAccount("account"), world: world)
     }
 
     deinit { world.end() }
 
     /// The true time, unaffected by wrong clocks.
-    public var now: Date { Date(virtual: world.now) }
+    public var now: Date { Date(milliseconds: world.now) }
 
     /// Creates the account of another person, or a second one of the same person.
     ///
@@ -75,21 +76,13 @@ public final class TestCloud: Sendable {
     }
 }
 
-extension Date {
-    init(virtual milliseconds: Int64) {
-        self.init(timeIntervalSince1970: Double(milliseconds) / 1_000)
-    }
-
-    var virtualMilliseconds: Int64 { Int64((timeIntervalSince1970 * 1_000).rounded()) }
-}
-
 /// A person's account in a ``TestCloud``.
 public struct TestAccount: Hashable, Sendable {
     /// The account's name.
     public let name: String
     let number: Int
     /// The cloud that the account belongs to.
-    private let cloud: CloudID
+    private let cloud: UUID
 
     init(name: String, number: Int, world: TestWorld) {
         self.name = name

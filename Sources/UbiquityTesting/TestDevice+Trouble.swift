@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Foundation
+internal import Ubiquity
 internal import UbiquityCore
 internal import UbiquitySimulation
 
@@ -25,7 +26,7 @@ extension TestDevice {
     // MARK: - Clock
 
     /// The time that the device's clock shows.
-    public var now: Date { Date(virtual: machine.reading.wall) }
+    public var now: Date { Date(milliseconds: machine.reading.wall) }
 
     /// The lead of the device's clock; negative if it is behind. May be set at any time, as a
     /// person sets a clock.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import Ubiquity
 internal import UbiquityCore
 internal import UbiquitySimulation
@@ -102,7 +103,7 @@ public struct TestServer: Sendable {
 /// A copy of all data of a ``TestServer``, see ``TestServer/backUp()``.
 public struct TestServerBackup: Sendable {
     let stores: [StoreReference: VirtualStore]
-    private let cloud: CloudID
+    private let cloud: UUID
 
     init(stores: [StoreReference: VirtualStore], world: TestWorld) {
         self.stores = stores

@@ -5,7 +5,7 @@ package import UbiquityCore
 extension WireAccountLimits {
     package init(_ limits: AccountLimits) {
         self.init()
-        for (name, value) in limits.values { self[keyPath: name.field] = UInt64(value) }
+        for (name, value) in limits.values { self[keyPath: name.field.value] = UInt64(value) }
     }
 }
 
@@ -13,32 +13,25 @@ extension AccountLimits {
     /// - Throws: ``AccountLimits/OutOfRange``.
     package init(_ wire: WireAccountLimits) throws(OutOfRange) {
         self.init()
-        for name in Name.allCases where wire.has(name) {
-            try set(name, to: Int(clamping: wire[keyPath: name.field]))
+        for name in Name.allCases where wire[keyPath: name.field.has] {
+            try set(name, to: Int(clamping: wire[keyPath: name.field.value]))
         }
     }
 }
 
 extension AccountLimits.Name {
-    fileprivate var field: WritableKeyPath<WireAccountLimits, UInt64> {
+    fileprivate var field:
+        (
+            value: WritableKeyPath<WireAccountLimits, UInt64>,
+            has: KeyPath<WireAccountLimits, Bool>
+        )
+    {
         switch self {
-        case .storeBytes: \.storeBytesMax
-        case .keys: \.keysMax
-        case .historyDays: \.historyDays
-        case .historyVersions: \.historyVersions
-        case .historyBytes: \.historyBytes
-        }
-    }
-}
-
-extension WireAccountLimits {
-    fileprivate func has(_ name: AccountLimits.Name) -> Bool {
-        switch name {
-        case .storeBytes: hasStoreBytesMax
-        case .keys: hasKeysMax
-        case .historyDays: hasHistoryDays
-        case .historyVersions: hasHistoryVersions
-        case .historyBytes: hasHistoryBytes
+        case .storeBytes: (\.storeBytesMax, \.hasStoreBytesMax)
+        case .keys: (\.keysMax, \.hasKeysMax)
+        case .historyDays: (\.historyDays, \.hasHistoryDays)
+        case .historyVersions: (\.historyVersions, \.hasHistoryVersions)
+        case .historyBytes: (\.historyBytes, \.hasHistoryBytes)
         }
     }
 }

@@ -31,6 +31,13 @@ package final class StubServer: Sendable {
         ) {
             (self.status, self.headers, self.body, self.ends) = (status, headers, body, ends)
         }
+
+        /// A whole answer of that type, which announces its length.
+        package init(_ type: String, status: HTTPResponseStatus = .ok, _ body: [UInt8]) {
+            self.init(
+                status: status,
+                headers: ["Content-Type": type, "Content-Length": "\(body.count)"], body: body)
+        }
     }
 
     private struct State {
@@ -43,16 +50,18 @@ package final class StubServer: Sendable {
     /// Nil: accepts and never answers.
     private let reply: @Sendable (Request) -> Reply?
 
-    package init(_ reply: @escaping @Sendable (Request) -> Reply?) async throws {
+    /// - Parameter port: 0 for any that is free.
+    package init(port: Int = 0, _ reply: @escaping @Sendable (Request) -> Reply?) async throws {
         self.reply = reply
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .childChannelInitializer { [unowned self] channel in
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { [weak self] channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.configureHTTPServerPipeline()
                     try channel.pipeline.syncOperations.addHandler(Connection(self))
                 }
             }
-            .bind(host: "127.0.0.1", port: 0).get()
+            .bind(host: "127.0.0.1", port: port).get()
         state.withLock { $0.channel = channel }
     }
 
@@ -112,7 +121,7 @@ private final class Connection: ChannelInboundHandler {
     private weak var server: StubServer?
     private var request: StubServer.Request?
 
-    init(_ server: StubServer) { self.server = server }
+    init(_ server: StubServer?) { self.server = server }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {

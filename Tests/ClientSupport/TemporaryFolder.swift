@@ -23,10 +23,14 @@ package final class TemporaryFolder: Sendable {
     package func file(_ name: String) -> String { path + "/" + name }
 
     /// Whether any file in it, or below it, has these bytes.
-    package func contains(_ text: String) throws -> Bool {
-        let files = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
+    package func contains(_ text: String) throws -> Bool { Self.contains(text, in: path) }
+
+    /// Whether any file in that folder, or below it, has these bytes.
+    package static func contains(_ text: String, in folder: String) -> Bool {
+        let files =
+            FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
         return files.contains { name in
-            (try? Data(contentsOf: URL(fileURLWithPath: file(name))))?
+            FileManager.default.contents(atPath: "\(folder)/\(name)")?
                 .range(of: Data(text.utf8)) != nil
         }
     }

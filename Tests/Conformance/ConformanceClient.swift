@@ -61,7 +61,7 @@ final class ClientDevice {
     private var signIn = DeviceState()
     private var tripNumbers: [Int: Int] = [:]
     private var answer: [String: Any] = [:]
-    private var said: NSDictionary?
+    private var said: State?
     private let server: ServerAddress
 
     init(number: Int) {
@@ -96,7 +96,7 @@ final class ClientDevice {
         let state = state
         if said != state {
             said = state
-            answer["state"] = state
+            answer["state"] = state.fields
         }
         answer["wake"] = driver?.nextWake ?? NSNull()
         answer["isNotifying"] = driver?.engine.notices.isEmpty == false
@@ -109,6 +109,7 @@ final class ClientDevice {
         address = "/v1/stores/\(text("store"))/changes"
         device = DeviceID(text("name")) ?? .unassigned
         var settings = SyncEngine.Settings()
+        settings.emptyMax = 2
         settings.firstSync = FirstSyncPolicy(rawValue: text("firstSync")) ?? .serverWins
         signIn = DeviceState()
         signIn.signIn(
@@ -265,7 +266,7 @@ final class ClientDevice {
             if action == "event" {
                 let event = StreamEvent(
                     name: command["name"] as? String ?? "",
-                    data: Array((command["data"] as? String ?? "").utf8), id: "")
+                    data: Array((command["data"] as? String ?? "").utf8))
                 guard let message = try StreamMessage(event, within: bounds) else { return }
                 driver?.handle(.engine(.streamReceived(number, message)), at: now)
             } else if failure != nil || action == "end" {
@@ -307,22 +308,43 @@ final class ClientDevice {
 
     // MARK: - What it shows
 
-    private var state: NSDictionary {
-        guard let engine = driver?.engine else { return [:] }
+    private var state: State { driver.map { State(of: $0.engine) } ?? State() }
+}
+
+/// A device as the app and the judge see it.
+private struct State: Equatable {
+    private var values: [Key: PropertyListValue] = [:]
+    /// Of the keys that have parts.
+    private var records: [Key: PropertyListValue] = [:]
+    private var waiting: [Key] = []
+    private var cursor: String?
+    private var isConnected: Bool?
+
+    init() {}
+
+    init(of engine: SyncEngine) {
         let withParts = Set(engine.contents.keys.filter(\.isPart).map(\.whole))
+        values = engine.values
+        records = engine.contents.filter { withParts.contains($0.key.whole) }
+        waiting = engine.ownRecords.sorted()
+        cursor = engine.meta.cursor?.text
+        isConnected = [.connected, .polling].contains(engine.status.link.state)
+    }
+
+    /// Nothing if no app runs.
+    var fields: [String: Any] {
+        guard let isConnected else { return [:] }
         return [
-            "values": records(engine.values),
-            "records": records(engine.contents.filter { withParts.contains($0.key.whole) }),
-            "waiting": engine.ownRecords.sorted().map(Self.name),
-            "cursor": engine.meta.cursor.map { $0.text as Any } ?? NSNull(),
-            "isConnected": [.connected, .polling].contains(engine.status.link.state),
+            "values": Self.fields(of: values), "records": Self.fields(of: records),
+            "waiting": waiting.map(Self.name), "cursor": cursor ?? NSNull(),
+            "isConnected": isConnected,
         ]
     }
 
-    private func records(_ contents: [Key: PropertyListValue]) -> [[String: Any]] {
+    private static func fields(of contents: [Key: PropertyListValue]) -> [[String: Any]] {
         contents.sorted { $0.key < $1.key }.map { key, value in
             let json = WireFormat.json.encode(WireValue(value))
-            var record: [String: Any] = Self.name(key)
+            var record: [String: Any] = name(key)
             record["value"] = try? JSONSerialization.jsonObject(with: Data(json))
             return record
         }

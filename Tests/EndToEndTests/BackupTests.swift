@@ -9,22 +9,49 @@ internal import Ubiquity
 extension EndToEndTests {
     @Suite struct BackupTests {
         @Test func `after a restore the devices notice, and nothing is lost`() async throws {
-            try await onStage { stage in
-                let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.newHome("a", isFirst: true))
-                let b = try Device(home: await server.newHome("b"))
-                let homeC = try await server.newHome("c")
-                defer {
-                    a.close()
-                    b.close()
-                }
+            try await heal { pair, copy in
+                try await pair.stage.succeed("backup", "--data", pair.server.data, "--output", copy)
+            } putBack: { pair, copy in
+                let restore = ["restore", copy, "--data", pair.server.data]
+                let early = try await pair.stage.run(restore)
+                #expect(early.status == 69)
+                #expect(early.errors.contains("server is running"))
+                try await pair.server.stop()
+                #expect(try await pair.stage.run(restore).status == 73)
+                try await pair.stage.succeed(restore + ["--replace"])
+            }
+        }
+
+        @Test func `a server restored from an older copy heals from its devices`() async throws {
+            try await heal { pair, copy in
+                try await pair.server.stop()
+                try FileManager.default.copyItem(atPath: pair.server.data, toPath: copy)
+                try await pair.server.start()
+            } putBack: { pair, copy in
+                try await pair.server.stop()
+                try FileManager.default.removeItem(atPath: pair.server.data)
+                try FileManager.default.moveItem(atPath: copy, toPath: pair.server.data)
+            }
+        }
+
+        /// Checks that the server has everything again after it was put back to an older copy.
+        /// - Parameters:
+        ///   - makeCopy: Copies the data of the running server to that path.
+        ///   - putBack: Stops the server and puts the copy in place of its data.
+        private func heal(
+            _ makeCopy: (TwoDevices, String) async throws -> Void,
+            putBack: (TwoDevices, String) async throws -> Void
+        ) async throws {
+            try await withTwoDevices { pair in
+                let (a, b) = (pair.a, pair.b)
+                let homeC = try await pair.server.newHome("c")
                 a.store.set("kept", forKey: "kept")
                 a.store.set("old", forKey: "changed")
                 a.store.set("old", forKey: "deleted")
                 try await agreement(a, b) { $0.count == 3 }
 
-                let copy = stage.path("copy")
-                try await stage.succeed("backup", "--data", server.data, "--output", copy)
+                let copy = pair.stage.path("copy")
+                try await makeCopy(pair, copy)
                 a.store.set("new", forKey: "changed")
                 b.store.removeObject(forKey: "deleted")
                 b.store.set("new", forKey: "added")
@@ -33,14 +60,8 @@ extension EndToEndTests {
                     [a, b].allSatisfy { $0.texts == healed && $0.isSettled }
                 }
 
-                let early = try await stage.run("restore", copy, "--data", server.data)
-                #expect(early.status == 69)
-                #expect(early.errors.contains("server is running"))
-                try await server.stop()
-                let unasked = try await stage.run("restore", copy, "--data", server.data)
-                #expect(unasked.status == 73)
-                try await stage.succeed("restore", copy, "--data", server.data, "--replace")
-                try await server.start()
+                try await putBack(pair, copy)
+                try await pair.server.start()
                 let c = try Device(home: homeC)
                 defer { c.close() }
                 try await until("the healing") {

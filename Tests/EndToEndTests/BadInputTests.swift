@@ -83,11 +83,16 @@ extension EndToEndTests {
         @Test func `a server that cannot start says why`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                func serve(_ port: Int, _ data: String) async throws -> ProgramRun {
+                func serve(
+                    _ port: Int, _ data: String, _ options: [String] = []
+                ) async throws -> ProgramRun {
                     try await stage.run(
-                        "serve", "--port", "\(port)", "--data", data, "--log-level", "critical")
+                        ["serve", "--port", "\(port)", "--data", data, "--log-level", "critical"]
+                            + options)
                 }
                 complains(try await serve(server.port, stage.path("other")), 69, "taken")
+                let metrics = ["--metrics-port", "\(server.port)"]
+                complains(try await serve(0, stage.path("third"), metrics), 69, "taken")
                 complains(try await serve(0, server.data), 69, "another server")
                 try Data("text".utf8).write(to: URL(fileURLWithPath: stage.path("file")))
                 complains(try await serve(0, stage.path("file")), 73, "cannot be used")

@@ -61,14 +61,8 @@ extension EndToEndTests {
             async throws
         {
             let database = try PostgresServer.started()
-            try await onStage { stage in
-                let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.newHome("a", isFirst: true))
-                let b = try Device(home: await server.newHome("b"))
-                defer {
-                    a.close()
-                    b.close()
-                }
+            try await withTwoDevices { pair in
+                let (stage, server, a, b) = (pair.stage, pair.server, pair.a, pair.b)
                 a.store.set("kept", forKey: "kept")
                 a.store.set("old", forKey: "changed")
                 try await agreement(a, b) { $0.count == 2 }

@@ -7,11 +7,7 @@ internal import Testing
 extension EndToEndTests {
     /// An example as a program: the stage that all of them have.
     @Suite struct ExampleProgramTests {
-        private func run(_ stage: Stage, _ arguments: [String]) async throws -> ProgramRun {
-            let child = try stage.start(arguments, program: ProgramFile("SyncMe"))
-            let status = try await child.exit()
-            return ProgramRun(status: status, output: child.output, errors: child.errors)
-        }
+        private let program = ProgramFile("SyncMe")
 
         @Test func `an example is a device that somebody is signed in on`() async throws {
             try await onStage { stage in
@@ -23,7 +19,7 @@ extension EndToEndTests {
                     "--home", a)
                 try await stage.succeed("sync", "--store", "EXAMPLES.syncme", "--home", a)
 
-                let run = try await run(stage, ["--home", b, "--print"])
+                let run = try await stage.run(["--home", b, "--print"], program: program)
                 #expect((run.status, run.errors) == (0, ""))
                 #expect(run.output.contains("connected"))
                 #expect(run.output.contains("The background is green."))
@@ -35,7 +31,7 @@ extension EndToEndTests {
 
         @Test func `an example brings two devices and a server of its own`() async throws {
             try await onStage { stage in
-                let run = try await run(stage, ["--print"])
+                let run = try await stage.run(["--print"], program: program)
                 #expect((run.status, run.errors) == (0, ""))
                 #expect(run.output.components(separatedBy: "connected").count == 3)
             }
@@ -43,7 +39,7 @@ extension EndToEndTests {
 
         @Test func `an example that has no terminal says so`() async throws {
             try await onStage { stage in
-                let run = try await run(stage, [])
+                let run = try await stage.run([], program: program)
                 #expect(run.status == 1)
                 #expect(run.errors.hasPrefix("SyncMe: it needs a terminal"))
             }

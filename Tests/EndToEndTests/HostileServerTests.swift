@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
+internal import NIOHTTP1
 internal import ProcessHarness
 internal import Testing
-internal import Ubiquity
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -16,27 +17,20 @@ extension EndToEndTests {
         private static let store = ["--store", Device.identifier]
         private static let mebibyte = 1 << 20
 
-        private func signIn(_ home: String, at server: String) throws {
-            let account = SignedInAccount(
-                server: server, account: "1", accountName: "ada", device: "00000000000000ff",
-                deviceName: "here", credential: "ubd_secret", certificates: nil)
-            try DeviceHome(path: home).update { $0.signIn(account) }
-        }
-
         /// Runs a command against a server that gives this answer to everything.
         private func run(
-            _ arguments: [String], type: String, status: String = "200 OK", body: [UInt8],
+            _ arguments: [String], type: String, status: HTTPResponseStatus = .ok, body: [UInt8],
             _ check: (ProgramRun, Stage) async throws -> Void
         ) async throws {
-            let server = try await CannedServer(status: status, type: type, body: body)
+            let server = try await StubServer { _ in .init(type, status: status, body) }
             try await onStage { stage in
-                try signIn(stage.path("home"), at: server.url)
+                try signIn(stage.path("home"), at: server.address)
                 let run = try await stage.run(
                     arguments + ["--home", stage.path("home")],
                     megabytesMax: Self.megabytesMax)
                 try await check(run, stage)
             }
-            try await server.stop()
+            try await server.close()
         }
 
         private func repeated(_ text: String, bytes: Int) -> [UInt8] {
@@ -59,7 +53,7 @@ extension EndToEndTests {
         func `so is a problem's description`(_ megabytes: Int) async throws {
             let text = repeated("{},", bytes: megabytes * Self.mebibyte)
             try await run(
-                ["device", "list"], type: "application/problem+json", status: "500 No",
+                ["device", "list"], type: "application/problem+json", status: .internalServerError,
                 body: Array(#"{"x":["#.utf8) + text + Array(#"{}],"detail":"no"}"#.utf8)
             ) { run, _ in
                 #expect(run.status == 69, "\(run)")
@@ -110,15 +104,16 @@ extension EndToEndTests {
             try await run(["sync"] + Self.store, type: "text/event-stream", body: hello) {
                 run, stage in
                 #expect(run.status == 0, "\(run)")
-                let server = try await CannedServer(
-                    status: "200 OK", type: "text/event-stream", body: flood)
+                let server = try await StubServer { [flood] _ in
+                    .init("text/event-stream", flood)
+                }
                 let home = stage.path("home")
-                try signIn(home, at: server.url)
+                try signIn(home, at: server.address)
                 let second = try await stage.run(
                     ["sync", "--timeout", "110", "--home", home] + Self.store,
                     megabytesMax: Self.megabytesMax)
                 let status = try await stage.run(["status", "--home", home] + Self.store)
-                try await server.stop()
+                try await server.close()
                 #expect(second.status == 69, "\(second)")
                 // The last error may already be that of another attempt.
                 #expect(
@@ -150,17 +145,16 @@ extension EndToEndTests {
 
         @Test func `a file of zeros is not an archive`() async throws {
             let body = [UInt8](repeating: 0, count: 60 * Self.mebibyte)
-            let server = try await CannedServer(
-                status: "200 OK", type: "application/x-tar", body: body)
+            let server = try await StubServer { _ in .init("application/x-tar", body) }
             try await onStage { stage in
-                try signIn(stage.path("home"), at: server.url)
+                try signIn(stage.path("home"), at: server.address)
                 let run = try await stage.run(
                     "account", "export", "--output", stage.path("a.tar"), "--home",
                     stage.path("home"))
                 #expect(run.status == 69 && run.errors.contains("cut off"), "\(run)")
                 #expect(!FileManager.default.fileExists(atPath: stage.path("a.tar")))
             }
-            try await server.stop()
+            try await server.close()
         }
 
         // MARK: - Files

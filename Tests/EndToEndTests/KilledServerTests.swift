@@ -9,17 +9,11 @@ internal import Ubiquity
 
 extension EndToEndTests {
     @Suite struct KilledServerTests {
-        private static let manyPushes = [
-            "--push-burst", "1000000", "--pushes-per-second", "1000000",
-        ]
-
         @Test func `nothing acknowledged is lost when the server is killed among writes`()
             async throws
         {
-            try await onStage { stage in
-                let server = try await ServerProcess.started(stage, options: Self.manyPushes)
-                let a = try Device(home: await server.newHome("a", isFirst: true))
-                let b = try Device(home: await server.newHome("b"))
+            try await withTwoDevices(options: ServerProcess.manyPushes) { pair in
+                let (server, a, b) = (pair.server, pair.a, pair.b)
                 let (writesA, writesB) = (Writer(a, "a"), Writer(b, "b"))
                 let writing = [Task { await writesA.run() }, Task { await writesB.run() }]
                 defer { for task in writing { task.cancel() } }
@@ -44,8 +38,6 @@ extension EndToEndTests {
                 try await agreement(a, b)
                 writesA.check(b)
                 writesB.check(a)
-                a.close()
-                b.close()
                 let c = try Device(home: await server.signIn("c"))
                 defer { c.close() }
                 try await c.store.synchronizeNow()

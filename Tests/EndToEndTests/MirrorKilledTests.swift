@@ -78,10 +78,8 @@ extension EndToEndTests {
                 let messages = try await live(
                     stage, home, steps: .random(in: steps, using: &random),
                     pause: .random(in: 0...8, using: &random))
-                attempted += messages.count { if case .attempting = $0 { true } else { false } }
-                acknowledged += messages.count {
-                    if case .acknowledged = $0 { true } else { false }
-                }
+                attempted += messages.count { $0 == .attempting }
+                acknowledged += messages.count { $0 == .acknowledged }
             }
             return (attempted, acknowledged)
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
-internal import Foundation
 internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
@@ -11,20 +10,14 @@ extension EndToEndTests {
         @Test func `what two devices write and delete without a server is on both afterwards`()
             async throws
         {
-            try await onStage { stage in
-                let began = ContinuousClock.now
-                let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.newHome("a", isFirst: true))
-                let b = try Device(home: await server.newHome("b"))
-                defer {
-                    a.close()
-                    b.close()
-                }
+            let began = ContinuousClock.now
+            try await withTwoDevices { pair in
+                let (a, b) = (pair.a, pair.b)
                 for key in ["both", "deleted by a", "deleted by b"] {
                     a.store.set("old", forKey: key)
                 }
                 try await agreement(a, b) { $0.count == 3 }
-                try await server.stop()
+                try await pair.server.stop()
                 a.store.set("from a", forKey: "a")
                 a.store.set("earlier", forKey: "both")
                 a.store.removeObject(forKey: "deleted by a")
@@ -34,13 +27,10 @@ extension EndToEndTests {
                 b.store.set("later", forKey: "both")
                 b.store.removeObject(forKey: "deleted by b")
                 #expect(b.store.synchronize())
-                try await server.start()
+                try await pair.server.start()
                 let all = ["a": "from a", "b": "from b", "both": "later"]
                 try await until("their agreement") {
-                    [a, b].allSatisfy {
-                        $0.store.dictionaryRepresentation as? [String: String] == all
-                            && $0.isSettled
-                    }
+                    [a, b].allSatisfy { $0.texts == all && $0.isSettled }
                 }
             }
         }

@@ -4,6 +4,7 @@ internal import ClientTestSupport
 internal import Foundation
 internal import ProcessHarness
 internal import Testing
+internal import TortureLanguage
 internal import Ubiquity
 internal import UbiquityTestWorker
 
@@ -37,6 +38,8 @@ extension EndToEndTests {
                 }
                 #expect(toOther.median <= Self.delayMax, "\(toOther)")
                 #expect(toCommand.median <= Self.delayMax, "\(toCommand)")
+                watch.signal(SIGTERM)
+                #expect(try await watch.exit() == 0)
                 for (worker, others) in [(app, "helper"), (helper, "app")] {
                     let notices = try worker.notices()
                     #expect(notices.allSatisfy { $0.reason == 0 && $0.keys == [others] })
@@ -93,6 +96,26 @@ extension EndToEndTests {
                     // Aims at the moment when the store is read and changes are not heard yet.
                     pause += try newcomer.notices().isEmpty ? 500 : -500
                     try await newcomer.end()
+                }
+            }
+        }
+
+        @Test func `commands do not wait for another process that holds the connection`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.newHome("a", isFirst: true)
+                let b = try Device(home: await server.newHome("b"))
+                defer { b.close() }
+                let watch = try await Self.watch(home, stage)
+                defer { watch.kill() }
+                for number in Int64(1)...3 {
+                    b.store.set(number, forKey: "number")
+                    try await b.store.synchronizeNow()
+                    let run = try await stage.run(Self.command("get", home) + ["number"])
+                    #expect(run.output == "\(number)\n")
+                    #expect(run.errors.isEmpty)
                 }
             }
         }
@@ -156,6 +179,9 @@ extension EndToEndTests {
                 #expect(command.status == 69)
                 let holder = "(\(leader.processID))"
                 #expect(command.errors.contains(holder), "\(command.errors)")
+                let hasty = try await stage.run(
+                    "sync", "--home", home, "--store", Device.identifier, "--timeout", "1")
+                #expect(hasty.errors.contains(holder), "\(hasty.errors)")
                 let status = try await stage.run(
                     Self.command("status", home) + ["--json", "--timeout", "1"])
                 #expect(status.output.contains(holder), "\(status.output)")
@@ -202,6 +228,7 @@ extension EndToEndTests {
                 if !watch.isRunning { throw Trouble("the watch ended: \(watch.errors)") }
                 return watch.errors.contains("Watching")
             }
+            #expect(!watch.errors.contains("Not connected"))
             return watch
         }
     }

@@ -111,14 +111,8 @@ extension EndToEndTests {
         @Test func `signed out, an app goes on with its values, and sends later what it wrote`()
             async throws
         {
-            try await onStage { stage in
-                let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.newHome("a", isFirst: true))
-                let b = try Device(home: await server.newHome("b"))
-                defer {
-                    a.close()
-                    b.close()
-                }
+            try await withTwoDevices { pair in
+                let (a, b) = (pair.a, pair.b)
                 a.store.set("before", forKey: "a")
                 try await agreement(a, b) { $0.count == 1 }
                 let observer = Observer(a.store)
@@ -128,8 +122,8 @@ extension EndToEndTests {
                 a.store.set("meanwhile", forKey: "b")
                 #expect(a.store.synchronize())
                 await #expect(throws: UbiquityError.self) { try await a.store.synchronizeNow() }
-                try await UbiquityAccount.signIn(
-                    server: server.url, code: server.newCode(isFirst: false), home: a.home)
+                let code = try await pair.server.newCode(isFirst: false)
+                try await UbiquityAccount.signIn(server: pair.server.url, code: code, home: a.home)
                 try await agreement(a, b) { $0.count == 2 }
                 #expect(observer.all == [.init(NSUbiquitousKeyValueStoreAccountChange, [], [:])])
             }
@@ -138,18 +132,12 @@ extension EndToEndTests {
         @Test func `a sign-out that wipes takes the values from this device, and from no other`()
             async throws
         {
-            try await onStage { stage in
-                let server = try await ServerProcess.started(stage)
-                let a = try Device(home: await server.newHome("a", isFirst: true))
-                let b = try Device(home: await server.newHome("b"))
-                defer {
-                    a.close()
-                    b.close()
-                }
+            try await withTwoDevices { pair in
+                let (a, b) = (pair.a, pair.b)
                 a.store.set("a secret", forKey: "a")
                 try await agreement(a, b) { $0.count == 1 }
                 let observer = Observer(a.store)
-                let answer = try await stage.succeed(
+                let answer = try await pair.stage.succeed(
                     "sign-out", "--wipe", "--json", "--home", a.home)
                 #expect(answer.contains("\"revoked\":true"))
                 try await until("the news") { !observer.all.isEmpty }
@@ -157,7 +145,7 @@ extension EndToEndTests {
                     observer.all == [.init(NSUbiquitousKeyValueStoreAccountChange, ["a"], [:])])
                 #expect(a.store.object(forKey: "a") == nil)
                 try await until("the end of the files") {
-                    try !Self.mention("a secret", in: a.home)
+                    !TemporaryFolder.contains("a secret", in: a.home)
                 }
                 #expect(b.texts == ["a": "a secret"])
                 // What is written from now on is nobody's, and not for the account that left.
@@ -165,14 +153,6 @@ extension EndToEndTests {
                 #expect(a.store.synchronize())
                 try await b.store.synchronizeNow()
                 #expect(b.texts == ["a": "a secret"])
-            }
-        }
-
-        private static func mention(_ text: String, in folder: String) throws -> Bool {
-            let names = FileManager.default.enumerator(atPath: folder)?.allObjects ?? []
-            return names.compactMap { $0 as? String }.contains { name in
-                FileManager.default.contents(atPath: "\(folder)/\(name)")?
-                    .range(of: Data(text.utf8)) != nil
             }
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import ProcessHarness
 internal import Testing
 
@@ -10,7 +11,7 @@ extension EndToEndTests {
                 let server = try await ServerProcess.started(stage)
                 let home = try await server.newHome("a", isFirst: true)
                 try await server.stop()
-                let silent = try SilentServer(port: server.port)
+                let silent = try await StubServer(port: server.port) { _ in nil }
                 defer { withExtendedLifetime(silent) {} }
                 let options = ["--home", home, "--store", Device.identifier]
                 let set = try await stage.run(["set", "a", "1", "--timeout", "1"] + options)

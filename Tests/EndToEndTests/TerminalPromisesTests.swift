@@ -186,6 +186,24 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `if a server's log is JSON, there is nothing else on the standard error`()
+            async throws
+        {
+            try await onStage { stage in
+                let child = try stage.start([
+                    "serve", "--port", "0", "--data", stage.path("server"), "--host", "0.0.0.0",
+                    "--log-format", "json",
+                ])
+                try await until("the last line") {
+                    child.errors.contains("ubiquity account create")
+                }
+                for line in child.errors.split(separator: "\n") {
+                    let json = try? JSONSerialization.jsonObject(with: Data(line.utf8))
+                    #expect(json is [String: Any], "\(line)")
+                }
+            }
+        }
+
         @Test
         func `a command that would work on an account other than the one it names does nothing`()
             async throws

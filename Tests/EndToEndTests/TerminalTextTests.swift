@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
+internal import NIOHTTP1
 internal import ProcessHarness
 internal import Testing
 internal import Ubiquity
@@ -25,21 +27,15 @@ extension EndToEndTests {
             }
         }
 
-        private func signIn(_ home: String, at server: String) throws {
-            let account = SignedInAccount(
-                server: server, account: "1", accountName: Self.evil, device: "00000000000000ff",
-                deviceName: Self.evil, credential: "ubd_secret", certificates: nil)
-            try DeviceHome(path: home).update { $0.signIn(account) }
-        }
-
         @Test func `a server's problem text cannot control a terminal`() async throws {
-            let server = try await CannedServer(
-                status: "403 Forbidden", type: "application/problem+json",
-                body: Array(#"{"code":"not-yours","status":403,"detail":"\#(Self.json)"}"#.utf8))
+            let problem = #"{"code":"not-yours","status":403,"detail":"\#(Self.json)"}"#
+            let server = try await StubServer { _ in
+                .init("application/problem+json", status: .forbidden, Array(problem.utf8))
+            }
             try await onStage { stage in
                 let home = ["--home", stage.path("home")]
                 let store = ["--store", Device.identifier]
-                try signIn(stage.path("home"), at: server.url)
+                try signIn(stage.path("home"), at: server.address, as: Self.evil)
                 for arguments in [
                     ["device", "list"], ["sync"] + store, ["set", "k", "1"] + store,
                 ] {
@@ -55,7 +51,7 @@ extension EndToEndTests {
                 let out = try await stage.run(["sign-out"] + home)
                 expectSafe(out.output + out.errors, lines: 2)
             }
-            try await server.stop()
+            try await server.close()
         }
 
         @Test func `what a server lists cannot control a terminal`() async throws {
@@ -71,13 +67,15 @@ extension EndToEndTests {
             trail.entries[0].actor = Self.evil
             trail.entries[0].detail = Self.evil
             let type = WireFormat.protobuf.rawValue
-            let devices = try await CannedServer(
-                status: "200 OK", type: type, body: WireFormat.protobuf.encode(list))
-            let audit = try await CannedServer(
-                status: "200 OK", type: type, body: WireFormat.protobuf.encode(trail))
+            let devices = try await StubServer { [list] _ in
+                .init(type, WireFormat.protobuf.encode(list))
+            }
+            let audit = try await StubServer { [trail] _ in
+                .init(type, WireFormat.protobuf.encode(trail))
+            }
             try await onStage { stage in
                 let home = ["--home", stage.path("home")]
-                try signIn(stage.path("home"), at: devices.url)
+                try signIn(stage.path("home"), at: devices.address, as: Self.evil)
                 let shown = try await stage.run(["device", "list"] + home)
                 #expect(shown.status == 0)
                 expectSafe(shown.output, lines: 2)
@@ -88,13 +86,13 @@ extension EndToEndTests {
                     toFile: credential, atomically: true, encoding: .utf8)
                 chmod(credential, 0o600)
                 let printed = try await stage.run(
-                    "audit", "--limit", "1", "--server", audit.url, "--operator-credential",
+                    "audit", "--limit", "1", "--server", audit.address, "--operator-credential",
                     credential)
                 #expect(printed.status == 0, "\(printed)")
                 expectSafe(printed.output, lines: 2)
             }
-            try await devices.stop()
-            try await audit.stop()
+            try await devices.close()
+            try await audit.close()
         }
 
         #if os(Linux)

@@ -4,7 +4,7 @@ internal import ProcessHarness
 internal import Testing
 
 extension EndToEndTests {
-    /// `make torture`, so short that it only shows that it works.
+    /// `make torture`, for some seconds.
     @Suite struct TortureTests {
         @Test func `kills and a bad network for some seconds break no promise`() async throws {
             try await breaksNoPromise()
@@ -20,7 +20,7 @@ extension EndToEndTests {
             try await onStage { stage in
                 let torture = try stage.start(
                     [
-                        "--quick", "--seconds", "4", "--devices", "2", "--processes", "2",
+                        "--quick", "--seconds", "15", "--devices", "2", "--processes", "4",
                         "--accounts", "1", "--folder", stage.path("torture"),
                     ] + options, program: ProgramFile("UbiquityTorture"))
                 #expect(try await torture.exit() == 0, "\(torture.errors)")

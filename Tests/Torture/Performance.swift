@@ -57,8 +57,9 @@ struct Performance: Sendable {
 
     private var tasks: [Act] {
         [
-            watching, killingServers, breakingDatabase, fillingDisks, changingAccounts,
-            copyingDevices,
+            watching, changingAccounts, breaking(0) { try await $0.breakServers() },
+            breaking(1) { await $0.fillDisks() }, breaking(3) { try await $0.copyDevices() },
+            breaking(4) { try await $0.breakDatabase() },
         ]
             + run.devices.filter { $0.original == nil }.map(breakingNetwork)
             + run.devices.flatMap { device in
@@ -73,54 +74,24 @@ struct Performance: Sendable {
         }
     }
 
-    private var killingServers: Act {
+    private func breaking(
+        _ seedOffset: UInt64, _ body: @escaping @Sendable (inout FaultDriver) async throws -> Void
+    ) -> Act {
         { [run, plan] in
-            var faults = FaultDriver(run, seed: plan.seed)
-            if run.database == nil {
-                try await faults.killServer()
-            } else {
-                try await faults.breakNodes()
-            }
+            var faults = FaultDriver(run, seed: plan.seed &+ seedOffset)
+            try await body(&faults)
             return nil
         }
     }
 
-    private var breakingDatabase: Act {
-        { [run, plan] in
-            var faults = FaultDriver(run, seed: plan.seed &+ 4)
-            try await faults.breakDatabase()
-            return nil
-        }
-    }
-
-    private var fillingDisks: Act {
-        { [run, plan] in
-            var faults = FaultDriver(run, seed: plan.seed &+ 1)
-            await faults.fillDisks()
-            return nil
-        }
+    private func breakingNetwork(of device: TortureDevice) -> Act {
+        breaking(UInt64(1_000 + device.number)) { try await $0.breakNetwork(of: device) }
     }
 
     private var changingAccounts: Act {
         { [run, plan] in
             var accounts = AccountDriver(run, seed: plan.seed &+ 2)
             try await accounts.work()
-            return nil
-        }
-    }
-
-    private var copyingDevices: Act {
-        { [run, plan] in
-            var faults = FaultDriver(run, seed: plan.seed &+ 3)
-            try await faults.copyDevices()
-            return nil
-        }
-    }
-
-    private func breakingNetwork(of device: TortureDevice) -> Act {
-        { [run, plan] in
-            var faults = FaultDriver(run, seed: plan.seed &+ UInt64(1_000 + device.number))
-            try await faults.breakNetwork(of: device)
             return nil
         }
     }

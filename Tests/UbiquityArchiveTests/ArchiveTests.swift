@@ -183,6 +183,19 @@ extension ArchiveTests {
         }
     }
 
+    @Test(arguments: [1, 100, 512, 1 << 20])
+    func `a damaged header is found where it begins, in pieces and when it is read`(
+        _ pieces: Int
+    ) throws {
+        var bytes = Samples.archive([Samples.notes: [Samples.key("a"): .integer(1)]])
+        let place = try #require(bytes.firstRange(of: Array("manifest.plist".utf8))?.lowerBound)
+        bytes[place] ^= 1
+        #expect(throws: ArchiveError.headerDamaged(offset: place)) {
+            try check(bytes, pieces: pieces)
+        }
+        #expect(error(bytes) == .headerDamaged(offset: place))
+    }
+
     @Test func `how much of each store has come is known while an archive comes`() throws {
         let long = try StoreIdentifier(String(repeating: "x", count: 255))
         let values = [

@@ -21,7 +21,7 @@ struct DoctorTests {
             home: .folder(path: "/home/ada", mode: 0o700, isOwn: true),
             signIn: .account(name: "ada", server: "https://ubiquity.example", device: "laptop"),
             contact: contact, identifier: .named("TEAM.notes", source: "--store"),
-            stores: [store()], freeBytes: 10 << 30, now: 1_800_000_000_000)
+            stores: [store()], freeBytes: 10 << 30)
     }
 
     private func store(
@@ -31,7 +31,7 @@ struct DoctorTests {
         link.lastSync = 1_800_000_000_000
         var content = DeviceFacts.Store.Content(
             usage: Usage(bytes: 100, keys: 3), limits: StoreLimits(), pendingCount: 0,
-            refusedCount: 0, hasCompletedFirstSync: true, link: link)
+            refusedCount: 0, link: link)
         change(&content)
         return DeviceFacts.Store(identifier: "TEAM.notes", content: .success(content))
     }

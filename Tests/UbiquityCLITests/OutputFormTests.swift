@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Logging
 import Synchronization
 import Testing
@@ -124,37 +125,31 @@ struct OutputFormTests {
 
     @Test func `a log line cannot control a terminal, whatever is in it`() {
         let evil = "\u{1B}[2J\n"
-        let recorder = Recorder()
-        var logger = Logger(label: "test") { _ in TerminalLogHandler(recorder) }
-        logger[metadataKey: "own"] = "\(evil)"
-        logger.error(
-            "A \(evil)", metadata: ["a": "\(evil)", "b": ["\(evil)"], "c": ["d": "\(evil)"]])
-        let event = recorder.events.withLock { $0.first }
-        let text = "\(event?.message ?? "none") \(event?.metadata ?? [:]) \(recorder.own)"
+        let event = event { logger in
+            logger[metadataKey: "own"] = "\(evil)"
+            logger.error(
+                "A \(evil)", metadata: ["a": "\(evil)", "b": ["\(evil)"], "c": ["d": "\(evil)"]])
+        }
+        #expect(event?.metadata?.count == 4)
+        let text = "\(event?.visible.message ?? "none") \(event?.visible.metadata ?? [:])"
         #expect(!text.hasControls && text.contains(#"\u001b[2J\n"#), "\(text)")
     }
 
-    /// Shared state: `events` and `all`, by their mutexes.
-    private final class Recorder: LogHandler {
-        let events = Mutex<[LogEvent]>([])
-        private let all = Mutex<Logger.Metadata>([:])
+    @Test func `an error is in a log of either form`() {
+        let event = event { $0.error("A", error: Failure(.no, "its reason"), metadata: ["b": "c"]) }
+        let forms: [String?] = [
+            "\(event?.visible.metadata ?? [:])", event?.json(at: Date()).text,
+        ]
+        for form in forms { #expect(form?.contains("its reason") == true) }
+    }
 
-        var metadata: Logger.Metadata {
-            get { all.withLock { $0 } }
-            set { all.withLock { $0 = newValue } }
-        }
-        var own: String { "\(metadata)" }
-        var logLevel: Logger.Level {
-            get { .trace }
-            set {}
-        }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { events.withLock { $0.append(event) } }
+    /// The event that is logged, as the forms get it.
+    private func event(_ log: (inout Logger) -> Void) -> LogEvent? {
+        let logged = Mutex<LogEvent?>(nil)
+        let handler = EventLogHandler { event in logged.withLock { $0 = event } }
+        var logger = Logger(label: "test") { _ in handler }
+        log(&logger)
+        return logged.withLock { $0 }
     }
 
     @Test func `a table's value stays on its line and within its length`() {

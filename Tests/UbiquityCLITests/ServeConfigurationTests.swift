@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import Logging
 import Testing
 import UbiquityCore
 import UbiquityServer

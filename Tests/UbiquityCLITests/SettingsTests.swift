@@ -218,10 +218,11 @@ struct SettingsTests {
     }
 
     @Test func `a line of the log is one JSON object whatever is in it`() throws {
-        let line = JSONLogHandler.line(
-            .notice, "A \"message\"\nwith lines.",
-            ["b": "2", "a": ["x": "1"], "list": ["\u{1B}[31m"]],
-            at: Date(timeIntervalSince1970: 1_795_000_000.25))
+        let event = LogEvent(
+            level: .notice, message: "A \"message\"\nwith lines.",
+            metadata: ["b": "2", "a": ["x": "1"], "list": ["\u{1B}[31m"]], source: nil, file: "",
+            function: "", line: 0)
+        let line = event.json(at: Date(timeIntervalSince1970: 1_795_000_000.25)).text
         #expect(
             line == "{\"time\":\"2026-11-18T11:06:40.250Z\",\"level\":\"notice\","
                 + "\"message\":\"A \\\"message\\\"\\nwith lines.\","

@@ -22,7 +22,7 @@ import Testing
         for push in pushes {
             let decision = try admission.decide(push, on: stored)
             for write in decision.writes { stored.records[write.key] = write }
-            (stored.usage, stored.newest) = (decision.usage, decision.newest)
+            (stored.state.usage, stored.state.newest) = (decision.usage, decision.newest)
         }
         return stored
     }
@@ -72,7 +72,7 @@ import Testing
         let delete = try admission.decide(
             Push([Transaction([write("b", nil, at: 1)])]), on: stored)
         #expect(delete.results == [.committed([.applied])])
-        stored.usage = Usage(bytes: 4, keys: 1)
+        stored.state.usage = Usage(bytes: 4, keys: 1)
         let grow = try admission.decide(
             Push([Transaction([write("c", .boolean(true), at: 1)])]), on: stored)
         #expect(grow.writes == [])
@@ -84,7 +84,7 @@ import Testing
             try Transaction((0..<1_024).map { try write("key\($0)", kilobyte) })
         ])
         let stored = try stored(after: full)
-        #expect(stored.usage == Usage(bytes: 1_048_576, keys: 1_024))
+        #expect(stored.state.usage == Usage(bytes: 1_048_576, keys: 1_024))
         let one = try Transaction([write("one", .data([UInt8](repeating: 0, count: 1_048_576)))])
         #expect(
             try admission.decide(Push([one]), on: PushAdmission.Stored()).results
@@ -115,7 +115,7 @@ import Testing
             return Push([try Transaction(writes)])
         }
         let stored = try stored(after: parts(0..<16_384))
-        #expect(stored.usage.parts == 16_384)
+        #expect(stored.state.usage.parts == 16_384)
         let decision = try admission.decide(parts(16_384..<16_385), on: stored)
         guard case .refused(let refusal) = decision.results[0] else {
             Issue.record("not refused")
@@ -142,10 +142,10 @@ import Testing
         throws
     {
         var stored = PushAdmission.Stored()
-        stored.newest = HybridTimestamp(milliseconds: now + 3_600_000)
+        stored.state.newest = HybridTimestamp(milliseconds: now + 3_600_000)
         let next = Record(
             key: try Key("a"), content: .value(.integer(1)),
-            stamp: Stamp(stored.newest.next, DeviceID(rawValue: 1)))
+            stamp: Stamp(stored.state.newest.next, DeviceID(rawValue: 1)))
         #expect(
             try admission.decide(Push([Transaction([next])]), on: stored).results
                 == [.committed([.applied])])
@@ -156,7 +156,7 @@ import Testing
     ) throws -> Bool {
         let push = Push([try Transaction([write("a", nil, at: offset)])])
         do throws(ClockAhead) {
-            stored.newest = try admission.decide(push, on: stored).newest
+            stored.state.newest = try admission.decide(push, on: stored).newest
             return true
         } catch { return false }
     }
@@ -164,16 +164,16 @@ import Testing
     @Test func `lets nobody get further ahead push by push`() throws {
         var stored = PushAdmission.Stored()
         #expect(try take(60_000, &stored))
-        for _ in 0..<1_000 { _ = try take(stored.newest.milliseconds - now + 1_000, &stored) }
-        #expect(stored.newest.milliseconds - now == 60_000)
+        for _ in 0..<1_000 { _ = try take(stored.state.newest.milliseconds - now + 1_000, &stored) }
+        #expect(stored.state.newest.milliseconds - now == 60_000)
         #expect(try !take(60_001, &stored))
     }
 
     @Test func `lets nobody do so either where the clock was set back`() throws {
         var stored = PushAdmission.Stored()
-        stored.newest = HybridTimestamp(milliseconds: now + 3_600_000)
+        stored.state.newest = HybridTimestamp(milliseconds: now + 3_600_000)
         for _ in 0..<10 { #expect(try take(3_601_000, &stored)) }
-        #expect(stored.newest.milliseconds - now == 3_600_000)
+        #expect(stored.state.newest.milliseconds - now == 3_600_000)
         #expect(try !take(3_601_001, &stored))
     }
 

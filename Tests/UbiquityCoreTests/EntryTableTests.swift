@@ -24,7 +24,7 @@ struct EntryTableTests {
             #expect(table.mergeState(key).parts.map(\.id) == [part.part])
         }
         let (_, saving) = table.beginSave()
-        table.finishSave(saving)
+        table.finishSave(saving, emptyMax: 1_024)
         #expect(table.count <= 2)
         #expect(table.mergeState(key).parts.map(\.id) == [parts.last?.part])
         #expect(table.transaction(of: parts[9_999]) == 10_000)
@@ -42,17 +42,45 @@ struct EntryTableTests {
         for key in keys[1...4_000] { table.update(key) { $0.dropPending() } }
         let (_, saving) = table.beginSave()
         table.write(pending(keys[4_500], 2, at: 9_000))
-        table.finishSave(saving)
+        table.finishSave(saving, emptyMax: 1_024)
         #expect(table.count == 5_000)
         let (entries, again) = table.beginSave()
         #expect(entries.map(\.key) == [keys[4_500]])
-        table.finishSave(again)
+        table.finishSave(again, emptyMax: 1_024)
         #expect(table.count == 1_000)
         #expect(table.usage.keys == 1_000)
         #expect(table[keys[0]]?.isAcknowledged == true)
         #expect(!table.waiting.contains(keys[0]) && table.waiting.count == 999)
         #expect(table.value(keys[4_500]) == .integer(2))
         #expect(table.isSaved)
+    }
+
+    @Test(
+        arguments: [.saveFailed("full"), .saveConflicted(DiskChanges(version: 2))]
+            as [SyncEngine.Event])
+    func `entries that say nothing stay to be saved when their save has not succeeded`(
+        _ event: SyncEngine.Event
+    ) throws {
+        let disk = try (1...1_600).map { number in
+            let key = try Key("k\(number)")
+            let write = pending(key, number > 1_500 ? 1 : nil, at: UInt64(number))
+            return StoredEntry(key: key, confirmed: write.record)
+        }
+        let now = ClockReading(wall: 0, uptime: 0, boot: 1)
+        var engine = SyncEngine(disk: DiskChanges(version: 1, entries: disk), seed: 1, at: now)
+        let changes = ChangeSet(
+            records: [], cursor: Cursor("c")!, serverMilliseconds: 0, isWhole: false,
+            horizon: HybridTimestamp(rawValue: 1_501))
+        engine.receive(changes, stamped: SyncEngine.Shown(), at: now)
+        let first = engine.nextSave(at: now)
+        #expect(first?.entries.count == 1_500)
+        engine.handle(event, at: now)
+        let later = ClockReading(wall: 1_000, uptime: 1_000, boot: 1)
+        let again = engine.nextSave(at: later)
+        #expect(again?.entries == first?.entries)
+        engine.handle(.saved(version: 3), at: later)
+        #expect(engine.isSaved)
+        #expect(engine.entries.count == 100)
     }
 
     @Test func `dropped entries do not change a key that waits for the app's own rule`() throws {
@@ -72,7 +100,7 @@ struct EntryTableTests {
             table.update(other) { $0.dropPending() }
         }
         let (_, saving) = table.beginSave()
-        table.finishSave(saving)
+        table.finishSave(saving, emptyMax: 1_024)
         #expect(table.count < 10)
         #expect(table.value(key) == .integer(1))
         #expect(!table.hasConflict)

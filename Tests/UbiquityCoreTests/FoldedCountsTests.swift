@@ -27,7 +27,7 @@ import Testing
 
     /// Parts of the key that the server lists, by their names.
     private var listed: [String: PropertyListValue] {
-        cloud.server.stored.records.values.reduce(into: [:]) { parts, record in
+        cloud.server.records.values.reduce(into: [:]) { parts, record in
             if let part = record.key.part { parts["\(part)"] = record.content.value }
         }
     }

@@ -313,6 +313,34 @@ struct FoundBySimulationTests {
         #expect(helper.engine.status.link.state == .connected)
     }
 
+    @Test func `a follower's round trip brings what another device wrote before it`() {
+        let (device, other) = (cloud.device(), cloud.device())
+        let helper = device.helper()
+        func settle() {
+            cloud.settle()
+            while helper.step() { cloud.settle() }
+        }
+        settle()
+        device.holdsStream = true
+        other["a"] = .integer(1)
+        settle()
+        let request = helper.requestSync()
+        settle()
+        #expect(helper.finished[request] == nil)
+        device.holdsStream = false
+        settle()
+        #expect(helper.finished[request] == .some(nil))
+        #expect(helper["a"] == .integer(1))
+    }
+
+    @Test func `a clock that knows its error does not go on from stamps that were far ahead`() {
+        let now = ClockReading(wall: 18_000_000, uptime: 1_000, boot: 1)
+        var clock = DeviceClock(correction: nil)
+        #expect(clock.issue(at: now).timestamp == HybridTimestamp(milliseconds: 18_000_000))
+        clock.adopt(ClockCorrection(reading: now, serverMilliseconds: 5_000), at: now)
+        #expect(clock.issue(at: now).timestamp == HybridTimestamp(milliseconds: 5_000))
+    }
+
     @Test func `a deletion of what was deleted and forgotten is done, not refused`() {
         let (first, second) = (cloud.device(), cloud.device())
         first["a"] = .integer(1)

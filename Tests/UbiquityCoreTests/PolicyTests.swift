@@ -181,15 +181,15 @@ import Testing
             try (level % 2 == 0 ? a : b).apply(.maximum, from: nil, to: .integer(level), key)
             cloud.settle()
         }
-        #expect(cloud.server.stored.records.count == 2)
-        #expect(a.engine.usage == cloud.server.stored.usage)
+        #expect(cloud.server.records.count == 2)
+        #expect(a.engine.usage == cloud.server.state.usage)
     }
 
     @Test func `a burst of greater values is one part`() throws {
         let a = cloud.device()
         for level in Int64(1)...50 { try a.apply(.maximum, from: nil, to: .integer(level), key) }
         cloud.settle()
-        #expect(cloud.server.stored.records.count == 1)
+        #expect(cloud.server.records.count == 1)
     }
 
     /// The less and the greater.
@@ -303,7 +303,7 @@ import Testing
         cloud.settle()
         #expect(a[key] == b[key])
         #expect(a[key]?.strings.sorted() == ["a", "b", "x", "y"])
-        #expect(cloud.server.stored.records.values.count { $0.content.value != nil } == 3)
+        #expect(cloud.server.records.values.count { $0.content.value != nil } == 3)
     }
 
     @Test func `of two devices that remove the same element, each is right`() throws {

@@ -168,7 +168,7 @@ import Testing
         a.goOnline()
         wait(milliseconds: 120_000)
         #expect(a.engine.status.pendingKeys.isEmpty)
-        #expect(cloud.server.stored.records.count == 64)
+        #expect(cloud.server.records.count == 64)
         a.pushBytesThatTimeOut = .max
         let pushes = cloud.server.pushes
         for round in 0..<40 {
@@ -207,7 +207,7 @@ import Testing
         a.goOnline()
         wait(milliseconds: 120_000)
         #expect(a.engine.status.pendingKeys.isEmpty)
-        #expect(cloud.server.stored.records.count == 64)
+        #expect(cloud.server.records.count == 64)
     }
 
     @Test
@@ -247,7 +247,7 @@ import Testing
         a.pushBytesThatTimeOut = 20_001
         a.goOnline()
         wait(milliseconds: 120_000)
-        #expect(cloud.server.stored.records.count == 21)
+        #expect(cloud.server.records.count == 21)
         #expect(Set(cloud.server.revisions.filter { $0.key.string != "x" }.values).count == 1)
     }
 }

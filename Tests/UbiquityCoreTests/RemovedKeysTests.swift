@@ -138,7 +138,7 @@ import Testing
         cloud.settle()
         try a.count(key, by: 1)
         cloud.settle()
-        let part = try #require(cloud.server.stored.records.keys.first { $0.isPart })
+        let part = try #require(cloud.server.records.keys.first { $0.isPart })
         a.goOffline()
         cloud.setLimits { $0.valueBytesMax = 1 }
         try a.count(key, by: 5)
@@ -152,7 +152,7 @@ import Testing
         try a.count(key, by: 2)
         expect(.integer(3), on: a)
         // A copy of what was refused may still come.
-        #expect(cloud.server.stored.records[part].flatMap { Count($0.content.value) }?.times == 1)
+        #expect(cloud.server.records[part].flatMap { Count($0.content.value) }?.times == 1)
     }
 
     // MARK: - What is kept beside the store
@@ -209,8 +209,8 @@ import Testing
             try a.raise(key, to: level)
             cloud.settle()
         }
-        #expect(cloud.server.stored.records.count == 1)
-        #expect(cloud.server.stored.records.values.allSatisfy { $0.content != .deleted })
+        #expect(cloud.server.records.count == 1)
+        #expect(cloud.server.records.values.allSatisfy { $0.content != .deleted })
         expect(.integer(50), on: a)
     }
 
@@ -242,7 +242,7 @@ import Testing
             try device.raise(key, to: level)
             cloud.settle()
         }
-        let present = cloud.server.stored.records.values.count { $0.content.value != nil }
+        let present = cloud.server.records.values.count { $0.content.value != nil }
         #expect(present == PartChanges.reachedPartsMax)
         expect(.integer(40))
     }

@@ -83,8 +83,8 @@ struct TestServer {
     var epoch: UInt64
     var limits = StoreLimits()
     var allowance = Allowance(burst: 1_000, perSecond: 1_000)
-    private(set) var stored = PushAdmission.Stored()
-    private var lineage = Lineage()
+    private(set) var records: [Key: Record] = [:]
+    private(set) var state = StoreState()
     var partsMax = 60
     private var folded: [FoldedIncrement.ID: FoldedIncrement] = [:]
     private(set) var revisions: [Key: Int64] = [:]
@@ -93,60 +93,55 @@ struct TestServer {
 
     init(epoch: UInt64) { self.epoch = epoch }
 
-    subscript(key: String) -> PropertyListValue? { stored.records[try! Key(key)]?.content.value }
+    subscript(key: String) -> PropertyListValue? { records[try! Key(key)]?.content.value }
 
     mutating func push(_ push: Push, now: Int64) throws(ClockAhead) -> PushAnswer {
         pushes += 1
-        (stored.folds.lineage, stored.folds.epoch) = (lineage, epoch)
-        stored.folds.increments = Array(folded.values)
-        let decision = try PushAdmission(limits: limits, now: now, partsMax: partsMax)
-            .decide(push, on: stored)
-        if !decision.writes.isEmpty { _ = lineage.advance(in: epoch) }
-        for increment in decision.folded { folded[increment.id] = increment }
-        for write in decision.writes {
-            stored.records[write.key] = write
-            revisions[write.key] = lineage.revision
+        let committed = try state.admit(
+            push, records: records, folded: Array(folded.values),
+            by: PushAdmission(limits: limits, now: now, partsMax: partsMax), in: epoch)
+        for increment in committed.folded { folded[increment.id] = increment }
+        for write in committed.writes {
+            records[write.key] = write
+            revisions[write.key] = committed.position.revision
         }
-        stored.usage = decision.usage
-        stored.newest = decision.newest
-        stored.accepted = decision.accepted
-        return PushAnswer(
-            cursor: lineage.position.cursor, serverMilliseconds: now, results: decision.results)
+        return committed.answer
     }
 
     func changes(since cursor: Cursor?, now: Int64) throws(LinkFailure) -> ChangeSet {
         var after: Int64 = 0
         if let position = cursor.flatMap(Position.init) {
-            switch lineage.resumption(from: position) {
+            switch state.lineage.resumption(from: position) {
             case .after(let revision): after = revision
             case .otherHistory: throw LinkFailure(.cursorGone(isOtherHistory: true), "gone")
             case .compacted: throw LinkFailure(.cursorGone(isOtherHistory: false), "gone")
             }
         }
-        let records = stored.records.values.filter {
+        let records = records.values.filter {
             revisions[$0.key]! > after && (cursor != nil || $0.content.value != nil)
         }
         return ChangeSet(
-            records: records.sorted { $0.key < $1.key }, cursor: lineage.position.cursor,
+            records: records.sorted { $0.key < $1.key }, cursor: state.lineage.position.cursor,
             serverMilliseconds: now, isWhole: cursor == nil, horizon: horizon)
     }
 
     /// Has it forget a deletion of that time.
-    mutating func setHorizon(_ timestamp: HybridTimestamp) { stored.newestCompacted = timestamp }
+    mutating func setHorizon(_ timestamp: HybridTimestamp) { state.newestCompacted = timestamp }
 
     /// Has it forget all that it has folded so far.
     mutating func compactFolded() {
-        stored.folds.compacted = FoldHorizon(
-            timestamp: folded.values.map(\.timestamp).max() ?? .zero, revision: lineage.revision)
+        state.foldsCompacted = FoldHorizon(
+            timestamp: folded.values.map(\.timestamp).max() ?? .zero,
+            revision: state.lineage.revision)
         folded = [:]
     }
 
     mutating func compactTombstones() {
-        for record in stored.records.values where record.content == .deleted {
-            lineage.compactedRevision = max(
-                lineage.compactedRevision, revisions[record.key] ?? 0)
-            stored.newestCompacted = max(stored.newestCompacted, record.stamp.timestamp)
-            stored.records[record.key] = nil
+        for record in records.values where record.content == .deleted {
+            state.lineage.compactedRevision = max(
+                state.lineage.compactedRevision, revisions[record.key] ?? 0)
+            state.newestCompacted = max(state.newestCompacted, record.stamp.timestamp)
+            records[record.key] = nil
         }
     }
 
@@ -159,38 +154,36 @@ struct TestServer {
     }
 }
 
+extension PushAdmission.Stored {
+    /// A store without anything.
+    init() { self.init(records: [:], state: StoreState(), increments: [], epoch: 0) }
+}
+
 /// The disk that several processes of a device share.
+@dynamicMemberLookup
 final class TestDisk {
-    var version: Int64 = 0
-    var entries: [Key: (entry: StoredEntry, version: Int64)] = [:]
-    var meta = StoredMeta()
-    var refused: [RefusedWrite] = []
+    private(set) var content = DiskContent()
     var isFull = false
     /// The file cannot be opened.
     var isUnreadable = false
 
-    func changes(after version: Int64) -> DiskChanges {
-        DiskChanges(
-            version: self.version,
-            entries: entries.values.filter { $0.version > version }.map(\.entry), meta: meta)
+    subscript<Value>(dynamicMember path: WritableKeyPath<DiskContent, Value>) -> Value {
+        get { content[keyPath: path] }
+        set { content[keyPath: path] = newValue }
     }
 
     var copy: TestDisk {
         let copy = TestDisk()
-        (copy.version, copy.entries, copy.meta, copy.refused) = (version, entries, meta, refused)
+        copy.content = content
         return copy
     }
 
     func save(_ batch: SaveBatch) -> SyncEngine.Event {
         if isFull || isUnreadable { return .saveFailed("the disk is full") }
-        guard batch.expectedVersion == version else {
-            return .saveConflicted(changes(after: batch.expectedVersion))
+        return switch content.save(batch) {
+        case .saved(let version): .saved(version: version)
+        case .conflict(let changes): .saveConflicted(changes)
         }
-        version += 1
-        for entry in batch.entries { entries[entry.key] = (entry, version) }
-        if let meta = batch.meta { self.meta = meta }
-        refused += batch.refused
-        return .saved(version: version)
     }
 }
 
@@ -256,7 +249,7 @@ final class TestDevice {
         settings.firstSync = policy
         settings.unkept = unkept
         driver = Driver(
-            content: disk.changes(after: -1), device: state, settings: settings,
+            content: disk.content.changes(after: nil), device: state, settings: settings,
             seed: .random(in: 0 ... .max), at: now)
         if leads { receive(.leading(true)) }
         if isSignedIn { signIn() }
@@ -402,10 +395,11 @@ final class TestDevice {
         case .decide: decide()
         case .effect(let effect): perform(effect)
         case .read(let version):
-            happened(.fileRead(disk.version == version ? nil : disk.changes(after: version)))
+            happened(
+                .fileRead(disk.version == version ? nil : disk.content.changes(after: version)))
         case .readAccount: happened(.accountRead(state))
         case .open where other?.disk.isUnreadable ?? false: happened(.unopened("unreadable"))
-        case .open: happened(.opened(other?.disk.changes(after: -1) ?? DiskChanges()))
+        case .open: happened(.opened(other?.disk.content.changes(after: nil) ?? DiskChanges()))
         case .use(let file):
             if let other { (cloud, disk) = other }
             stream = nil

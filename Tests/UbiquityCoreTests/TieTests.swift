@@ -29,7 +29,7 @@ import Testing
         for transaction in transactions {
             let decision = try rule.decide(Push([transaction]), on: stored)
             for write in decision.writes { stored.records[write.key] = write }
-            (stored.usage, stored.newest) = (decision.usage, decision.newest)
+            (stored.state.usage, stored.state.newest) = (decision.usage, decision.newest)
         }
         return Dictionary(
             uniqueKeysWithValues: stored.records.map { ($0.key.string, $0.value.content.value!) })

@@ -138,16 +138,13 @@ import Testing
             let known = folded.values.sorted { $0.increment.mark < $1.increment.mark }
             let rule = CompactionRule(
                 retentionMilliseconds: 40 * 86_400_000, liveMilliseconds: 0, tombstonesMax: 2_500)
-            let horizon = rule.horizon(
-                of: known.map {
+            let dropped = state.compactFolded(
+                known.map {
                     CompactionRule.Tombstone(
                         revision: $0.increment.mark.revision, committed: $0.committed,
                         timestamp: $0.increment.timestamp)
-                }, passed: nil, running: now, newest: state.newest)
-            guard let horizon else { return }
-            let compacted = known.map(\.increment).filter { $0.mark.revision <= horizon }
-            for increment in compacted { folded[increment.id] = nil }
-            state.compactFolded(compacted.map(\.timestamp), through: horizon)
+                }, by: rule, running: now)
+            for kept in known.prefix(dropped?.count ?? 0) { folded[kept.increment.id] = nil }
             #expect(state.folded == folded.count)
         }
 

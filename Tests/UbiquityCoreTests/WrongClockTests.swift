@@ -54,7 +54,7 @@ import Testing
         a["x"] = .integer(1)
         a.way = (200, 20_000)
         cloud.settle()
-        let made = cloud.server.stored.records[try! Key("x")]?.stamp.timestamp.milliseconds
+        let made = cloud.server.records[try! Key("x")]?.stamp.timestamp.milliseconds
         #expect(made == Int64(1_799_999_990_100))
     }
 

@@ -6,67 +6,13 @@ import UbiquityCore
 @testable import UbiquitySimulation
 
 /// Each checker objects to the smallest history that breaks its promise, and to none that keeps it.
-struct CheckersTests {
-    private let key: Key
-    private let other: Key
-    private let disk = DiskReference(device: 1, folder: "1", store: 0)
-    private let store = StoreReference(account: 1, store: 0)
-
-    init() throws {
-        key = try Key("k")
-        other = try Key("l")
-    }
-
-    private func value(_ number: Int, batch: Int = 0) -> PropertyListValue {
-        Mark(number: number, batch: batch).value(padding: 0)
-    }
-
-    private func write(
-        _ number: Int, time: Int64 = 0, over: Int? = nil, isDeletion: Bool = false
-    ) -> Observation {
-        .wrote(
-            process: 1,
-            [
-                AppWrite(
-                    number: number, batch: number, process: 1, disk: disk, key: key,
-                    value: isDeletion ? nil : value(number), time: time, over: over)
-            ])
-    }
-
-    private func record(_ number: Int, at time: Int64, by device: UInt64 = 1) -> Record {
-        Record(
-            key: key, content: .value(value(number)),
-            stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: device)))
-    }
-
-    private func commit(
-        _ before: [Record], _ after: [Record], revision: Int64 = 1, epoch: UInt64 = 1,
-        pushed: [Record]? = nil, result: TransactionResult = .committed([.applied]),
-        limits: StoreLimits = StoreLimits()
-    ) throws -> Observation {
-        let pushed = pushed ?? after
-        return .committed(
-            Commit(
-                store: store, before: Dictionary(before.map { ($0.key, $0) }) { $1 },
-                after: Dictionary(after.map { ($0.key, $0) }) { $1 },
-                position: Position(epoch: epoch, revision: revision),
-                push: Push([try Transaction(pushed)]), results: [result], writes: after,
-                limits: limits, serverMilliseconds: 1_000, newestCompacted: .zero,
-                device: DeviceID(rawValue: 1)))
-    }
-
+struct CheckersTests: SmallHistory {
     private func settled(_ server: [Record], _ process: Settlement.Process? = nil) -> Observation {
         .settled(
             Settlement(
                 server: [store: Dictionary(server.map { ($0.key, $0) }) { $1 }],
                 processes: process.map { [$0] } ?? []))
     }
-
-    private func opened(_ values: [Key: PropertyListValue] = [:]) -> Observation {
-        .opened(process: 1, disk: disk, values: values)
-    }
-
-    private let signedIn = Observation.signedIn(device: 1, folder: "1", account: 1)
 
     // MARK: - Notifications
 
@@ -82,7 +28,7 @@ struct CheckersTests {
     @Test func `a notification for an own write, or for another reason`() {
         let notified = Observation.notified(
             process: 1, Notice(.serverChange, [key]), [key: .some(value(1))])
-        #expect(complaint(NoticeChecker { 0 }, [opened(), write(1), notified]) != nil)
+        #expect(complaint(NoticeChecker { 0 }, [opened(), wrote(1), notified]) != nil)
         let refused = Observation.refused(process: 1, [key])
         #expect(complaint(NoticeChecker { 0 }, [opened(), refused, notified]) != nil)
     }
@@ -219,8 +165,8 @@ struct CheckersTests {
     @Test func `a write of one account in another one's store`() throws {
         let elsewhere = Observation.signedIn(device: 1, folder: "1", account: 2)
         let committed = try commit([], [record(1, at: 1)])
-        #expect(complaint(AccountChecker(), [signedIn, write(1), committed]) == nil)
-        #expect(complaint(AccountChecker(), [elsewhere, write(1), committed]) != nil)
+        #expect(complaint(AccountChecker(), [signedIn, wrote(1), committed]) == nil)
+        #expect(complaint(AccountChecker(), [elsewhere, wrote(1), committed]) != nil)
     }
 
     // MARK: - Frequency
@@ -246,7 +192,7 @@ struct CheckersTests {
         ) -> Observation {
             .finishedRoundTrip(process: 1, id: 1, values: values, waiting: waiting)
         }
-        let start = [signedIn, opened(), write(1)]
+        let start = [signedIn, opened(), wrote(1)]
         let left = finished([key: value(1)], waiting: [key])
         #expect(complaint(RoundTripChecker(), start + [asked, left]) != nil)
         let committed = try commit([], [record(1, at: 1)])
@@ -266,7 +212,7 @@ struct CheckersTests {
             result: .refused(Refusal(code: "quota-bytes", detail: "")))
         let withdrawn = Observation.changed(process: 1, [key], .answer)
         let finished = Observation.finishedRoundTrip(process: 1, id: 1, values: [:], waiting: [])
-        let start = [signedIn, opened(), write(1)]
+        let start = [signedIn, opened(), wrote(1)]
         let later = start + [asked, refused, withdrawn, finished]
         #expect(complaint(RoundTripChecker(), later) != nil)
         let before = start + [refused, withdrawn, asked, finished]
@@ -304,7 +250,7 @@ struct CheckersTests {
     }
 
     @Test func `an acknowledged write that is gone`() {
-        let start = [signedIn, opened(), write(1)]
+        let start = [signedIn, opened(), wrote(1)]
         let acknowledged = start + [.synchronized(process: 1)]
         #expect(complaint(survival(), acknowledged + [settled([])]) != nil)
         #expect(complaint(survival(), acknowledged + [settled([record(1, at: 1)])]) == nil)
@@ -316,11 +262,11 @@ struct CheckersTests {
     }
 
     @Test func `an earlier write that is back`() {
-        let start = [signedIn, opened(), write(1), write(2, over: 1)]
+        let start = [signedIn, opened(), wrote(1), wrote(2, over: 1)]
         let acknowledged = start + [.synchronized(process: 1)]
         #expect(complaint(survival(), acknowledged + [settled([record(1, at: 1)])]) != nil)
         #expect(complaint(survival(), acknowledged + [settled([record(2, at: 2)])]) == nil)
-        let deleted = [signedIn, opened(), write(1), write(2, over: 1, isDeletion: true)]
+        let deleted = [signedIn, opened(), wrote(1), wrote(2, over: 1, isDeletion: true)]
         #expect(
             complaint(
                 survival(), deleted + [.synchronized(process: 1), settled([record(1, at: 1)])])
@@ -341,8 +287,8 @@ struct CheckersTests {
                 [StoredEntry(key: key, pending: PendingWrite(record: record, transaction: 1))], nil)
         }
         let start = [
-            signedIn, opened(), write(1, isDeletion: isDeletion),
-            .pushes(process: 1, Push([try Transaction([sent])])), write(2, over: 1),
+            signedIn, opened(), wrote(1, isDeletion: isDeletion),
+            .pushes(process: 1, Push([try Transaction([sent])])), wrote(2, over: 1),
         ]
         let taken = try commit([], [sent])
         let end = [Observation.synchronized(process: 1), settled([sent])]
@@ -354,7 +300,7 @@ struct CheckersTests {
     }
 
     @Test func `a write of long ago that won over a later one`() {
-        let start = [signedIn, opened(), write(1, time: 0), write(2, time: 50_000)]
+        let start = [signedIn, opened(), wrote(1, time: 0), wrote(2, time: 50_000)]
         let acknowledged = start + [.synchronized(process: 1)]
         #expect(complaint(survival(10_000), acknowledged + [settled([record(1, at: 1)])]) != nil)
         #expect(complaint(survival(60_000), acknowledged + [settled([record(1, at: 1)])]) == nil)
@@ -362,7 +308,7 @@ struct CheckersTests {
 
     @Test func `a write of long ago, as far as the clocks of the two devices allow to say`() {
         func complains(_ clocks: Observation...) -> Bool {
-            let writes = [signedIn, opened(), write(1, time: 0), write(2, time: 50_000)]
+            let writes = [signedIn, opened(), wrote(1, time: 0), wrote(2, time: 50_000)]
             let end = [Observation.synchronized(process: 1), settled([record(1, at: 1)])]
             return complaint(survival(10_000), clocks + writes + end) != nil
         }

@@ -6,60 +6,15 @@ import UbiquityCore
 @testable import UbiquitySimulation
 
 /// Violations that no checker noticed until something was broken on purpose.
-struct CheckersThatMutationsAskedForTests {
-    private let key: Key
-    private let other: Key
-    private let store = StoreReference(account: 1, store: 0)
-
-    init() throws {
-        key = try Key("k")
-        other = try Key("l")
-    }
-
-    private func disk(device: Int = 1) -> DiskReference {
-        DiskReference(device: device, folder: "1", store: 0)
-    }
-
-    private func write(
-        _ number: Int, of key: Key, batch: Int, over: Int? = nil, device: Int = 1
-    ) -> AppWrite {
-        AppWrite(
-            number: number, batch: batch, process: 1, disk: disk(device: device), key: key,
-            value: Mark(number: number, batch: batch).value(padding: 0), time: 0, over: over)
-    }
-
-    private func record(_ write: AppWrite, at time: Int64 = 1) -> Record {
-        Record(
-            key: write.key, content: write.value.map(Content.value) ?? .deleted,
-            stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: 1)))
-    }
-
-    private func commit(
-        _ before: [Record], _ after: [Record], pushed: [Record],
-        result: TransactionResult = .committed([.applied]), limits: StoreLimits = StoreLimits()
-    ) throws -> Observation {
-        let isRefused = if case .refused = result { true } else { false }
-        return .committed(
-            Commit(
-                store: store, before: Dictionary(before.map { ($0.key, $0) }) { $1 },
-                after: Dictionary(after.map { ($0.key, $0) }) { $1 },
-                position: Position(epoch: 1, revision: 1), push: Push([try Transaction(pushed)]),
-                results: [result], writes: isRefused ? [] : pushed, limits: limits,
-                serverMilliseconds: 1_000, newestCompacted: .zero,
-                device: DeviceID(rawValue: 1)))
-    }
-
-    private var opened: Observation { .opened(process: 1, disk: disk(), values: [:]) }
-    private let signedIn = Observation.signedIn(device: 1, folder: "1", account: 1)
-
+struct CheckersThatMutationsAskedForTests: SmallHistory {
     @Test func `a first sync that keeps what the server's values replace`() {
         func received(own: Set<Key>) -> Observation {
             .received(
                 process: 1, store, Position(epoch: 1, revision: 1), values: [:], own: own)
         }
-        let discarded = Observation.discarded(disk: disk(), [key])
+        let discarded = Observation.discarded(disk: disk, [key])
         let changed = Observation.changed(process: 1, [key], .firstDownload)
-        let start = [opened, discarded, changed]
+        let start = [opened(), discarded, changed]
         #expect(complaint(FirstSyncChecker(), start + [received(own: [key])]) != nil)
         #expect(complaint(FirstSyncChecker(), start + [received(own: [other])]) == nil)
         let written = Observation.wrote(process: 1, [write(1, of: key, batch: 0)])
@@ -69,8 +24,8 @@ struct CheckersThatMutationsAskedForTests {
     @Test func `a write that was sent from memory`() {
         let saved = Observation.pushes(process: 1, Push([]))
         let unsaved = Observation.pushes(process: 1, Push([]), unsaved: [key])
-        #expect(complaint(SavedFirstChecker(), [opened, saved]) == nil)
-        #expect(complaint(SavedFirstChecker(), [opened, unsaved]) != nil)
+        #expect(complaint(SavedFirstChecker(), [opened(), saved]) == nil)
+        #expect(complaint(SavedFirstChecker(), [opened(), unsaved]) != nil)
     }
 
     @Test func `what is said to be on a disk that does not have it`() throws {
@@ -95,7 +50,7 @@ struct CheckersThatMutationsAskedForTests {
         let first = write(1, of: key, batch: 1)
         let both = [write(2, of: key, batch: 2, over: 1), write(3, of: other, batch: 2)]
         let last = write(4, of: key, batch: 3, over: 2)
-        let start = [opened] + [[first], both, [last]].map { Observation.wrote(process: 1, $0) }
+        let start = [opened()] + [[first], both, [last]].map { Observation.wrote(process: 1, $0) }
         func committed(_ present: AppWrite) throws -> Observation {
             let part = record(both[1])
             return try commit([], [record(present), part], pushed: [part])
@@ -130,7 +85,7 @@ struct CheckersThatMutationsAskedForTests {
             process: 1,
             [StoredEntry(key: key, pending: PendingWrite(record: record(first), transaction: 1))],
             nil)
-        let start = [opened] + [first, last].map { .wrote(process: 1, [$0]) } + [saved]
+        let start = [opened()] + [first, last].map { .wrote(process: 1, [$0]) } + [saved]
         let later = record(write(3, of: other, batch: 0), at: 2)
         let decided = try commit([], [later], pushed: [later])
         let refusal = try commit([], [], pushed: [record(last, at: 3)], result: refused)
@@ -147,18 +102,18 @@ struct CheckersThatMutationsAskedForTests {
         let elsewhere = DiskReference(device: 1, folder: "2", store: 0)
         #expect(
             complaint(
-                checker, [signedIn, opened, written, .moved(process: 1, elsewhere), settled])
+                checker, [signedIn, opened(), written, .moved(process: 1, elsewhere), settled])
                 != nil)
     }
 
     @Test func `what waited on a disk that was copied may come twice`() throws {
         let writes = [write(1, of: key, batch: 1), write(2, of: key, batch: 2, over: 1)]
-        let start = [signedIn, opened, .wrote(process: 1, [writes[0]])]
+        let start = [signedIn, opened(), .wrote(process: 1, [writes[0]])]
         let rest = [
             try commit([], [record(writes[0])], pushed: [record(writes[0])]),
             .wrote(process: 1, [writes[1]]),
             try commit([], [record(writes[1])], pushed: [record(writes[1])]),
-            .lost(disk()),
+            .lost(disk),
             .settled(Settlement(server: [store: [key: record(writes[0], at: 3)]], processes: [])),
         ]
         func survival() -> SurvivalChecker {
@@ -175,7 +130,7 @@ struct CheckersThatMutationsAskedForTests {
             Observation.cloned(device: 2, from: 1), .cloned(device: 3, from: 2),
             .signedIn(device: 3, folder: "1", account: 1),
         ]
-        let start = [opened, Observation.wrote(process: 1, [written])]
+        let start = [opened(), Observation.wrote(process: 1, [written])]
         #expect(complaint(AccountChecker(), start + clones + [committed]) == nil)
         #expect(complaint(AccountChecker(), start + [committed]) != nil)
     }

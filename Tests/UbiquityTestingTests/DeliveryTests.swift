@@ -84,6 +84,21 @@ struct DeliveryTests {
         #expect(try await deliveries.next()?.isComplete == true)
     }
 
+    @Test func `as a sequence, also while the store never rests`() async throws {
+        await two.cloud.advance(by: .seconds(61))
+        var deliveries = two.a.deliveries.makeAsyncIterator()
+        await two.cloud.advance(by: .seconds(1))
+        #expect(try await deliveries.next()?.isComplete == true)
+        two.laptop.goOffline()
+        for number in 0..<30 {
+            two.a.set(number, forKey: "k")
+            await two.cloud.advance(by: .milliseconds(100))
+        }
+        // The sequence ends here, and has no later answers.
+        two.phone.kill()
+        #expect(try await deliveries.next()?.isComplete == false)
+    }
+
     @Test func `with the error of their clocks`() async throws {
         two.laptop.clockError = .seconds(7_200)
         await two.cloud.settle()

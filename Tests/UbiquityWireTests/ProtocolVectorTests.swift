@@ -69,7 +69,9 @@ import UbiquityWire
                 WireFormat.json.decode(WirePush.self, from: body), author: DeviceID(rawValue: 1))
             #expect(try (push == nil) == (vector.integer("status") == 400), "\(vector)")
             guard let push else { continue }
-            let results = try rule.decide(push, on: PushAdmission.Stored()).results.map {
+            var store = StoreState()
+            let committed = try store.admit(push, records: [:], folded: [], by: rule, in: 1)
+            let results = committed.results.map {
                 if case .refused(let refusal) = $0 { refusal.code } else { "committed" }
             }
             #expect(results == vector["results"] as? [String], "\(vector)")

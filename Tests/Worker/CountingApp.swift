@@ -20,12 +20,11 @@ package struct CountingApp {
     /// Until its input ends, or it is killed.
     func run() async throws {
         MessageOutput.print(WorkerMessage.ready)
-        for line in 1... {
-            guard readLine() != nil else { return }
-            MessageOutput.print(WorkerMessage.attempting(line...line, at: MonotonicTime.now))
+        while readLine() != nil {
+            MessageOutput.print(WorkerMessage.attempting)
             mirror.set(count + 1, forKey: Self.key)
             await mirror.updateNow()
-            MessageOutput.print(WorkerMessage.acknowledged(through: line))
+            MessageOutput.print(WorkerMessage.acknowledged)
         }
     }
 }

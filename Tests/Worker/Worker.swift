@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Logging
+import TortureLanguage
 import Ubiquity
 
 /// An app without a screen: it opens a store, does what the lines of its input say, and prints a

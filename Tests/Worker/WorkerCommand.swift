@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import TortureLanguage
 import Ubiquity
 import UbiquityCore
 
@@ -15,7 +16,6 @@ enum WorkerCommand {
     case synchronize
     case sync
     case status
-    case storm(Storm)
 
     init(_ line: String) throws {
         let words = line.split(separator: " ", maxSplits: 2).map(String.init)
@@ -28,7 +28,6 @@ enum WorkerCommand {
         case ("synchronize", 1): self = .synchronize
         case ("sync", 1): self = .sync
         case ("status", 1): self = .status
-        case ("storm", 3): self = .storm(try Storm(writer: words[1], numbers: words[2]))
         default: throw ValidationError("no command: \(line)")
         }
     }
@@ -42,7 +41,6 @@ enum WorkerCommand {
         case .synchronize: MessageOutput.print(WorkerMessage.synchronized(store.synchronize()))
         case .sync: MessageOutput.print(WorkerMessage.synced(failure: await failure(of: store)))
         case .status: MessageOutput.print(WorkerMessage.status(store.workerStatus))
-        case .storm(let storm): try storm.run(on: store)
         // The worker's own.
         case .reopen: break
         }

@@ -3,7 +3,7 @@
 import Foundation
 import Synchronization
 
-/// A message that a worker prints, one JSON document a line. Times are ``MonotonicTime``.
+/// A message that a worker prints, one JSON document a line. Times are `MonotonicTime`.
 package enum WorkerMessage: Codable, Hashable, Sendable {
     /// The store is open.
     case ready
@@ -18,13 +18,10 @@ package enum WorkerMessage: Codable, Hashable, Sendable {
     /// Not an answer: it comes between them.
     case noticed(Notice)
 
-    /// The storm is about to make these writes.
-    case attempting(ClosedRange<Int>, at: UInt64)
-    /// `synchronize()` was true after all writes up to this one.
-    case acknowledged(through: Int)
-    /// `synchronize()` was false.
-    case refused(through: Int)
-    case stormOver
+    /// The ``CountingApp`` is about to take a step.
+    case attempting
+    /// The store has the step.
+    case acknowledged
 
     package struct Status: Codable, Hashable, Sendable {
         package var isLeading: Bool
@@ -52,14 +49,5 @@ enum MessageOutput {
             let line = try JSONEncoder().encode(message) + Data("\n".utf8)
             try file.withLock { try $0.write(contentsOf: line) }
         } catch { fatalError("A message could not be printed: \(error)") }
-    }
-}
-
-/// Nanoseconds of a clock that all processes of a machine share, and that nobody sets.
-package enum MonotonicTime {
-    package static var now: UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }

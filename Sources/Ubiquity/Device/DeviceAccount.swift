@@ -7,24 +7,20 @@ internal import UbiquityCore
 
 /// This device's sign-in within one process, with one watcher for all its stores.
 ///
-/// Shared state: `state`, guarded by its mutex, because stores come and go on any thread and the
-/// sign-in is read on `queue`. The mutex is held for the first read of the file, so that two first
-/// callers read it once, and for copies only after that.
+/// Shared state: `state`, guarded by its mutex, because the sign-in is read on any thread and changes
+/// on `queue`. The mutex is held for the first read of the file, so that two first callers read it
+/// once, and for copies only after that. `changes` is thread-safe.
 final class DeviceAccount: StoreDevice {
     private struct SignIn {
         var known: DeviceState?
         var watcher: FileWatcher?
-        /// Not a dictionary, whose type would have to be instantiated while a store opens.
-        var followers: [Follower] = []
-        var added = 0
-        /// The last read failed, so the followers have not been notified of the change before it.
+        /// The last read failed, so nobody has been notified of the change before it.
         var isUnreadable = false
-
-        typealias Follower = (number: Int, changed: @Sendable () -> Void)
     }
 
     let home: DeviceHome
     private let state = Mutex(SignIn())
+    private let changes = Broadcast<Void>()
     private let queue = DispatchQueue(label: "ubiquity.account")
 
     private init(_ home: DeviceHome) { self.home = home }
@@ -48,8 +44,8 @@ final class DeviceAccount: StoreDevice {
     /// Read once, and again whenever the file has changed.
     /// - Throws: ``HomeError``; ``SystemError`` if the folder cannot be watched.
     func current() throws -> DeviceState {
-        let (known, followers) = try state.withLock { state -> (DeviceState, [SignIn.Follower]) in
-            if let known = state.known { return (known, []) }
+        let (known, isChanged) = try state.withLock { state -> (DeviceState, Bool) in
+            if let known = state.known { return (known, false) }
             if state.watcher == nil {
                 // Before the file is read: a change in between is then seen twice rather than
                 // never.
@@ -66,25 +62,18 @@ final class DeviceAccount: StoreDevice {
                     queue.async { [home] in try? home.removeAbandonedStores() }
                 }
                 defer { state.isUnreadable = false }
-                return (known, state.isUnreadable ? state.followers : [])
+                return (known, state.isUnreadable)
             } catch {
                 state.isUnreadable = true
                 throw error
             }
         }
-        for follower in followers { follower.changed() }
+        if isChanged { changes.send(()) }
         return known
     }
 
     func watch(changed: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
-        let number = state.withLock { state in
-            state.added += 1
-            state.followers.append((state.added, changed))
-            return state.added
-        }
-        return { [weak self] in
-            self?.state.withLock { $0.followers.removeAll { $0.number == number } }
-        }
+        changes.add { if $0 != nil { changed() } }
     }
 
     func openFile(_ name: String, folder: String) throws -> any LocalStorage {
@@ -96,19 +85,12 @@ final class DeviceAccount: StoreDevice {
             .description
     }
 
-    func link(
-        to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID
-    ) -> any StoreLink {
-        HTTPTransport(
-            server: account.server, store: store, credential: account.credential, device: device,
-            certificates: account.certificates)
+    func link(to store: StoreIdentifier, of account: SignedInAccount) -> any StoreLink {
+        HTTPTransport(store, of: account)
     }
 
     private func changed() {
-        let followers = state.withLock { state in
-            state.known = nil
-            return state.followers
-        }
-        for follower in followers { follower.changed() }
+        state.withLock { $0.known = nil }
+        changes.send(())
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
 package import UbiquityCore
 
 /// A store that has values on this device and in the account that it signs in to.
@@ -24,13 +23,12 @@ extension DeviceHome {
         let known = state.folders[account.account]
         guard known != nil || !state.folders.values.contains(state.folder) else { return [] }
         var stores: [FirstSyncStore] = []
-        for path in storePaths(in: known ?? state.folder) {
-            let name = StoreFileName.identifier(of: (path as NSString).lastPathComponent)
-            guard let name, let identifier = try? StoreIdentifier(name) else { continue }
+        for (name, path) in storeFiles(in: known ?? state.folder) {
+            guard let identifier = try? StoreIdentifier(name) else { continue }
             let inspection = try StoreInspection(path: path)
             guard !inspection.meta.hasCompletedFirstSync else { continue }
             do throws(LinkFailure) {
-                let changes = try await link(to: identifier, of: account).pull(since: nil)
+                let changes = try await HTTPTransport(identifier, of: account).pull(since: nil)
                 let comparison = FirstSyncComparison(inspection.entries, changes.records)
                 guard !comparison.onlyHere.isEmpty || !comparison.different.isEmpty else {
                     continue
@@ -55,7 +53,7 @@ extension DeviceHome {
     ) async throws(LinkFailure) {
         guard let device = DeviceID(account.device) else { return }
         for store in stores {
-            let link = link(to: store.identifier, of: account)
+            let link = HTTPTransport(store.identifier, of: account)
             var rest = store.comparison.writes(keeping: choice, now: store.now, by: device)[...]
             while !rest.isEmpty {
                 let push = Push(Array(rest.prefix(Self.keysPerPush)))
@@ -71,12 +69,4 @@ extension DeviceHome {
 
     /// Few enough for a push, and enough for a store's keys in a few pushes.
     private static let keysPerPush = 128
-
-    private func link(
-        to store: StoreIdentifier, of account: SignedInAccount
-    ) -> HTTPTransport {
-        HTTPTransport(
-            server: account.server, store: store, credential: account.credential,
-            device: DeviceID(account.device) ?? .unassigned, certificates: account.certificates)
-    }
 }

@@ -41,11 +41,13 @@ package struct DeviceHome: Hashable, Sendable {
         return folder + "/" + StoreFileName.name(of: identifier, among: Self.names(in: folder))
     }
 
-    /// The files of a folder's stores, sorted by name.
-    package func storePaths(in folder: String) -> [String] {
+    /// The stores of a folder and their files, sorted by the files' names. Of an identifier that the
+    /// disk cannot hold, there is the beginning, followed by "…".
+    package func storeFiles(in folder: String) -> [(identifier: String, path: String)] {
         let folder = storesFolder(folder)
-        return Self.names(in: folder).filter { StoreFileName.identifier(of: $0) != nil }.sorted()
-            .map { folder + "/" + $0 }
+        return Self.names(in: folder).sorted().compactMap { name in
+            StoreFileName.identifier(of: name).map { ($0, folder + "/" + name) }
+        }
     }
 
     package func storesFolder(_ folder: String) -> String { storesPath + "/" + folder }
@@ -55,10 +57,13 @@ package struct DeviceHome: Hashable, Sendable {
     package func load() throws(HomeError) -> DeviceState {
         let file = accountPath
         guard let bytes = try Self.read(file) else { return DeviceState() }
-        let state: DeviceState
-        do { state = try DeviceState(fields: JSONText.value(of: bytes)) } catch {
-            throw .damaged(file, cause: "\(error)")
+        guard let json = try? JSONSerialization.jsonObject(with: bytes) else {
+            throw .damaged(file, cause: "it is not JSON")
         }
+        let state: DeviceState
+        do {
+            state = try DeviceState(fields: PropertyListValue(Self.withoutNulls(json)))
+        } catch { throw .damaged(file, cause: "\(error)") }
         guard state.hasFolders else { throw .damaged(file, cause: "a folder has an invalid name") }
         return state
     }
@@ -118,6 +123,16 @@ package struct DeviceHome: Hashable, Sendable {
         do {
             try PrivateFiles.replace(accountPath, with: encoder.encode(state))
         } catch { throw .unwritable("The file \(accountPath)", cause: "\(error)") }
+    }
+
+    /// A null counts as absent.
+    private static func withoutNulls(_ json: Any) -> Any {
+        switch json {
+        case let fields as [String: Any]:
+            fields.filter { !($0.value is NSNull) }.mapValues(withoutNulls)
+        case let elements as [Any]: elements.filter { !($0 is NSNull) }.map(withoutNulls)
+        default: json
+        }
     }
 
     private static func read(_ file: String) throws(HomeError) -> Data? {

@@ -11,7 +11,8 @@ package final class Broadcast<Element: Sendable>: Sendable {
     package typealias Listener = @Sendable (Element?) -> Void
 
     private struct State {
-        var listeners: [Int: Listener] = [:]
+        /// Not a dictionary, whose type would have to be instantiated while a store opens.
+        var listeners: [(number: Int, listen: Listener)] = []
         var added = 0
         var isOver = false
     }
@@ -29,29 +30,31 @@ package final class Broadcast<Element: Sendable>: Sendable {
         let number = state.withLock { state -> Int? in
             guard !state.isOver else { return nil }
             state.added += 1
-            state.listeners[state.added] = listener
+            state.listeners.append((state.added, listener))
             return state.added
         }
         guard let number else {
             listener(nil)
             return {}
         }
-        return { [weak self] in self?.state.withLock { $0.listeners[number] = nil } }
+        return { [weak self] in
+            self?.state.withLock { $0.listeners.removeAll { $0.number == number } }
+        }
     }
 
     package func send(_ element: Element) {
-        for listener in state.withLock({ Array($0.listeners.values) }) { listener(element) }
+        for listener in state.withLock({ $0.listeners }) { listener.listen(element) }
     }
 
     package func end() {
         let listeners = state.withLock { state in
             defer {
-                state.listeners = [:]
+                state.listeners = []
                 state.isOver = true
             }
-            return Array(state.listeners.values)
+            return state.listeners
         }
-        for listener in listeners { listener(nil) }
+        for listener in listeners { listener.listen(nil) }
     }
 
     /// The elements from now on. A slow reader gets the newest `count` of those it missed.

@@ -43,14 +43,13 @@ final class DeliveryWatch: Sendable {
         if isFirst { ask { [weak self] in self?.plan() } }
     }
 
-    /// The store has changed: asks soon.
+    /// The store has changed: asks soon. Changes until then do not put that off.
     func hurry() {
-        let isResting = state.withLock { state in
-            state.pauses.succeed()
-            state.isStale = true
-            return !state.isAsking
+        let mustPlan = state.withLock { state in
+            defer { state.isStale = true }
+            return !state.isStale && !state.isAsking
         }
-        if isResting { plan() }
+        if mustPlan { plan() }
     }
 
     func end() {

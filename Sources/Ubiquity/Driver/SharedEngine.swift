@@ -72,17 +72,14 @@ final class SharedEngine: Sendable {
         // Read without the lock: two writes of two threads have no defined order anyway.
         let now = now()
         return state.withLock { state in
-            do throws(LimitViolation) {
-                try body(&state.driver.engine, now)
-                return WriteOutcome(
-                    mustRun: state.driver.schedule(), misfits: state.driver.engine.takeMisfits(),
-                    hasConflict: state.driver.engine.hasConflict)
-            } catch {
-                return WriteOutcome(
-                    mustRun: state.driver.schedule(), violation: error,
-                    misfits: state.driver.engine.takeMisfits(),
-                    hasConflict: state.driver.engine.hasConflict)
+            var violation: LimitViolation?
+            do throws(LimitViolation) { try body(&state.driver.engine, now) } catch {
+                violation = error
             }
+            return WriteOutcome(
+                mustRun: state.driver.schedule(), violation: violation,
+                misfits: state.driver.engine.takeMisfits(),
+                hasConflict: state.driver.engine.hasConflict)
         }
     }
 }

@@ -20,15 +20,12 @@ extension StoreDriver {
         notifyOwnWrites()
         return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let last = Mutex<UbiquityDelivery?>(nil)
-            let watch = watchDeliveries { [weak self] done in
+            let watch = DeliveryWatch(on: queue, seed: .random(in: 0 ... .max)) {
+                [weak self] done in
                 guard let self else { return continuation.finish() }
-                let waiting = waitingCount(of: nil)
-                ask(for: nil) { [self] result in
-                    if let deliveries = try? result.get() {
-                        let delivery = delivery(deliveries, of: nil, waiting: waiting)
-                        if last.withLock({ $0.replace(by: delivery) }) {
-                            continuation.yield(delivery)
-                        }
+                askForDelivery { delivery in
+                    if let delivery, last.withLock({ $0.replace(by: delivery) }) {
+                        continuation.yield(delivery)
                     }
                     done()
                 }
@@ -42,6 +39,18 @@ extension StoreDriver {
                 watch.end()
             }
             watch.start()
+        }
+    }
+
+    /// Asks the server which devices have the store's changes.
+    /// - Parameter answered: Called once, on any thread; with nil if there is no answer.
+    private func askForDelivery(answered: @escaping @Sendable (UbiquityDelivery?) -> Void) {
+        let waiting = waitingCount(of: nil)
+        queue.enqueue { [self] in
+            guard signedIn != nil, let link = shell.link else { return answered(nil) }
+            link.deliveries(of: nil, saved: read(\.savedCursor)) { [self] result in
+                answered((try? result.get()).map { delivery($0, of: nil, waiting: waiting) })
+            }
         }
     }
 

@@ -17,11 +17,11 @@ internal import UbiquityCore
 /// * `poster`, `logger` and `closed` are thread-safe constants.
 final class StoreDriver: @unchecked Sendable {
     let shared: SharedEngine
-    private let queue: any WorkQueue
+    let queue: any WorkQueue
     private let poster: NotificationPoster
     private let logger: Logger
     private let reportRates = Mutex<[UbiquityError.Code: ReportRate]>([:])
-    private let shell: StoreShell
+    let shell: StoreShell
     private var cancelWake: (@Sendable () -> Void)?
     private var postedStatus: EngineStatus?
     private var isSynchronized = false
@@ -84,24 +84,10 @@ final class StoreDriver: @unchecked Sendable {
     }
 
     func requestSync() async throws {
-        let request = Mutex<Int?>(nil)
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                // In one step, or the engine could finish before the waiter is registered.
-                let id = shared.state.withLock { state in
-                    let id = state.driver.engine.requestSync(at: shared.now())
-                    state.waiters.append((id, continuation))
-                    return id
-                }
-                request.withLock { $0 = id }
-                scheduleRun()
-                if !queue.isAwaited(until: { [self] in !isWaiting(id) }) {
-                    finish(id, throwing: UbiquityError.closed)
-                }
-                if Task.isCancelled { finish(id, throwing: CancellationError()) }
-            }
-        } onCancel: {
-            if let id = request.withLock(\.self) { finish(id, throwing: CancellationError()) }
+        try await wait { state in
+            state.driver.engine.requestSync(at: shared.now())
+        } begin: { _ in
+            scheduleRun()
         }
     }
 
@@ -113,55 +99,55 @@ final class StoreDriver: @unchecked Sendable {
                 any StoreLink, @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
             ) -> Void
     ) async throws -> Answer {
-        let answer = FirstAnswer<Answer>()
-        let id = shared.state.withLock { $0.newQuestion() }
+        let answer = Mutex<Result<Answer, LinkFailure>?>(nil)
+        try await wait { state in
+            state.newQuestion()
+        } begin: { id in
+            queue.enqueue { [self] in
+                guard let account = signedIn, let link = shell.makeLink(of: account) else {
+                    return finish(
+                        id, throwing: UbiquityError(.notSignedIn, "this device is not signed in"))
+                }
+                begin(link) { [self] result in
+                    answer.withLock { $0 = $0 ?? result }
+                    finish(id, throwing: nil)
+                }
+            }
+        }
+        guard let result = answer.withLock(\.self) else { throw UbiquityError.closed }
+        do { return try result.get() } catch { throw UbiquityError(error) }
+    }
+
+    /// Waits for something until ``finish(_:throwing:)``, cancellation, or the end of the queue.
+    /// - Parameters:
+    ///   - number: Returns its number.
+    ///   - begin: Begins it.
+    private func wait(
+        for number: (inout SharedEngine.State) -> Int, begin: (Int) -> Void
+    ) async throws {
+        let request = Mutex<Int?>(nil)
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                shared.state.withLock { $0.waiters.append((id, continuation)) }
-                queue.enqueue { [self] in
-                    guard let account = signedIn, let link = shell.makeLink(of: account) else {
-                        return finish(
-                            id,
-                            throwing: UbiquityError(.notSignedIn, "this device is not signed in"))
-                    }
-                    begin(link) { [self] result in
-                        answer.take(result)
-                        finish(id, throwing: nil)
-                    }
+                // In one step, or the engine could finish before the waiter is registered.
+                let id = shared.state.withLock { state in
+                    let id = number(&state)
+                    state.waiters.append((id, continuation))
+                    return id
                 }
+                request.withLock { $0 = id }
+                begin(id)
                 if !queue.isAwaited(until: { [self] in !isWaiting(id) }) {
                     finish(id, throwing: UbiquityError.closed)
                 }
                 if Task.isCancelled { finish(id, throwing: CancellationError()) }
             }
         } onCancel: {
-            finish(id, throwing: CancellationError())
+            if let id = request.withLock(\.self) { finish(id, throwing: CancellationError()) }
         }
-        guard let result = answer.value else { throw UbiquityError.closed }
-        do { return try result.get() } catch { throw UbiquityError(error) }
     }
 
     private func isWaiting(_ request: Int) -> Bool {
         shared.state.withLock { $0.waiters.contains { $0.request == request } }
-    }
-
-    /// Asks the server which devices have the store's changes, or those of one key.
-    /// - Parameter answered: Called once, on any thread.
-    func ask(
-        for key: Key?,
-        answered: @escaping @Sendable (Result<[DeviceDelivery], LinkFailure>) -> Void
-    ) {
-        queue.enqueue { [self] in
-            guard signedIn != nil else { return answered(.failure(.notSignedIn)) }
-            shell.deliveries(of: key, saved: read(\.savedCursor), answered: answered)
-        }
-    }
-
-    /// - Parameter ask: Asks the server, and calls back.
-    func watchDeliveries(
-        asking ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-    ) -> DeliveryWatch {
-        DeliveryWatch(on: queue, seed: .random(in: 0 ... .max), ask: ask)
     }
 
     /// Call when the app waits for the first download.
@@ -314,13 +300,4 @@ final class StoreDriver: @unchecked Sendable {
         let milliseconds = max(1, min(wake - shared.now().uptime, 86_400_000))
         cancelWake = queue.enqueue(after: milliseconds) { [weak self] in self?.run() }
     }
-}
-
-/// The answer to a question, set on any thread.
-private final class FirstAnswer<Answer: Sendable>: Sendable {
-    private let state = Mutex<Result<Answer, LinkFailure>?>(nil)
-
-    var value: Result<Answer, LinkFailure>? { state.withLock(\.self) }
-
-    func take(_ result: Result<Answer, LinkFailure>) { state.withLock { $0 = $0 ?? result } }
 }

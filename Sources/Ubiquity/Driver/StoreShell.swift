@@ -2,11 +2,6 @@
 
 internal import UbiquityCore
 
-extension LinkFailure {
-    /// The failure of every request of a device that is signed out.
-    static let notSignedIn = LinkFailure(.unauthorized, "this device is not signed in")
-}
-
 /// The I/O of one store: its file, its connection and the device's sign-in.
 ///
 /// Confined to the driver's queue. `@unchecked Sendable` because of closures that are called
@@ -18,7 +13,8 @@ final class StoreShell: @unchecked Sendable {
     private(set) var storage: any LocalStorage
     /// The file opened last, if it is not in use yet.
     private var opened: (any LocalStorage)?
-    private var link: (any StoreLink)?
+    /// The link of the last sign-in, also after a sign-out.
+    private(set) var link: (any StoreLink)?
     /// The newest stream and a closure that ends it.
     private var stream: (number: Int, end: @Sendable () -> Void)?
     private var stopWatching: (@Sendable () -> Void)?
@@ -36,10 +32,9 @@ final class StoreShell: @unchecked Sendable {
         device?.leader(of: identity.fileName, folder: folder)
     }
 
-    /// A link of its own, for questions beside the sync. Nil for a store without an identifier.
+    /// Makes a link. Nil for a store without an identifier.
     func makeLink(of account: SignedInAccount) -> (any StoreLink)? {
-        guard let id = DeviceID(account.device) else { return nil }
-        return identity.identifier.flatMap { device?.link(to: $0, of: account, as: id) }
+        identity.identifier.flatMap { device?.link(to: $0, of: account) }
     }
 
     /// Begins to watch the file and the sign-in.
@@ -60,8 +55,7 @@ final class StoreShell: @unchecked Sendable {
         case .effect(let effect): return perform(effect, within: intake())
         case .read(let version): return read(after: version)
         case .readAccount: return readAccount()
-        case .connect(let account, let name):
-            link = identity.identifier.flatMap { device?.link(to: $0, of: account, as: name) }
+        case .connect(let account, _): link = makeLink(of: account)
         case .open(let folder): return open(folder)
         case .release:
             opened?.close()
@@ -77,9 +71,8 @@ final class StoreShell: @unchecked Sendable {
 
     /// Replaces a file that cannot be opened. Nothing can be saved to it.
     private static var unopened: any LocalStorage {
-        let disk = MemoryDisk()
-        disk.fail(with: LocalStorageError(.notWritable, path: "of the store", cause: "not opened"))
-        return MemoryStorage(disk)
+        MemoryStorage(
+            failing: LocalStorageError(.notWritable, path: "of the store", cause: "not opened"))
     }
 
     private func use(_ file: any LocalStorage, number: Int) throws {
@@ -179,14 +172,6 @@ final class StoreShell: @unchecked Sendable {
             case .failure(let failure): emit(.engine(.pushFailed(number, failure)))
             }
         }
-    }
-
-    func deliveries(
-        of key: Key?, saved: Cursor?,
-        answered: @escaping @Sendable (Result<[DeviceDelivery], LinkFailure>) -> Void
-    ) {
-        guard let link else { return answered(.failure(.notSignedIn)) }
-        link.deliveries(of: key, saved: saved, answered: answered)
     }
 
     private func pull(

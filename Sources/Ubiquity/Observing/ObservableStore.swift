@@ -22,20 +22,15 @@ public final class ObservableStore: Observable {
     /// - Parameter store: Nil for the default store.
     public init(_ store: UbiquitousKeyValueStore? = nil) { self.store = store ?? .default }
 
-    private var observation: StoreObservation { store.backing.observation }
-
     /// The value of a key, or its default, as ``UbiquitousKeyValueStore/subscript(_:)``.
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
-        get {
-            observation.access(key.name)
-            return store[key]
-        }
-        set { observation.mutate(key.name) { store[key] = newValue } }
+        get { store[observed: key] }
+        set { store[observed: key] = newValue }
     }
 
     /// The current sync status.
     public var status: UbiquityStatus {
-        observation.accessStatus()
+        store.backing.observation.accessStatus()
         return store.status
     }
 }

@@ -30,16 +30,7 @@ public struct UbiquityValues<Value: Codable & Sendable>: AsyncSequence, Sendable
         fileprivate let key: UbiquityKey<Value>
         fileprivate var changes: UbiquityChanges.Iterator
         /// The stored value that the reader has seen; nil before the first.
-        private var shown: PropertyListValue??
-
-        fileprivate init(
-            store: UbiquitousKeyValueStore, key: UbiquityKey<Value>,
-            changes: UbiquityChanges.Iterator
-        ) {
-            self.store = store
-            self.key = key
-            self.changes = changes
-        }
+        fileprivate var shown: PropertyListValue??
 
         /// The next value; nil at the end.
         public mutating func next() async -> Value? { await next(isolation: #isolation) }

@@ -2,7 +2,6 @@
 
 package import Dispatch
 internal import Foundation
-internal import Synchronization
 
 /// Calls a handler when a file in a folder changes, appears or is replaced.
 ///
@@ -10,11 +9,8 @@ internal import Synchronization
 /// check. It calls on the given queue, and never after ``cancel()`` has returned there. The kernel
 /// reports changes, by inotify on Linux and kqueue on Apple's systems. When it has no capacity left,
 /// the folder is polled once a second.
-///
-/// Shared state: `source`, set once and cleared by ``cancel()``, guarded by a mutex because
-/// `cancel()` may be called on any thread.
 package final class FileWatcher: Sendable {
-    private let source: Mutex<FileWatch?>
+    private let watch: FileWatch
 
     /// - Parameters:
     ///   - folder: An existing folder. It is watched itself, without its subfolders.
@@ -25,19 +21,13 @@ package final class FileWatcher: Sendable {
         folder: String, file: String, queue: DispatchQueue,
         handler: @escaping @Sendable () -> Void
     ) throws(SystemError) {
-        source = Mutex(
-            try FileWatch(folder: folder, file: file, queue: queue, handler: handler))
+        watch = try FileWatch(folder: folder, file: file, queue: queue, handler: handler)
     }
 
     deinit { cancel() }
 
-    package func cancel() {
-        let watch = source.withLock { source in
-            defer { source = nil }
-            return source
-        }
-        watch?.cancel()
-    }
+    /// Ends the watch. Can be called on any thread.
+    package func cancel() { watch.cancel() }
 }
 
 #if os(Linux)

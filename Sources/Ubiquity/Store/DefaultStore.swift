@@ -12,7 +12,7 @@ internal import Synchronization
 final class DefaultStore: Sendable {
     static let shared = DefaultStore()
 
-    private struct Setup {
+    fileprivate struct Setup {
         var configuration = UbiquityConfiguration()
         var store: UbiquitousKeyValueStore?
         /// Whether a stand-in was ever used in this process. If not, there is no need to look for
@@ -20,7 +20,7 @@ final class DefaultStore: Sendable {
         var hasStandIn = false
     }
 
-    private let setup = Mutex(Setup())
+    fileprivate let setup = Mutex(Setup())
     private let identity = Mutex<DeviceIdentity?>(nil)
 
     func configure(_ configuration: UbiquityConfiguration) throws {
@@ -36,21 +36,7 @@ final class DefaultStore: Sendable {
     }
 
     /// The replacement of the default store in a test of an app; nil if this task has none.
-    @TaskLocal private static var standIn: UbiquitousKeyValueStore?
-
-    static func replace<Result>(
-        by store: UbiquitousKeyValueStore, _ body: () throws -> Result
-    ) rethrows -> Result {
-        shared.setup.withLock { $0.hasStandIn = true }
-        return try $standIn.withValue(store, operation: body)
-    }
-
-    static func replace<Result>(
-        by store: UbiquitousKeyValueStore, _ body: () async throws -> Result
-    ) async rethrows -> Result {
-        shared.setup.withLock { $0.hasStandIn = true }
-        return try await $standIn.withValue(store, operation: body)
-    }
+    @TaskLocal fileprivate static var standIn: UbiquitousKeyValueStore?
 
     /// Never fails: if the file cannot be opened, the app continues in memory and an error is
     /// reported.
@@ -86,5 +72,20 @@ final class DefaultStore: Sendable {
                 "The store cannot be opened. Its values are kept in memory only: \(error)")
             return StoreBacking.inMemory(configuration)
         }
+    }
+}
+
+extension UbiquitousKeyValueStore {
+    /// Replaces the default store while the body runs, in its task and in tasks that it starts.
+    package func standingForDefault<Result>(_ body: () throws -> Result) rethrows -> Result {
+        DefaultStore.shared.setup.withLock { $0.hasStandIn = true }
+        return try DefaultStore.$standIn.withValue(self, operation: body)
+    }
+
+    package func standingForDefault<Result>(
+        _ body: () async throws -> Result
+    ) async rethrows -> Result {
+        DefaultStore.shared.setup.withLock { $0.hasStandIn = true }
+        return try await DefaultStore.$standIn.withValue(self, operation: body)
     }
 }

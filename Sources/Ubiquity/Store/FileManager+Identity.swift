@@ -36,17 +36,20 @@ extension Notification.Name {
 /// used anywhere.
 final class DeviceIdentity: Sendable {
     private let device: DeviceAccount
-    private let known: Mutex<String?>
+    /// Nil before the first read.
+    private let known = Mutex<String??>(nil)
     /// A queue of its own, because a post may wait for an observer.
     private let queue = DispatchQueue(label: "ubiquity.identity")
 
     init(_ device: DeviceAccount) {
         self.device = device
-        known = Mutex((try? device.current())?.signedIn?.account)
+        // Before the first read, or a sign-in in between would be missed.
         _ = device.watch { [weak self] in self?.look() }
+        let account = (try? device.current())?.signedIn?.account
+        known.withLock { if $0 == nil { $0 = .some(account) } }
     }
 
-    var accountID: String? { known.withLock(\.self) }
+    var accountID: String? { known.withLock { $0 ?? nil } }
 
     private func look() {
         // If it cannot be read, the known account stays, and a store that follows the sign-in
@@ -54,8 +57,8 @@ final class DeviceIdentity: Sendable {
         guard let state = try? device.current() else { return }
         let account = state.signedIn?.account
         let isChanged = known.withLock { known in
-            defer { known = account }
-            return known != account
+            defer { known = .some(account) }
+            return known != nil && known != .some(account)
         }
         guard isChanged else { return }
         queue.async {

@@ -66,8 +66,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         var batch = UbiquityBatch(self)
         let result = try body(&batch)
         do { try write(batch.changes) } catch {
-            let keys = batch.changes.keys.sorted().map(\.string).joined(separator: "\", \"")
-            throw UbiquityError(refused: keys, error)
+            throw UbiquityError(refused: batch.changes.keys, error)
         }
         return result
     }

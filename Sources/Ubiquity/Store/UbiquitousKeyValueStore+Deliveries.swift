@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import UbiquityCore
-
 extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Reports which of the person's devices have this store's changes, now and each time the
     /// answer changes.
@@ -25,10 +23,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///   exist; and `CancellationError`.
     public func delivery(of aKey: String? = nil) async throws -> UbiquityDelivery {
         try checkIdentifier()
-        let key: Key?
-        do { key = try aKey.map { try Key($0) } } catch {
-            throw UbiquityError(.invalid, "\(error)")
-        }
-        return try await backing.driver.delivery(of: key)
+        return try await backing.driver.delivery(of: aKey.map { try validKey($0) })
     }
 }

@@ -323,13 +323,4 @@ extension UbiquitousKeyValueStore {
 
     /// Ends abruptly, like a killed process: anything not on disk is lost.
     package func abandon() { backing.abandon() }
-
-    /// Replaces the default store while the body runs, in its task and in tasks that it starts.
-    package func standingForDefault<Result>(_ body: () throws -> Result) rethrows -> Result {
-        try DefaultStore.replace(by: self, body)
-    }
-
-    package func standingForDefault<Result>(
-        _ body: () async throws -> Result
-    ) async rethrows -> Result { try await DefaultStore.replace(by: self, body) }
 }

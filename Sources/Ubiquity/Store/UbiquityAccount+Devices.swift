@@ -107,8 +107,6 @@ extension UbiquityAccount {
         guard let account = try storageErrors({ try home.load() }).signedIn else {
             throw UbiquityError(.notSignedIn, "this device is not signed in")
         }
-        do { return try await body(account, home) } catch let error as LinkFailure {
-            throw UbiquityError(error)
-        } catch let error as HomeError { throw UbiquityError(.storage, "\(error)") }
+        return try await accountErrors { try await body(account, home) }
     }
 }

@@ -36,9 +36,9 @@ public struct UbiquityPendingSignIn: Sendable {
     ///   ``UbiquityError/Code/notSignedIn`` if nobody approved it in time,
     ///   ``UbiquityError/Code/unreachable`` or ``UbiquityError/Code/storage``; `CancellationError`.
     public func account() async throws -> UbiquityAccount {
-        do { return UbiquityAccount(try await home.signIn(approved: pending).account) } catch let
-            error as CancellationError
-        { throw error } catch { throw UbiquityError(signIn: error) }
+        try await accountErrors {
+            UbiquityAccount(try await home.signIn(approved: pending).account)
+        }
     }
 }
 
@@ -103,12 +103,12 @@ extension UbiquityAccount {
         let home = try storageErrors { try DeviceHome(path: home) }
         let security = ConnectionSecurity(
             certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
-        do throws(LinkFailure) {
+        return try await accountErrors {
             let pending = try await AccountClient.requestSignIn(
                 server: server, deviceName: deviceName ?? ProcessInfo.processInfo.hostName,
                 stores: stores ?? [], credentialSeconds: validFor?.wholeSeconds, security: security)
             return UbiquityPendingSignIn(pending: pending, home: home)
-        } catch { throw UbiquityError(error) }
+        }
     }
 
     /// The device that waits for an approval with this code.

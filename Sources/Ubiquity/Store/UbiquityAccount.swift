@@ -84,19 +84,19 @@ public struct UbiquityAccount: Hashable, Sendable {
         return try await signIn(server, by: .token(identityToken), deviceName, security, home)
     }
 
-    private static func signIn(
+    static func signIn(
         _ server: String, by proof: SignInProof, _ deviceName: String?,
-        _ security: ConnectionSecurity, _ home: String?
+        _ security: ConnectionSecurity, _ home: String?, review: DeviceHome.FirstSyncReview? = nil
     ) async throws -> UbiquityAccount {
         let home = try storageErrors { try DeviceHome(path: home) }
-        do {
-            return UbiquityAccount(
+        return try await accountErrors {
+            UbiquityAccount(
                 try await home.signIn(
                     server: server, by: proof,
                     deviceName: deviceName ?? ProcessInfo.processInfo.hostName,
-                    security: security
+                    security: security, review: review
                 ).account)
-        } catch { throw UbiquityError(signIn: error) }
+        }
     }
 
     /// Signs this device out. Does nothing if it is not signed in.
@@ -121,5 +121,14 @@ public struct UbiquityAccount: Hashable, Sendable {
         name = account.accountName
         server = account.server
         deviceName = account.deviceName
+    }
+}
+
+/// Converts errors of the server and of this device's files to those of the public API. Others stay.
+func accountErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
+    do { return try await body() } catch let error as LinkFailure {
+        throw UbiquityError(error)
+    } catch let error where error is HomeError || error is LocalStorageError {
+        throw UbiquityError(.storage, "\(error)")
     }
 }

@@ -86,10 +86,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         try await synchronizeNow()
         try revertAll(to: await values(at: date))
     }
-
-    private func validKey(_ name: String) throws -> Key {
-        do { return try Key(name) } catch { throw UbiquityError(.invalid, "\(error)") }
-    }
 }
 
 extension UbiquitousKeyValueStore {
@@ -159,10 +155,7 @@ extension UbiquitousKeyValueStore {
             try backing.write { engine, now throws(LimitViolation) in
                 try engine.revert(to: contents, at: now)
             }
-        } catch {
-            let keys = contents.keys.sorted().map(\.string).joined(separator: "\", \"")
-            throw UbiquityError(refused: keys, error)
-        }
+        } catch { throw UbiquityError(refused: contents.keys, error) }
     }
 
     private func ask<Answer: Sendable>(

@@ -99,6 +99,11 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         }
     }
 
+    /// - Throws: ``UbiquityError`` for a key that cannot exist.
+    func validKey(_ name: String) throws -> Key {
+        do { return try Key(name) } catch { throw UbiquityError(.invalid, "\(error)") }
+    }
+
     // MARK: - Refused writes
 
     /// The writes that the server refused, the newest first; at most 1,024 are kept. Reads from

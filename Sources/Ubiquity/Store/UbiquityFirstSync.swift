@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
 internal import UbiquityCore
 
 /// The stores with values on this device, compared with the account's before the first sync: see
@@ -65,23 +64,12 @@ extension UbiquityAccount {
     ) async throws -> UbiquityAccount {
         let security = ConnectionSecurity(
             certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
-        let home = try storageErrors { try DeviceHome(path: home) }
-        do {
-            return UbiquityAccount(
-                try await home.signIn(
-                    server: server, by: .code(code),
-                    deviceName: deviceName ?? ProcessInfo.processInfo.hostName, security: security,
-                    review: { stores in
-                        switch try await choose(UbiquityFirstSync(stores)) {
-                        case .server: .server
-                        case .device: .device
-                        case .newest: .newest
-                        }
-                    }
-                ).account)
-        } catch let error as LinkFailure { throw UbiquityError(error) } catch let error as HomeError
-        { throw UbiquityError(.storage, "\(error)") } catch let error as LocalStorageError {
-            throw UbiquityError(.storage, "\(error)")
+        return try await signIn(server, by: .code(code), deviceName, security, home) { stores in
+            switch try await choose(UbiquityFirstSync(stores)) {
+            case .server: .server
+            case .device: .device
+            case .newest: .newest
+            }
         }
     }
 }

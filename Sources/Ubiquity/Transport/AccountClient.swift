@@ -148,32 +148,16 @@ package struct ServerDevice: Hashable, Sendable {
     /// The version of the client library that it last used; nil if it has not said.
     package var version: String?
 
-    package init(
-        id: String, name: String, createdMilliseconds: Int64, seenMilliseconds: Int64,
-        expiresMilliseconds: Int64? = nil, stores: [String] = [],
-        clockAheadMilliseconds: Int64? = nil, version: String? = nil
-    ) {
-        self.id = id
-        self.name = name
-        self.createdMilliseconds = createdMilliseconds
-        self.seenMilliseconds = seenMilliseconds
-        self.expiresMilliseconds = expiresMilliseconds
-        self.stores = stores
-        self.clockAheadMilliseconds = clockAheadMilliseconds
-        self.version = version
-    }
-}
-
-extension ServerDevice {
     package init(_ wire: WireDevice) {
-        let expiresMilliseconds = Int64(clamping: wire.expiresMilliseconds)
-        self.init(
-            id: wire.id, name: wire.name,
-            createdMilliseconds: Int64(clamping: wire.createdMilliseconds),
-            seenMilliseconds: Int64(clamping: wire.seenMilliseconds),
-            expiresMilliseconds: expiresMilliseconds == 0 ? nil : expiresMilliseconds,
-            stores: wire.stores, clockAheadMilliseconds: wire.clockAhead,
-            version: wire.version.isEmpty ? nil : wire.version)
+        id = wire.id
+        name = wire.name
+        createdMilliseconds = Int64(clamping: wire.createdMilliseconds)
+        seenMilliseconds = Int64(clamping: wire.seenMilliseconds)
+        expiresMilliseconds =
+            wire.expiresMilliseconds == 0 ? nil : Int64(clamping: wire.expiresMilliseconds)
+        stores = wire.stores
+        clockAheadMilliseconds = wire.clockAhead
+        version = wire.version.isEmpty ? nil : wire.version
     }
 }
 
@@ -191,19 +175,11 @@ package struct ServerStore: Hashable, Sendable {
 extension ServerRequest {
     /// Sends a request for an account's stores.
     package func stores() async throws(LinkFailure) -> [ServerStore] {
-        var request = self
-        request.bounds = .list
-        return try await request.answer(WireStoreList.self, .list) {
-            $0.stores.map(ServerStore.init)
-        }
+        try await answer(WireStoreList.self, .list) { $0.stores.map(ServerStore.init) }
     }
 
     /// Sends a request for an account's devices.
     package func devices() async throws(LinkFailure) -> [ServerDevice] {
-        var request = self
-        request.bounds = .list
-        return try await request.answer(WireDeviceList.self, .list) {
-            $0.devices.map(ServerDevice.init)
-        }
+        try await answer(WireDeviceList.self, .list) { $0.devices.map(ServerDevice.init) }
     }
 }

@@ -31,7 +31,8 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     }
 
     private let address: ServerAddress
-    private let bounds: MessageBounds
+    /// The maximum size of an answer that is collected.
+    let bounds: MessageBounds
     private let pieces: Pieces?
     private var idle: IdleTimeout
     private var timer: Scheduled<Void>?
@@ -44,7 +45,7 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     private(set) var failure: (any Error)?
 
     /// - Parameters:
-    ///   - bounds: The maximum size of an answer that is collected.
+    ///   - bounds: See ``bounds``.
     ///   - pieces: The reader of a successful answer; nil to collect it.
     init(
         _ address: ServerAddress, _ bounds: MessageBounds = .small,
@@ -124,6 +125,8 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
     func watch(_ task: HTTPClient.Task<ByteBuffer>) {
         let loop = task.eventLoop
         loop.execute { [self] in
+            // A repeated request gets as much time as the first one.
+            moved()
             schedule(on: loop) { [address] seconds in
                 task.fail(
                     reason: LinkFailure(

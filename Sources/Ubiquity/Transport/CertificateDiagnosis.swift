@@ -61,12 +61,19 @@ enum CertificateDiagnosis {
     /// Nil if the server sends no certificate.
     private static func leaf(of address: ServerAddress) async -> NIOSSLCertificate? {
         guard let (host, port) = address.endpoint else { return nil }
-        let result = Found()
+        let found = Mutex<NIOSSLCertificate?>(nil)
         let connection = try? await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .connectTimeout(.seconds(SharedHTTPClient.connectSecondsMax))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(handler(host, result))
+                    let handler = try NIOSSLClientHandler(
+                        context: NIOSSLContext(configuration: TrustedCertificates.system),
+                        serverHostname: IPAddress(host) == nil ? host : nil,
+                        customVerificationCallback: { certificates, promise in
+                            found.withLock { $0 = certificates.first }
+                            promise.succeed(.failed)
+                        })
+                    try channel.pipeline.syncOperations.addHandler(handler)
                 }
             }
             .connect(host: host, port: port).get()
@@ -76,22 +83,6 @@ enum CertificateDiagnosis {
         }
         try? await connection.closeFuture.get()
         end.cancel()
-        return result.found.withLock { $0 }
-    }
-
-    /// The certificate from the handshake. Shared state: `found`, guarded by its mutex.
-    private final class Found: Sendable {
-        let found = Mutex<NIOSSLCertificate?>(nil)
-    }
-
-    private static func handler(_ host: String, _ result: Found) throws -> NIOSSLClientHandler {
-        let context = try NIOSSLContext(configuration: TrustedCertificates.system)
-        let isName = IPAddress(host) == nil
-        return try NIOSSLClientHandler(
-            context: context, serverHostname: isName ? host : nil,
-            customVerificationCallback: { certificates, promise in
-                result.found.withLock { $0 = certificates.first }
-                promise.succeed(.failed)
-            })
+        return found.withLock { $0 }
     }
 }

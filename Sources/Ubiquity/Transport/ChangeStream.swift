@@ -23,7 +23,7 @@ struct ChangeStream {
         parser = EventStreamParser(eventBytesMax: bounds.bytes)
     }
 
-    /// - Throws: ``WireError`` or ``EventStreamParser/EventTooLarge``.
+    /// - Throws: ``WireError``.
     mutating func take(_ piece: ByteBuffer, _ idle: inout IdleTimeout) throws {
         let events = try piece.withUnsafeReadableBytes { try parser.consume($0) }
         if events.isEmpty, progressAt + .seconds(1) <= .now() {

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import UbiquityWire
+
 /// Parses a stream of server-sent events that arrives in pieces of any size.
 ///
 /// The format of the HTML standard: lines end with CR, LF or both, and an empty line ends an event.
 /// Several `data` lines are joined by line feeds. Comments and unknown fields are ignored, as are
 /// events without data and an incomplete event at the end.
 package struct EventStreamParser: Sendable {
-    /// An event exceeds the parser's limit.
-    package struct EventTooLarge: Error, Hashable, Sendable, CustomStringConvertible {
-        package var bytesMax: Int
-
-        package var description: String { "an event has more than \(bytesMax >> 10) kB" }
-
-        package init(bytesMax: Int) { self.bytesMax = bytesMax }
-    }
-
     /// The maximum size of one event, or one line, in bytes.
     package let eventBytesMax: Int
     /// The beginning of a line whose end has not arrived.
@@ -24,15 +17,14 @@ package struct EventStreamParser: Sendable {
     private var isAfterCR = false
     private var name = ""
     private var data: [UInt8] = []
-    private var id = ""
 
     package init(eventBytesMax: Int) { self.eventBytesMax = eventBytesMax }
 
     /// - Returns: The events that these bytes complete.
-    /// - Throws: ``EventTooLarge``; the parser cannot be used after that.
+    /// - Throws: ``WireError`` if an event exceeds the limit; the parser cannot be used after that.
     package mutating func consume(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(EventTooLarge) -> [StreamEvent] {
+    ) throws(WireError) -> [StreamEvent] {
         var events: [StreamEvent] = []
         var rest = bytes[...]
         if isAfterCR, let first = rest.first {
@@ -51,17 +43,9 @@ package struct EventStreamParser: Sendable {
         return events
     }
 
-    package mutating func consume(_ bytes: [UInt8]) throws(EventTooLarge) -> [StreamEvent] {
-        // Not withUnsafeBytes, whose closure would lose the type of the error.
-        let result = bytes.withUnsafeBytes { bytes in
-            Result { () throws(EventTooLarge) in try consume(bytes) }
-        }
-        return try result.get()
-    }
-
     private mutating func finishLine(
         _ end: Slice<UnsafeRawBufferPointer>, _ events: inout [StreamEvent]
-    ) throws(EventTooLarge) {
+    ) throws(WireError) {
         try checkSize(adding: line.count + end.count)
         // Most lines arrive whole and need not be copied.
         if line.isEmpty {
@@ -95,8 +79,6 @@ package struct EventStreamParser: Sendable {
             data.append(.lineFeed)
         } else if field.elementsEqual("event".utf8) {
             name = String(decoding: value, as: UTF8.self)
-        } else if field.elementsEqual("id".utf8), !value.contains(0) {
-            id = String(decoding: value, as: UTF8.self)
         }
     }
 
@@ -107,12 +89,12 @@ package struct EventStreamParser: Sendable {
         }
         guard !data.isEmpty else { return }
         data.removeLast()
-        events.append(StreamEvent(name: name.isEmpty ? "message" : name, data: data, id: id))
+        events.append(StreamEvent(name: name.isEmpty ? "message" : name, data: data))
     }
 
-    private func checkSize(adding bytes: Int) throws(EventTooLarge) {
+    private func checkSize(adding bytes: Int) throws(WireError) {
         guard data.count + bytes <= eventBytesMax else {
-            throw EventTooLarge(bytesMax: eventBytesMax)
+            throw WireError("an event has more than \(eventBytesMax >> 10) kB")
         }
     }
 }
@@ -121,13 +103,10 @@ package struct StreamEvent: Hashable, Sendable {
     /// `message` if the stream names none.
     package var name: String
     package var data: [UInt8]
-    /// The last identifier in the stream, of this event or an earlier one.
-    package var id: String
 
-    package init(name: String, data: [UInt8], id: String) {
+    package init(name: String, data: [UInt8]) {
         self.name = name
         self.data = data
-        self.id = id
     }
 }
 

@@ -33,6 +33,13 @@ package struct HTTPTransport: Sendable {
         self.device = device
     }
 
+    /// The connection of the device that is signed in.
+    package init(_ store: StoreIdentifier, of account: SignedInAccount) {
+        self.init(
+            server: account.server, store: store, credential: account.credential,
+            device: DeviceID(account.device) ?? .unassigned, certificates: account.certificates)
+    }
+
     /// Opens the stream of changes and passes on each event in order.
     ///
     /// Returns when the server ends the stream. Throws when it breaks or has been silent for longer
@@ -77,25 +84,6 @@ package struct HTTPTransport: Sendable {
         return changes
     }
 
-    /// Asks which devices have the store's changes, or those of one key.
-    package func deliveries(
-        of key: Key?, saved: Cursor?
-    ) async throws(LinkFailure) -> [DeviceDelivery] {
-        var query: [(name: String, value: String)] = []
-        if let key { query.append((name: "key", value: key.string)) }
-        if let saved { query.append((name: "saved", value: saved.text)) }
-        var request = ServerRequest(
-            .get, ["stores", store.string, "devices"], query: query, at: try address.get(),
-            credential: credential)
-        request.bounds = .list
-        return try await request.answer(WireDeliveries.self, .list) {
-            wire throws(WireError) in
-            var deliveries: [DeviceDelivery] = []
-            for delivery in wire.deliveries { deliveries.append(try DeviceDelivery(delivery)) }
-            return deliveries
-        }
-    }
-
     private func request(
         _ method: ServerRequest.Method, since cursor: Cursor? = nil, isSaved: Bool = true,
         body: [UInt8]? = nil
@@ -108,7 +96,7 @@ package struct HTTPTransport: Sendable {
     }
 }
 
-/// A push is sent and answered on the connection's event loop; other calls run in tasks of their own.
+/// Streams and pulls run in tasks of their own; other answers are read on the connection's event loop.
 extension HTTPTransport: StoreLink {
     package func listen(
         since cursor: Cursor?, isSaved: Bool, within intake: IntakeLimits,
@@ -149,10 +137,14 @@ extension HTTPTransport: StoreLink {
         of key: Key?, saved: Cursor?,
         answered: @escaping @Sendable (Result<[DeviceDelivery], LinkFailure>) -> Void
     ) {
-        Task {
-            do throws(LinkFailure) {
-                answered(.success(try await deliveries(of: key, saved: saved)))
-            } catch { answered(.failure(error)) }
+        var query: [(name: String, value: String)] = []
+        if let key { query.append((name: "key", value: key.string)) }
+        if let saved { query.append((name: "saved", value: saved.text)) }
+        ask(["stores", store.string, "devices"], query, WireDeliveries.self, .list, answered) {
+            wire throws(WireError) in
+            var deliveries: [DeviceDelivery] = []
+            for delivery in wire.deliveries { deliveries.append(try DeviceDelivery(delivery)) }
+            return deliveries
         }
     }
 
@@ -178,8 +170,8 @@ extension HTTPTransport: StoreLink {
         var query = [(name: "limit", value: "\(max)")]
         if let key { query.append((name: "key", value: key.string)) }
         if let place { query.append((name: "before", value: place)) }
-        ask("history", query, WireHistory.self, .history, answered) { wire throws(WireError) in
-            try HistoryPage(wire)
+        askHistory("history", query, WireHistory.self, .history, answered) {
+            wire throws(WireError) in try HistoryPage(wire)
         }
     }
 
@@ -192,7 +184,7 @@ extension HTTPTransport: StoreLink {
             case .revision(let revision): (name: "revision", value: "\(revision)")
             case .milliseconds(let milliseconds): (name: "milliseconds", value: "\(milliseconds)")
             }
-        ask("snapshot", [query], WireSnapshot.self, .snapshot, answered) {
+        askHistory("snapshot", [query], WireSnapshot.self, .snapshot, answered) {
             wire throws(WireError) in try StoreSnapshot(wire)
         }
     }
@@ -200,42 +192,44 @@ extension HTTPTransport: StoreLink {
     package func deviceNames(
         answered: @escaping @Sendable (Result<[DeviceID: String], LinkFailure>) -> Void
     ) {
-        do throws(LinkFailure) {
-            var request = ServerRequest(
-                .get, ["devices"], at: try address.get(), credential: credential)
-            request.bounds = .list
-            request.answer(WireDeviceList.self, .list) { list in
-                let names = list.devices.compactMap { device in
-                    DeviceID(device.id).map { ($0, device.name) }
-                }
-                return Dictionary(names) { first, _ in first }
-            } answered: {
-                answered($0)
+        ask(["devices"], [], WireDeviceList.self, .list, answered) { list in
+            let names = list.devices.compactMap { device in
+                DeviceID(device.id).map { ($0, device.name) }
             }
-        } catch { answered(.failure(error)) }
+            return Dictionary(names) { first, _ in first }
+        }
     }
 
-    private func ask<Wire: WireMessage, Answer: Sendable>(
+    /// Asks for something that servers of earlier versions do not have.
+    private func askHistory<Wire: WireMessage, Answer: Sendable>(
         _ path: String, _ query: [(name: String, value: String)], _ type: Wire.Type,
         _ shape: MessageShape,
         _ answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void,
         _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer
     ) {
+        ask(
+            ["stores", store.string, path], query, type, shape, within: IntakeLimits(nil).message,
+            { answered($0.mapError(historyFailure)) }, read)
+    }
+
+    private func historyFailure(_ failure: LinkFailure) -> LinkFailure {
+        guard failure.code == ProblemCode.notFound.rawValue, let address = try? address.get()
+        else { return failure }
+        return LinkFailure(
+            .refused, "the server at \(address) is of a version that keeps no history")
+    }
+
+    private func ask<Wire: WireMessage, Answer: Sendable>(
+        _ path: [String], _ query: [(name: String, value: String)], _ type: Wire.Type,
+        _ shape: MessageShape, within bounds: MessageBounds = .small,
+        _ answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void,
+        _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer
+    ) {
         do throws(LinkFailure) {
-            let address = try address.get()
             var request = ServerRequest(
-                .get, ["stores", store.string, path], query: query, at: address,
-                credential: credential)
-            request.bounds = IntakeLimits(nil).message
-            request.answer(type, shape, read) { result in
-                answered(
-                    result.mapError { failure in
-                        guard failure.code == ProblemCode.notFound.rawValue else { return failure }
-                        return LinkFailure(
-                            .refused,
-                            "the server at \(address) is of a version that keeps no history")
-                    })
-            }
+                .get, path, query: query, at: try address.get(), credential: credential)
+            request.bounds = bounds
+            request.answer(type, shape, read, answered: answered)
         } catch { answered(.failure(error)) }
     }
 }

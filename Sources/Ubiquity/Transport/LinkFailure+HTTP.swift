@@ -4,6 +4,7 @@ internal import AsyncHTTPClient
 internal import Foundation
 package import NIOCore
 package import NIOHTTP1
+internal import NIOPosix
 package import UbiquityCore
 internal import UbiquityWire
 
@@ -22,7 +23,7 @@ extension LinkFailure {
             let since = Int64(wireMilliseconds: problem.knownSinceMilliseconds)
             detail =
                 "the server's history of the store only goes back to "
-                + Date(timeIntervalSince1970: Double(since) / 1_000).formatted(.iso8601)
+                + Date(milliseconds: since).formatted(.iso8601)
         }
         self.init(Self.kind(of: status.code, headers, problem), detail)
         code = ProblemCode(rawValue: problem.code)?.rawValue
@@ -95,7 +96,7 @@ extension LinkFailure {
     init(_ error: any Error, _ address: ServerAddress) {
         switch error {
         case let failure as LinkFailure: self = failure
-        case is WireError, is EventStreamParser.EventTooLarge:
+        case is WireError:
             self.init(.unreachable, "the answer from \(address) cannot be read: \(error)")
         case let error as HTTPClientError:
             self.init(
@@ -137,10 +138,11 @@ extension LinkFailure {
     }
 
     private static func detail(_ error: any Error, _ address: ServerAddress) -> String {
-        if let error: IOError = find(in: error) {
+        let causes = causes(of: error)
+        if let error = causes.lazy.compactMap({ $0 as? IOError }).first {
             return "no server answers at \(address) (\(words(for: error)))"
         }
-        if find(in: error) as SocketAddressError.UnknownHost? != nil {
+        if causes.contains(where: { $0 is SocketAddressError.UnknownHost }) {
             return "no server answers at \(address) (its name is not known)"
         }
         return "the request to \(address) failed (\(error))"
@@ -150,14 +152,10 @@ extension LinkFailure {
         SystemError(error.errnoCode).description.lowercased()
     }
 
-    /// NIO's connection error contains the errors of each address that was tried. They are found by
-    /// reflection, because the error's type belongs to a module that nothing else here needs.
-    private static func find<Cause: Error>(in error: Any, depth: Int = 0) -> Cause? {
-        if let cause = error as? Cause { return cause }
-        guard depth < 4 else { return nil }
-        for child in Mirror(reflecting: error).children {
-            if let cause: Cause = find(in: child.value, depth: depth + 1) { return cause }
-        }
-        return nil
+    /// The errors of each address that was tried, which NIO's connection error contains.
+    private static func causes(of error: any Error) -> [any Error] {
+        guard let error = error as? NIOConnectionError else { return [error] }
+        return error.connectionErrors.map(\.error)
+            + [error.dnsAError, error.dnsAAAAError].compactMap(\.self)
     }
 }

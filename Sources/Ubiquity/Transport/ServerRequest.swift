@@ -29,8 +29,8 @@ package struct ServerRequest: Sendable {
     /// Whether it does no harm to send it twice. It then is, at once, where its connection ended
     /// before an answer: often an old one, of a server that has since restarted.
     var isRepeatable: Bool
-    /// The maximum size of its answer.
-    package var bounds = MessageBounds.small
+    /// The maximum size of its answer, unless that is a list.
+    var bounds = MessageBounds.small
 
     /// - Parameters:
     ///   - path: The segments of the path below `/v1`, which may contain any characters, as may the
@@ -69,14 +69,9 @@ package struct ServerRequest: Sendable {
         _ type: Wire.Type, _ shape: MessageShape = .fields,
         _ read: (Wire) throws(WireError) -> Answer
     ) async throws(LinkFailure) -> Answer {
-        let receiver = AnswerReceiver(address, bounds)
-        do {
-            let body = try await result(begin(receiver))
-            return try decode(type, shape, read, from: body, of: receiver)
-        } catch {
-            guard mayRepeat(after: error, receiver) else { throw await failure(of: error) }
-            return try await onlyOnce.answer(type, shape, read)
-        }
+        let receiver = receiver(of: shape)
+        let body = try await send(to: receiver)
+        return try decode(type, shape, read, from: body, of: receiver)
     }
 
     /// Does the same without waiting, on the connection's event loop: no other thread is woken.
@@ -86,34 +81,19 @@ package struct ServerRequest: Sendable {
         _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer,
         answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
     ) {
-        let receiver = AnswerReceiver(address, bounds)
-        let task: HTTPClient.Task<ByteBuffer>
-        do throws(LinkFailure) { task = try begin(receiver) } catch {
-            return answered(.failure(error))
-        }
-        task.futureResult.whenComplete { result in
-            switch result {
-            case .success(let body):
-                answered(
+        let receiver = receiver(of: shape)
+        send(to: receiver, isRepeated: false) { result in
+            answered(
+                result.flatMap { body in
                     Result { () throws(LinkFailure) in
                         try decode(type, shape, read, from: body, of: receiver)
-                    })
-            case .failure(let error) where mayRepeat(after: error, receiver):
-                onlyOnce.answer(type, shape, read, answered: answered)
-            case .failure(let error):
-                Task { answered(.failure(await failure(of: error))) }
-            }
+                    }
+                })
         }
     }
 
-    private var onlyOnce: ServerRequest {
-        var request = self
-        request.isRepeatable = false
-        return request
-    }
-
-    private func mayRepeat(after error: any Error, _ receiver: AnswerReceiver) -> Bool {
-        isRepeatable && !receiver.hasBegun && LinkFailure.isClosedConnection(error)
+    private func receiver(of shape: MessageShape) -> AnswerReceiver {
+        AnswerReceiver(address, shape == .list ? .list : bounds)
     }
 
     private func decode<Wire: WireMessage, Answer>(
@@ -123,7 +103,7 @@ package struct ServerRequest: Sendable {
         do {
             return try read(
                 (accept == nil ? receiver.format : .protobuf)
-                    .decode(type, shape, from: [UInt8](buffer: body), within: bounds))
+                    .decode(type, shape, from: [UInt8](buffer: body), within: receiver.bounds))
         } catch { throw LinkFailure(error, address) }
     }
 
@@ -150,18 +130,42 @@ package struct ServerRequest: Sendable {
         do { _ = try await request.send(to: receiver) } catch { throw receiver.failure ?? error }
     }
 
-    /// Sends the request, and once more if the server had closed a connection that was kept from an
-    /// earlier request before it had all of this one.
+    /// Sends the request, and once more if ``mayRepeat(after:_:)`` says so.
     /// - Returns: The answer's body, unless the receiver reads it in pieces.
     /// - Throws: ``LinkFailure``.
     @discardableResult
     func send(to receiver: AnswerReceiver) async throws(LinkFailure) -> ByteBuffer {
         do { return try await result(begin(receiver)) } catch {
-            guard error as? ChannelError == .ioOnClosedChannel, !receiver.hasBegun else {
-                throw await failure(of: error)
-            }
+            guard mayRepeat(after: error, receiver) else { throw await failure(of: error) }
         }
         do { return try await result(begin(receiver)) } catch { throw await failure(of: error) }
+    }
+
+    private func send(
+        to receiver: AnswerReceiver, isRepeated: Bool,
+        ended: @escaping @Sendable (Result<ByteBuffer, LinkFailure>) -> Void
+    ) {
+        let task: HTTPClient.Task<ByteBuffer>
+        do throws(LinkFailure) { task = try begin(receiver) } catch {
+            return ended(.failure(error))
+        }
+        task.futureResult.whenComplete { result in
+            switch result {
+            case .success(let body): ended(.success(body))
+            case .failure(let error) where !isRepeated && mayRepeat(after: error, receiver):
+                send(to: receiver, isRepeated: true, ended: ended)
+            case .failure(let error): Task { ended(.failure(await failure(of: error))) }
+            }
+        }
+    }
+
+    /// Whether to send the request a second time: its answer has not begun, and the server closed a
+    /// connection that was kept from an earlier request before it had all of this one, or it does no
+    /// harm to send it twice.
+    func mayRepeat(after error: any Error, _ receiver: AnswerReceiver) -> Bool {
+        guard !receiver.hasBegun else { return false }
+        if error as? ChannelError == .ioOnClosedChannel { return true }
+        return isRepeatable && LinkFailure.isClosedConnection(error)
     }
 
     private func result(_ task: HTTPClient.Task<ByteBuffer>) async throws -> ByteBuffer {

@@ -54,8 +54,7 @@ public struct ConflictingValue {
 extension ConflictingValue {
     fileprivate init(_ concurrent: ConcurrentValue) {
         value = concurrent.value.boxed
-        let seconds = Double(concurrent.stamp.timestamp.milliseconds) / 1_000
-        date = Date(timeIntervalSince1970: seconds)
+        date = Date(milliseconds: concurrent.stamp.timestamp.milliseconds)
     }
 }
 

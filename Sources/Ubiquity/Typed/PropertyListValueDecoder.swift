@@ -31,15 +31,10 @@ struct PropertyListValueDecoder: Decoder {
     func singleValueContainer() -> any SingleValueDecodingContainer { self }
 
     private func mismatch(_ type: Any.Type, _ name: String) -> DecodingError {
-        guard let value else {
-            let context = DecodingError.Context(
-                codingPath: codingPath, debugDescription: "expected \(name), found nothing"
-            )
-            return .valueNotFound(type, context)
-        }
         let context = DecodingError.Context(
-            codingPath: codingPath, debugDescription: "expected \(name), found \(value.kind)")
-        return .typeMismatch(type, context)
+            codingPath: codingPath,
+            debugDescription: "expected \(name), found \(value?.kind ?? "nothing")")
+        return value == nil ? .valueNotFound(type, context) : .typeMismatch(type, context)
     }
 }
 

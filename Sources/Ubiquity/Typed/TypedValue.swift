@@ -99,22 +99,6 @@ extension [any CodingKey] {
     }
 }
 
-extension PropertyListValue {
-    /// Describes the type in a sentence.
-    var kind: String {
-        switch self {
-        case .string: "a string"
-        case .boolean: "a Bool"
-        case .integer, .unsigned: "an integer"
-        case .real: "a real"
-        case .date: "a date"
-        case .data: "data"
-        case .array: "an array"
-        case .dictionary: "a dictionary"
-        }
-    }
-}
-
 /// A set or a dictionary, whose order changes from run to run. The stored order must not change, or
 /// writing an equal value would count as a change.
 protocol HashedCollection {

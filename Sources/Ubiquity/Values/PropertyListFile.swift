@@ -48,7 +48,7 @@ package enum PropertyListFile {
             }
         } catch { throw .noPropertyList(name: name, cause: error.description) }
         guard case .dictionary(let values) = root else {
-            throw .rootIsNoDictionary(name: name, root: kind(of: root))
+            throw .rootIsNoDictionary(name: name, root: root.kind)
         }
         entries += values.map { Entry(key: $0.key.string, value: .success($0.value)) }
         return entries.sorted { $0.key < $1.key }
@@ -109,18 +109,6 @@ package enum PropertyListFile {
         }
         guard count <= elementsMax else {
             throw .unreadable("it has more than \(elementsMax) elements")
-        }
-    }
-
-    private static func kind(of root: PropertyListValue) -> String {
-        switch root {
-        case .string: "a string"
-        case .boolean: "a Boolean"
-        case .integer, .unsigned, .real: "a number"
-        case .date: "a date"
-        case .data: "data"
-        case .array: "an array"
-        case .dictionary: "a dictionary"
         }
     }
 }

@@ -59,6 +59,20 @@ extension PropertyListValue {
         }
     }
 
+    /// Describes the type in a sentence.
+    var kind: String {
+        switch self {
+        case .string: "a string"
+        case .boolean: "a Bool"
+        case .integer, .unsigned: "an integer"
+        case .real: "a real"
+        case .date: "a date"
+        case .data: "data"
+        case .array: "an array"
+        case .dictionary: "a dictionary"
+        }
+    }
+
     private static func boxed(_ entries: [ExactString: PropertyListValue]) -> NSDictionary {
         let boxed = NSMutableDictionary(capacity: entries.count)
         for (key, value) in entries { boxed.setObject(value.boxed, forKey: key.string as NSString) }

@@ -11,17 +11,17 @@ enum DemoDatabase: String, CaseIterable, ExpressibleByArgument {
     case postgresql
 }
 
-/// The demo's servers: one with a folder, or two on a PostgreSQL of the demo's own, each with a proxy
+/// The demo's servers: one with a folder, or two on a PostgreSQL of the demo's own, each with a relay
 /// that prefers it.
 struct DemoServers {
     let nodes: [ServerProcess]
     /// One for each device of the story; none if there is one server.
-    private let proxies: [DemoProxy]
+    private let relays: [Relay]
     private let database: PostgresServer?
 
     init(_ stage: Stage, _ kind: DemoDatabase) throws {
         guard kind == .postgresql else {
-            (nodes, proxies, database) = ([ServerProcess(stage)], [], nil)
+            (nodes, relays, database) = ([ServerProcess(stage)], [], nil)
             return
         }
         let database = try PostgresServer.started(isDurable: true)
@@ -31,7 +31,7 @@ struct DemoServers {
         }
         self.database = database
         self.nodes = nodes
-        proxies = [try DemoProxy(to: nodes), try DemoProxy(to: nodes.reversed())]
+        relays = [nodes, nodes.reversed()].map { order in Relay(to: { order.map(\.port) }) }
     }
 
     var isShared: Bool { nodes.count > 1 }
@@ -49,14 +49,16 @@ struct DemoServers {
         _ name: String, isFirst: Bool = false, at place: Int = 0, home: String
     ) async throws {
         try await nodes[0].signIn(
-            name, isFirst: isFirst, home: home, through: isShared ? proxies[place].url : nil)
+            name, isFirst: isFirst, home: home, through: isShared ? relays[place].plugIn() : nil)
     }
 
     /// The number of connections of the first device that its other server accepted.
-    var detours: Int { proxies.first?.connections(to: 1) ?? 0 }
+    var detours: Int {
+        get async throws { try await relays.first?.connections(to: 1) ?? 0 }
+    }
 
     func close() {
-        for proxy in proxies { proxy.close() }
+        for relay in relays { relay.pullOut() }
         database?.kill()
     }
 }

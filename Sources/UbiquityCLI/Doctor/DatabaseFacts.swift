@@ -6,8 +6,6 @@ import UbiquityServer
 /// conclusions.
 struct DatabaseFacts {
     var inspection: Result<DatabaseInspection, DatabaseProblem>
-    /// A server's default maximum of connections, with the one that listens for notifications.
-    var connectionsPerNode = 9
 
     init(_ inspection: Result<DatabaseInspection, DatabaseProblem>) { self.inspection = inspection }
 
@@ -23,9 +21,9 @@ struct DatabaseFacts {
             [
                 database.versionFinding, database.encodingFinding, database.tablesFinding,
                 database.flushFinding, database.pagesFinding, database.commitFinding,
-                database.connectionsFinding(perNode: connectionsPerNode), database.clockFinding,
-                database.standbyFinding, database.secrecyFinding, database.roleFinding,
-                database.vacuumFinding, database.checksumsFinding,
+                database.connectionsFinding, database.clockFinding, database.standbyFinding,
+                database.secrecyFinding, database.roleFinding, database.vacuumFinding,
+                database.checksumsFinding,
             ].compactMap(\.self)
         }
     }
@@ -97,7 +95,9 @@ extension DatabaseInspection {
                 + "to on, so that nobody relies on less.")
     }
 
-    fileprivate func connectionsFinding(perNode: Int) -> Finding {
+    fileprivate var connectionsFinding: Finding {
+        // A server's default, and the connection that listens to the other servers.
+        let perNode = PostgresSettings(url: "").connectionsMax + 1
         let free = max(0, connectionsMax - connectionsReserved - connections)
         let state =
             "\(Phrase.counted(connections, "connection")) of \(connectionsMax), "

@@ -160,11 +160,10 @@ extension DeviceFacts {
         switch store.content {
         case nil:
             [
-                store.isAskedFor
-                    ? .note(
-                        "store",
-                        "\(store.identifier): no program has opened this store on this device yet.")
-                    : nil, accessFinding(store),
+                Finding.note(
+                    "store",
+                    "\(store.identifier): no program has opened this store on this device yet."),
+                accessFinding(store),
             ].compactMap(\.self)
         case .failure(let failure):
             [.problem("store", "\(store.identifier): \(failure.sentence)")]

@@ -13,8 +13,7 @@ extension DeviceFacts {
     static func gather(home: String?, configuration: UbiquityConfiguration, isLocal: Bool) async
         -> DeviceFacts
     {
-        var facts = DeviceFacts(
-            home: Self.home(home), now: Int64(Date().timeIntervalSince1970 * 1_000))
+        var facts = DeviceFacts(home: Self.home(home))
         facts.identifier = Self.identifier(configuration)
         guard case .folder(let path, _, _) = facts.home else { return facts }
         facts.freeBytes = Machine.freeBytes(at: path)
@@ -72,10 +71,7 @@ extension DeviceFacts {
         if case .named(let name, _) = identifier {
             return [store(name, at: home.storePath(for: name, folder: state.folder))]
         }
-        return home.storePaths(in: state.folder).map { path in
-            let name = (path as NSString).lastPathComponent
-            return store(StoreFileName.identifier(of: name) ?? name, at: path)
-        }
+        return home.storeFiles(in: state.folder).map { store($0.identifier, at: $0.path) }
     }
 
     private static func store(_ identifier: String, at path: String) -> Store {
@@ -87,9 +83,8 @@ extension DeviceFacts {
                 Store.Content(
                     usage: inspection.usage, limits: inspection.meta.limits,
                     pendingCount: inspection.pendingCount,
-                    refusedCount: inspection.refusedCount,
-                    hasCompletedFirstSync: inspection.meta.hasCompletedFirstSync,
-                    link: inspection.meta.link, cursor: inspection.meta.cursor))
+                    refusedCount: inspection.refusedCount, link: inspection.meta.link,
+                    cursor: inspection.meta.cursor))
         } catch { store.content = .failure(LocalFailure(sentence: error.description)) }
         store.lease = lease(ProcessLease.path(ofStore: path))
         return store
@@ -109,14 +104,12 @@ extension DeviceFacts {
 extension DeviceFacts.Store {
     /// Asks the server for changes, like the program that holds the connection.
     fileprivate mutating func ask(_ account: SignedInAccount) async {
-        guard let store = try? StoreIdentifier(identifier), let device = DeviceID(account.device)
-        else { return }
-        let transport = HTTPTransport(
-            server: account.server, store: store, credential: account.credential, device: device,
-            certificates: account.certificates)
+        guard let store = try? StoreIdentifier(identifier) else { return }
         let cursor =
             if case .success(let content)? = content { content.cursor } else { Cursor?.none }
-        do throws(LinkFailure) { _ = try await transport.pull(since: cursor) } catch {
+        do throws(LinkFailure) {
+            _ = try await HTTPTransport(store, of: account).pull(since: cursor)
+        } catch {
             if error.kind == .refused { refusal = error.detail }
         }
     }
@@ -129,12 +122,16 @@ extension DeviceFacts.Contact {
         isEncrypted = url?.scheme?.lowercased() == "https"
         host = url?.host ?? account.server
         port = url?.port ?? (isEncrypted ? 443 : 80)
-        guard connect() else { return }
-        let sent = Self.now
+        // An IPv6 address is in brackets.
+        let name = host.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+        let contact = Reachability.contact(name, port: port)
+        (self.name, connection) = (contact.name, contact.connection)
+        guard connection == .success else { return }
+        let sent = Date().milliseconds
         do throws(LinkFailure) {
             let config = try await AccountClient.config(of: account)
             server = .success
-            let received = Self.now
+            let received = Date().milliseconds
             clock = ((sent + received) / 2 - config.serverMilliseconds, (received - sent) / 2)
         } catch {
             server = .failure(error.detail)
@@ -144,29 +141,5 @@ extension DeviceFacts.Contact {
             try await AccountClient.checkCredential(of: account)
             credential = .valid
         } catch { credential = error.kind == .unauthorized ? .refused : .unknown(error.detail) }
-    }
-
-    private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
-
-    /// - Returns: Whether it connected.
-    private mutating func connect() -> Bool {
-        // An IPv6 address is in brackets.
-        let name = host.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
-        let addresses: [SocketAddress]
-        do throws(DeviceFacts.LocalFailure) {
-            addresses = try Reachability.addresses(of: name, port: port)
-            self.name = .success
-        } catch {
-            self.name = .failure(error.sentence)
-            return false
-        }
-        do throws(DeviceFacts.LocalFailure) {
-            try Reachability.connect(to: addresses)
-            connection = .success
-            return true
-        } catch {
-            connection = .failure(error.sentence)
-            return false
-        }
     }
 }

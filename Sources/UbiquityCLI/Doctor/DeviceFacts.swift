@@ -18,7 +18,7 @@ struct DeviceFacts {
     }
 
     /// The steps towards the server. After a failed step, the others are not tried.
-    struct Contact: Equatable {
+    struct Contact {
         var host: String
         var port: Int
         var isEncrypted: Bool
@@ -30,10 +30,6 @@ struct DeviceFacts {
         var credential: Credential?
         /// The device's clock minus the server's, and the uncertainty of that.
         var clock: (differenceMilliseconds: Int64, uncertaintyMilliseconds: Int64)?
-
-        static func == (a: Contact, b: Contact) -> Bool {
-            a.host == b.host && a.port == b.port && a.server == b.server
-        }
     }
 
     enum Outcome: Equatable {
@@ -59,7 +55,6 @@ struct DeviceFacts {
             var limits: StoreLimits
             var pendingCount: Int
             var refusedCount: Int
-            var hasCompletedFirstSync: Bool
             var link: LinkStatus
             var cursor: Cursor?
         }
@@ -72,8 +67,6 @@ struct DeviceFacts {
         }
 
         var identifier: String
-        /// Whether the command named this store.
-        var isAskedFor = true
         /// Nil if no program has opened it yet. An error is a sentence.
         var content: Result<Content, LocalFailure>?
         var lease = Lease.free
@@ -93,6 +86,4 @@ struct DeviceFacts {
     var freeBytes: Int?
     /// The reason the kernel has no capacity for more folder watches; nil if it has.
     var watchFailure: String?
-    /// Milliseconds since 1970 by this device's clock.
-    var now: Int64
 }

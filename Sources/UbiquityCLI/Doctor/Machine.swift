@@ -14,15 +14,6 @@ enum Machine {
         getpwuid(user).map { String(cString: $0.pointee.pw_name) } ?? "'#\(user)'"
     }
 
-    /// For this process and the processes that it starts.
-    static var openFilesMax: Int? {
-        #if os(Linux)
-        openFilesMax(of: getpid())
-        #else
-        nil
-        #endif
-    }
-
     static func openFilesMax(of process: Int32) -> Int? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/limits", encoding: .utf8)
         else { return nil }

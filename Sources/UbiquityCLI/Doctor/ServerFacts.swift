@@ -201,8 +201,8 @@ extension ServerFacts {
         let lock = inspection.path + "/lock"
         openFilesMax =
             LockHolder(of: lock).flatMap { Machine.openFilesMax(of: $0.process) }
-            ?? Machine.openFilesMax
+            ?? Machine.openFilesMax(of: getpid())
         connectionsMax = ServerSettings(dataFolder: dataFolder).connectionsMax
-        now = Int64(Date().timeIntervalSince1970 * 1_000)
+        now = Date().milliseconds
     }
 }

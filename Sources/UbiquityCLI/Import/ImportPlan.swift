@@ -37,12 +37,7 @@ struct ImportPlan {
         return (key, value)
     }
 
-    /// The accepted entries that would change a value.
-    func changes(of values: [Key: PropertyListValue]) -> [Key: Content] {
-        accepted.filter { values[$0.key] != $0.value }.mapValues(Content.value)
-    }
-
-    /// The same, with the values before and after, sorted by key.
+    /// The accepted entries that would change a value, sorted by key.
     func comparison(with values: [Key: PropertyListValue]) -> [ValueChange] {
         ValueChange.all(from: values.filter { accepted[$0.key] != nil }, to: accepted)
     }

@@ -73,9 +73,7 @@ struct CompletionPlace {
     var folder: String { home.storesFolder(state.folder) }
 
     var stores: [String] {
-        home.storePaths(in: state.folder).compactMap { path in
-            StoreFileName.identifier(of: (path as NSString).lastPathComponent)
-        }.filter { !$0.hasSuffix("…") }
+        home.storeFiles(in: state.folder).map(\.identifier).filter { !$0.hasSuffix("…") }
     }
 
     var keys: [String] {

@@ -56,8 +56,6 @@ struct SyncOptions: ParsableArguments {
 
     @OptionGroup var time: TimeoutOption
 
-    var given: [String] { UbiquityCLI.given(("--local", local)) + time.given }
-
     func validate() throws {
         if local { try refuse(time.given, "with --local, which does not ask the server.") }
     }
@@ -75,8 +73,8 @@ private func secondsOf(_ text: String) throws -> Double {
 struct TimeoutOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "How long to wait for the server. (default: 5; sync: 30; sync --until: 90)",
-            valueName: "seconds"),
+            "How long to wait for the server. (default: 5; blame, diff, rewind, sync and undo: 30; "
+                + "sync --until: 90)", valueName: "seconds"),
         transform: secondsOf)
     var timeout: Double?
 

@@ -54,18 +54,12 @@ enum DeviceManager {
     /// - Throws: ``Failure`` if there is none or more than one.
     func find(_ text: String) async throws -> DeviceID {
         if let id = DeviceID(text) { return id }
-        let named = try await devices().filter { $0.name == text }
-        switch named.count {
-        case 0:
-            throw Failure(
+        let device = try await devices().device(
+            text,
+            orThrow: Failure(
                 .no,
-                "there is no device \"\(text)\"; `ubiquity device list` shows the existing ones")
-        case 1: return DeviceID(named[0].id)!
-        default:
-            let ids = named.map(\.id).joined(separator: ", ")
-            throw Failure(
-                .badInput, "several devices are called \"\(text)\"; give the ID instead: \(ids)")
-        }
+                "there is no device \"\(text)\"; `ubiquity device list` shows the existing ones"))
+        return DeviceID(device.id)!
     }
 }
 

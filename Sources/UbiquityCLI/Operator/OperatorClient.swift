@@ -59,13 +59,13 @@ struct OperatorClient: Sendable {
     }
 
     /// All accounts, sorted by name. The server decides how many it lists at a time.
-    func accounts() async throws(LinkFailure) -> [ServerAccount] {
-        var accounts: [ServerAccount] = []
+    func accounts() async throws(LinkFailure) -> [WireAccount] {
+        var accounts: [WireAccount] = []
         while accounts.count < Self.accountsMax {
             let last = accounts.last?.name
             let query = last.map { [(name: "after", value: $0)] } ?? []
-            let page = try await list(["accounts"], query)
-                .answer(WireAccountList.self, .list) { $0.accounts.map(ServerAccount.init) }
+            let page = try await request(.get, ["accounts"], query: query)
+                .answer(WireAccountList.self, .list) { $0.accounts }
             // A server that starts over would never come to an end. It sorts by bytes.
             let isFurther = page.allSatisfy { account in
                 last?.utf8.lexicographicallyPrecedes(account.name.utf8) ?? true
@@ -160,11 +160,12 @@ struct OperatorClient: Sendable {
 
     // MARK: Apps
 
-    func apps() async throws(LinkFailure) -> ServerApps {
-        var apps = try await list(["apps"]).answer(WireAppList.self, .list) { ServerApps($0) }
-        // How the next server is started is unknown.
-        if folder?.isRunning == false { apps.isRegisteredOnly = nil }
-        return apps
+    /// The registered apps.
+    /// - Returns: `isRegisteredOnly` is false if the server accepts all apps; nil if that is unknown,
+    ///   because no server is running on the data folder.
+    func apps() async throws(LinkFailure) -> (isRegisteredOnly: Bool?, apps: [WireAppList.App]) {
+        let answer = try await request(.get, ["apps"]).answer(WireAppList.self, .list) { $0 }
+        return (folder?.isRunning == false ? nil : answer.registeredOnly, answer.apps)
     }
 
     func register(_ app: StoreIdentifier) async throws(LinkFailure) {
@@ -178,8 +179,8 @@ struct OperatorClient: Sendable {
     // MARK: Audit
 
     /// The newest first.
-    func audit(max: Int) async throws(LinkFailure) -> [ServerAuditEntry] {
-        var entries: [ServerAuditEntry] = []
+    func audit(max: Int) async throws(LinkFailure) -> [WireAuditTrail.Entry] {
+        var entries: [WireAuditTrail.Entry] = []
         while entries.count < max {
             let page = try await auditPage(before: entries.last?.number)
             entries += page
@@ -188,19 +189,12 @@ struct OperatorClient: Sendable {
         return Array(entries.prefix(max))
     }
 
-    private func auditPage(before number: Int64?) async throws(LinkFailure) -> [ServerAuditEntry] {
+    private func auditPage(
+        before number: UInt64?
+    ) async throws(LinkFailure) -> [WireAuditTrail.Entry] {
         let query = number.map { [(name: "before", value: "\($0)")] } ?? []
-        return try await list(["audit"], query)
-            .answer(WireAuditTrail.self, .list) { $0.entries.map(ServerAuditEntry.init) }
-    }
-
-    private func list(
-        _ path: [String], _ query: [(name: String, value: String)] = []
-    ) -> ServerRequest {
-        var request = ServerRequest(
-            .get, path, query: query, at: address, credential: credential)
-        request.bounds = .list
-        return request
+        return try await request(.get, ["audit"], query: query)
+            .answer(WireAuditTrail.self, .list) { $0.entries }
     }
 
     private static func rename(to name: String) -> [UInt8] {
@@ -210,9 +204,18 @@ struct OperatorClient: Sendable {
     }
 
     private func request(
-        _ method: ServerRequest.Method, _ path: [String], body: [UInt8]? = nil
+        _ method: ServerRequest.Method, _ path: [String],
+        query: [(name: String, value: String)] = [], body: [UInt8]? = nil
     ) -> ServerRequest {
-        ServerRequest(method, path, at: address, credential: credential, body: body)
+        ServerRequest(method, path, query: query, at: address, credential: credential, body: body)
+    }
+}
+
+extension AccountLimits {
+    /// The limits in a server's answer. There are none if a newer server allows one that is out of
+    /// this program's range.
+    init(ofServer wire: WireAccountLimits) {
+        self = (try? AccountLimits(wire)) ?? AccountLimits()
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import UbiquityArchive
 
 /// Dates as text: ISO 8601 with all digits of the fraction. Foundation only keeps three.
 enum DateText {
@@ -32,14 +33,9 @@ enum DateText {
         return try? Date(text, strategy: .iso8601).timeIntervalSinceReferenceDate
     }
 
-    /// Years 1 to 9999. Beyond them, and for NaN, the format has no agreed meaning.
-    static func hasCalendar(_ seconds: Double) -> Bool {
-        seconds >= -63_113_904_000 && seconds < 252_423_993_600
-    }
-
     /// The shortest text that is read back as the same date, in UTC.
     static func text(of seconds: Double) -> String {
-        guard hasCalendar(seconds) else {
+        guard XMLCompatibility.hasCalendar(seconds) else {
             return "\(seconds) s after 2001-01-01T00:00:00Z"
         }
         let whole = seconds.rounded(.down)

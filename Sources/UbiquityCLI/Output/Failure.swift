@@ -41,21 +41,17 @@ extension Failure {
         case is ExitCode, is CleanExit, is ValidationError: return nil
         case let error as UbiquityError: self.init(error)
         case let failure as LinkFailure: self.init(UbiquityError(failure))
-        case let error as LimitViolation: self.init(.badInput, error.description)
-        case let error as KeyError: self.init(.badInput, error.description)
-        case let error as LocalStorageError: self.init(.inputOutput, error.description)
-        case let error as SystemError: self.init(.inputOutput, error.description)
-        case let error as HomeError: self.init(.inputOutput, error.description)
-        case let error as PropertyListFileError: self.init(.badInput, error.description)
         case let error as ServerStartError: self.init(Status(error), error.description)
-        case let error as ArchiveError: self.init(.badInput, error.description)
         case let error as BackupError: self.init(Status(error), error.description)
-        case let error as DatabaseCopyError: self.init(.cannotCreate, error.description)
-        case let error as AtomicFileError: self.init(.cannotCreate, error.description)
-        case let error as StorageError: self.init(.inputOutput, error.description)
         case let error as CocoaError:
             self.init(Status(error), error.sentence(about: error.filePath ?? "the file"))
-        case let trouble as Trouble: self.init(.cannotCreate, trouble.description)
+        case is ArchiveError, is KeyError, is LimitViolation, is PropertyListFileError,
+            is StoreIdentifierError:
+            self.init(.badInput, "\(error)")
+        case is HomeError, is LocalStorageError, is StorageError, is SystemError:
+            self.init(.inputOutput, "\(error)")
+        case is AtomicFileError, is DatabaseCopyError, is Trouble:
+            self.init(.cannotCreate, "\(error)")
         case is CancellationError: self.init(.system, "interrupted")
         default:
             // The argument parser's own errors are not public.

@@ -4,39 +4,73 @@ import Foundation
 import Logging
 import UbiquityCore
 
-/// A server's log for people: lines on the standard error, safe to show on a terminal.
-struct TerminalLogHandler: LogHandler {
-    private var lines: any LogHandler
+/// Gives a function each event, with all of its metadata. An error is metadata, too.
+struct EventLogHandler: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.info
 
-    /// - Parameter lines: Writes the lines.
-    init(_ lines: any LogHandler) { self.lines = lines }
+    private let write: @Sendable (LogEvent) -> Void
 
-    var metadata: Logger.Metadata {
-        get { lines.metadata }
-        set { lines.metadata = newValue.mapValues(\.visible) }
-    }
-
-    var logLevel: Logger.Level {
-        get { lines.logLevel }
-        set { lines.logLevel = newValue }
-    }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { lines[metadataKey: key] }
-        set { lines[metadataKey: key] = newValue?.visible }
-    }
+    init(write: @escaping @Sendable (LogEvent) -> Void) { self.write = write }
 
     func log(event: LogEvent) {
         var event = event
-        event.message = "\(event.message.description.visible())"
-        event.metadata = event.metadata?.mapValues(\.visible)
-        if let error = event.error {
-            event.error = nil
-            event.metadata = (event.metadata ?? [:]).merging(
-                ["error": "\("\(error)".visible())"]
-            ) { own, _ in own }
+        let error: Logger.Metadata = event.error.map { ["error": "\($0)"] } ?? [:]
+        event.error = nil
+        event.metadata = error.merging(metadata) { $1 }.merging(event.metadata ?? [:]) { $1 }
+        write(event)
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+}
+
+/// The formats of a server's log, which goes to the standard error.
+enum LogFormat: String, CaseIterable {
+    /// Lines for people.
+    case text
+    /// One JSON object per line, for programs.
+    case json
+
+    func handler(label: String) -> EventLogHandler {
+        switch self {
+        case .text:
+            let lines = StreamLogHandler.standardError(label: label)
+            return EventLogHandler { lines.log(event: $0.visible) }
+        case .json:
+            return EventLogHandler { Output.note(TerminalText($0.json(at: Date()).text)) }
         }
-        lines.log(event: event)
+    }
+}
+
+extension Logger {
+    /// Logs the library's errors like all of this program's: one sentence on the standard error.
+    static let program: Logger = {
+        var logger = Logger(label: "ubiquity") { _ in
+            EventLogHandler { Output.note("ubiquity: \($0.message)") }
+        }
+        logger.logLevel = .error
+        return logger
+    }()
+}
+
+extension LogEvent {
+    /// The same, safe to show on a terminal.
+    var visible: LogEvent {
+        var event = self
+        event.message = "\(message.description.visible())"
+        event.metadata = metadata?.mapValues(\.visible)
+        return event
+    }
+
+    func json(at date: Date) -> JSON {
+        .object([
+            ("time", .string(Phrase.isoTime(date.milliseconds))),
+            ("level", .string(level.rawValue)), ("message", .string("\(message)")),
+            ("metadata", JSON(metadata ?? [:])),
+        ])
     }
 }
 
@@ -48,36 +82,6 @@ extension Logger.MetadataValue {
         case .array(let values): .array(values.map(\.visible))
         case .dictionary(let fields): .dictionary(fields.mapValues(\.visible))
         }
-    }
-}
-
-/// A server's log for programs: one JSON object per line on the standard error.
-struct JSONLogHandler: LogHandler {
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.info
-
-    private let write: @Sendable (TerminalText) -> Void
-
-    init(write: @escaping @Sendable (TerminalText) -> Void = Output.note) { self.write = write }
-
-    func log(event: LogEvent) {
-        let all = metadata.merging(event.metadata ?? [:]) { $1 }
-        write(TerminalText(Self.line(event.level, "\(event.message)", all, at: Date())))
-    }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    static func line(
-        _ level: Logger.Level, _ message: String, _ metadata: Logger.Metadata, at date: Date
-    ) -> String {
-        let milliseconds = Int64((date.timeIntervalSince1970 * 1_000).rounded(.down))
-        return JSON.object([
-            ("time", .string(Phrase.isoTime(milliseconds))), ("level", .string(level.rawValue)),
-            ("message", .string(message)), ("metadata", JSON(metadata)),
-        ]).text
     }
 }
 
@@ -94,31 +98,5 @@ extension JSON {
         case .array(let values): self = .array(values.map { JSON($0) })
         case .dictionary(let fields): self = JSON(fields)
         }
-    }
-}
-
-/// The formats of a server's log.
-enum LogFormat: String, CaseIterable {
-    case text, json
-}
-
-extension Logger {
-    /// Logs the library's errors like all of this program's: one sentence on the standard error.
-    static let program: Logger = {
-        var logger = Logger(label: "ubiquity") { _ in SentenceLogHandler() }
-        logger.logLevel = .error
-        return logger
-    }()
-}
-
-private struct SentenceLogHandler: LogHandler {
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.error
-
-    func log(event: LogEvent) { Output.note("ubiquity: \(event.message)") }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
     }
 }

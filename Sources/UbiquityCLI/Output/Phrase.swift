@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import UbiquityCore
+
+extension Date {
+    /// Since 1970.
+    var milliseconds: Int64 { Int64(timeIntervalSince1970 * 1_000) }
+}
 
 /// Formats numbers and times for people.
 enum Phrase {
     static func keys(_ count: Int) -> String { counted(count, "key") }
+
+    private static let keysShown = 5
+
+    /// The names of some of the keys, for example `"a", "b" and 3 more`.
+    static func names(_ keys: [Key]) -> String {
+        let shown = keys.prefix(keysShown).map { JSON.string($0.string).text }
+        let more = keys.count > shown.count ? " and \(keys.count - shown.count) more" : ""
+        return shown.joined(separator: ", ") + more
+    }
 
     static func counted(_ count: Int, _ noun: String) -> String {
         "\(grouped(count)) \(noun)\(count == 1 ? "" : "s")"

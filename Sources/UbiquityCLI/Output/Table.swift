@@ -16,6 +16,8 @@ struct Table {
             + rows.map { Self.line($0, widths) }
     }
 
+    func print() { Output.print(TerminalText(lines: lines)) }
+
     private static func line(_ cells: [String], _ widths: [Int]) -> TerminalText {
         let padded = zip(cells, widths).dropLast().map { cell, width in
             cell + String(repeating: " ", count: width - Self.width(cell))

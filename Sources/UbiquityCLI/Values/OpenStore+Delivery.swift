@@ -31,7 +31,12 @@ extension OpenStore {
     func awaitDelivery(to name: String, since start: ContinuousClock.Instant) async throws {
         let end = start + .seconds(timeout)
         while true {
-            let device = try Self.find(name, in: try await delivery(since: start))
+            let device = try await delivery(since: start).devices.device(
+                name,
+                orThrow: Failure(
+                    .no,
+                    "no device \"\(name)\" may use this store; `ubiquity devices` shows those that "
+                        + "may"))
             if device.isCurrent { return }
             guard ContinuousClock.now + Self.pause < end else { throw late(device) }
             try await Task.sleep(for: Self.pause)
@@ -39,7 +44,7 @@ extension OpenStore {
     }
 
     private func late(_ device: UbiquityDelivery.Device) -> Failure {
-        let seen = Phrase.time(Int64(device.lastSeen.timeIntervalSince1970 * 1_000))
+        let seen = Phrase.time(device.lastSeen.milliseconds)
         let time = "\(timeout.formatted()) s"
         let state =
             if !device.hasStore {
@@ -50,23 +55,5 @@ extension OpenStore {
                 "still lacks \(Phrase.counted(device.changesBehind, "change")) after \(time)"
             }
         return Failure(.unavailable, "\(device.name) \(state); it was last seen at \(seen)")
-    }
-
-    private static func find(
-        _ name: String, in delivery: UbiquityDelivery
-    ) throws(Failure) -> UbiquityDelivery.Device {
-        if let device = delivery.devices.first(where: { $0.id == name }) { return device }
-        let named = delivery.devices.filter { $0.name == name }
-        guard let device = named.first else {
-            throw Failure(
-                .no,
-                "no device \"\(name)\" may use this store; `ubiquity devices` shows those that may")
-        }
-        guard named.count == 1 else {
-            let ids = named.map(\.id).joined(separator: ", ")
-            throw Failure(
-                .badInput, "several devices are called \"\(name)\"; give the ID instead: \(ids)")
-        }
-        return device
     }
 }

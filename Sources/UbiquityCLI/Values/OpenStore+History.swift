@@ -22,7 +22,7 @@ extension OpenStore {
         let config = try await withTimeout(seconds: sync.timeout) {
             try await AccountClient.config(of: account)
         }
-        let now = Date(timeIntervalSince1970: Double(config.serverMilliseconds) / 1_000)
+        let now = Date(milliseconds: config.serverMilliseconds)
         return try PastTime(now: now).milliseconds(of: text)
     }
 

@@ -169,13 +169,30 @@ struct OpenStore {
         return store.status.heldUpBy ?? holder.flatMap { $0.isStopped ? $0.description : nil }
     }
 
-    /// Makes one round trip, within the timeout.
-    func exchange() async throws {
+    /// Makes one round trip.
+    func exchange() async throws { try await reachServer { try await $0.synchronizeNow() } }
+
+    /// Makes one round trip, and waits until device and server agree on the writes that were
+    /// waiting before: an answer is not agreement yet. Later writes are not waited for, not even of
+    /// the same keys.
+    func awaitConfirmation() async throws {
+        try await reachServer { store in
+            let writes = store.waitingWrites
+            try await store.synchronizeNow()
+            for await _ in store.statuses where store.hasConfirmed(writes) { break }
+        }
+    }
+
+    /// Calls `body` within the timeout, and shows progress.
+    /// - Throws: ``Failure`` if this device is not signed in, ``UbiquityError/Code/heldUp`` with the
+    ///   process that holds it up, and the errors of `body`.
+    private func reachServer(
+        _ body: @escaping @Sendable (UbiquitousKeyValueStore) async throws -> Void
+    ) async throws {
+        guard account != nil else { throw Failure.notSignedIn }
         do {
             try await showingProgress {
-                try await withTimeout(seconds: sync.timeout) { [store] in
-                    try await store.synchronizeNow()
-                }
+                try await withTimeout(seconds: timeout) { [store] in try await body(store) }
             }
         } catch {
             guard let heldUpBy else { throw error }
@@ -183,19 +200,6 @@ struct OpenStore {
                 .heldUp,
                 "\(heldUpBy) holds this device's connection and does not respond; let it continue "
                     + "(kill -CONT), or end it")
-        }
-    }
-
-    /// Makes one round trip, and waits until device and server agree on the writes that were
-    /// waiting before: an answer is not agreement yet. Later writes are not waited for, not even of
-    /// the same keys.
-    func awaitConfirmation() async throws {
-        try await showingProgress {
-            try await withTimeout(seconds: sync.timeout) { [store] in
-                let writes = store.waitingWrites
-                try await store.synchronizeNow()
-                for await _ in store.statuses where store.hasConfirmed(writes) { break }
-            }
         }
     }
 

@@ -26,7 +26,7 @@ struct PastTime {
     func milliseconds(of text: String) throws(Failure) -> Int64 {
         let date = try check(text)
         guard date <= now else { throw Failure(.usage, "\"\(text)\" is not over yet") }
-        return max(0, Int64(date.timeIntervalSince1970 * 1_000))
+        return max(0, date.milliseconds)
     }
 
     /// - Throws: ``Failure`` for a text that is not a time.

@@ -19,6 +19,11 @@ struct ValueChange: Hashable {
         }
     }
 
+    /// The contents that the changes give to the keys.
+    static func contents(_ changes: [ValueChange]) -> [Key: Content] {
+        Dictionary(changes.map { ($0.key, $0.after.map(Content.value) ?? .deleted) }) { $1 }
+    }
+
     private static let valueCharactersMax = 60
 
     /// A line for people, such as `~ theme  "light" → "dark"`.
@@ -50,16 +55,11 @@ struct ValueChange: Hashable {
         }.joined(separator: ", ")
     }
 
-    private static let keysShown = 5
-
     /// Prints that some keys are left out of a comparison with the past.
     static func noteUnknownPast(of keys: [Key]) {
         guard !keys.isEmpty else { return }
-        let shown = keys.prefix(keysShown).map { JSON.string($0.string).text }
-        let more = keys.count > shown.count ? " and \(keys.count - shown.count) more" : ""
         Output.note(
-            "Not compared, because their earlier values are no longer known: "
-                + "\(shown.joined(separator: ", "))\(more)")
+            "Not compared, because their earlier values are no longer known: \(Phrase.names(keys))")
     }
 
     var json: JSON {

@@ -41,23 +41,15 @@ package struct AccessRule: Hashable, Sendable {
         _ rights: DeviceRights, _ operation: ServerOperation
     ) throws(AccessRefusal) {
         switch operation {
-        case .readStore(let store), .readHistory(let store), .pushToStore(let store),
-            .readDeliveries(let store):
+        case .store(let store):
             guard rights.reaches(store) else { throw .confined }
             guard apps.admits(store) else { throw .appNotRegistered }
-        case .readDevice(let device), .renameDevice(let device), .revokeDevice(let device):
+        case .device(let device):
             if rights.isConfined, device != rights.reference.id { throw .hidden }
-        case .eraseOwnAccount, .exportOwnAccount, .listDevices:
-            if rights.isConfined { throw .confined }
+        case .wholeAccount: if rights.isConfined { throw .confined }
         case .makeOwnCode(let stores), .approveSignIn(let stores):
             guard stores?.allSatisfy(rights.reaches) ?? true else { throw .confined }
-        case .readHealth, .readPage, .readConfig, .signIn, .requestSignIn,
-            .listAccounts, .createAccount, .listStoresOfAccount, .readMetrics,
-            .renameAccount, .readLimitsOfAccount, .limitAccount, .eraseAccount, .exportAccount,
-            .readSignInRequest, .denySignIn,
-            .makeCode, .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount,
-            .listApps, .registerApp, .removeApp, .readAudit, .readOwnAccount, .listStores:
-            break
+        case .anybodys, .operators, .itself, .signInRequest: break
         }
     }
 }
@@ -105,66 +97,34 @@ package enum AccessRefusal: Error, Hashable, Sendable, CaseIterable {
     case appNotRegistered
 }
 
-/// Something that a server is asked to do, with one case for each operation of a route.
+/// What a route does, as far as rights depend on it.
 ///
 /// A device's operations always concern its own account: no address names another one.
 package enum ServerOperation: Hashable, Sendable {
-    // MARK: Anybody's
-
-    case readHealth
-    /// The files of the page for people.
-    case readPage
-    case readConfig
-    case signIn
-    case requestSignIn
-
-    // MARK: The operator's
-
-    case listAccounts
-    case createAccount
-    case renameAccount
-    case readLimitsOfAccount
-    case limitAccount
-    case eraseAccount
-    case exportAccount
-    /// Their sizes, not their content.
-    case listStoresOfAccount
-    case makeCode
-    case listDevicesOfAccount
-    case renameDeviceOfAccount
-    case revokeDeviceOfAccount
-    case listApps
-    case registerApp
-    case removeApp
-    case readAudit
-    case readMetrics
+    /// Needs no credential.
+    case anybodys
+    /// Concerns the server or any account.
+    case operators
 
     // MARK: A device's
 
-    case readOwnAccount
-    case eraseOwnAccount
-    case exportOwnAccount
-    case listDevices
-    case readDevice(DeviceID)
-    case renameDevice(DeviceID)
-    case revokeDevice(DeviceID)
-    case listStores
-    /// As one response or as a stream.
-    case readStore(StoreIdentifier)
-    /// Reads the store's history, as a list or as of a moment.
-    case readHistory(StoreIdentifier)
-    case pushToStore(StoreIdentifier)
-    /// Asks which devices have the store's changes. A confined device only sees itself.
-    case readDeliveries(StoreIdentifier)
+    /// Concerns the device itself, or only the part of its account that it reaches.
+    case itself
+    /// Concerns the whole account, of which a confined device has only a part.
+    case wholeAccount
+    /// Reads, renames or revokes a device.
+    case device(DeviceID)
+    /// Reads a store, its history or which devices have its changes, or pushes to it.
+    case store(StoreIdentifier)
     /// For a device with these stores; nil for those that the device itself has.
     case makeOwnCode(Set<StoreIdentifier>?)
 
     // MARK: A device's or the operator's
 
-    case readSignInRequest
+    /// Reads or denies a request to be signed in.
+    case signInRequest
     /// Approves a sign-in for these stores; nil as for a code.
     case approveSignIn(Set<StoreIdentifier>?)
-    case denySignIn
 
     /// The kind of caller that an operation is meant for.
     package enum Owner: Hashable, Sendable {
@@ -176,19 +136,10 @@ package enum ServerOperation: Hashable, Sendable {
 
     package var owner: Owner {
         switch self {
-        case .readHealth, .readPage, .readConfig, .signIn, .requestSignIn: .anybody
-        case .listAccounts, .createAccount, .renameAccount, .readLimitsOfAccount, .limitAccount,
-            .eraseAccount,
-            .exportAccount, .listStoresOfAccount, .makeCode,
-            .listDevicesOfAccount, .renameDeviceOfAccount, .revokeDeviceOfAccount, .listApps,
-            .registerApp, .removeApp, .readAudit, .readMetrics:
-            .operator
-        case .readOwnAccount, .eraseOwnAccount, .exportOwnAccount, .listDevices, .readDevice,
-            .renameDevice,
-            .revokeDevice, .listStores, .readStore, .readHistory, .pushToStore, .readDeliveries,
-            .makeOwnCode:
-            .device
-        case .readSignInRequest, .approveSignIn, .denySignIn: .deviceOrOperator
+        case .anybodys: .anybody
+        case .operators: .operator
+        case .itself, .wholeAccount, .device, .store, .makeOwnCode: .device
+        case .signInRequest, .approveSignIn: .deviceOrOperator
         }
     }
 }

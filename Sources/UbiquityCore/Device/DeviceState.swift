@@ -118,11 +118,10 @@ package struct SignedInAccount: Hashable, Sendable, Encodable {
 extension DeviceState {
     /// Reads the state from the fields of its file.
     /// - Throws: ``StoredFieldError``.
-    package init(fields value: PropertyListValue?) throws(StoredFieldError) {
-        guard let value else { throw .otherForm }
+    package init(fields value: PropertyListValue) throws(StoredFieldError) {
         let fields = try StoredFields(value)
         signedIn = try fields.fields("signedIn").map(SignedInAccount.init)
-        folder = try StoredFields.need(fields.string("folder"), "folder")
+        folder = try fields.text("folder")
         folders = try StoredFields.need(fields.fields("folders"), "folders").strings()
         lastFolder = try fields.integer("lastFolder")
     }
@@ -130,13 +129,10 @@ extension DeviceState {
 
 extension SignedInAccount {
     fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
-        func string(_ name: ExactString) throws(StoredFieldError) -> String {
-            try StoredFields.need(fields.string(name), name)
-        }
         self.init(
-            server: try string("server"), account: try string("account"),
-            accountName: try string("accountName"), device: try string("device"),
-            deviceName: try string("deviceName"), credential: try string("credential"),
+            server: try fields.text("server"), account: try fields.text("account"),
+            accountName: try fields.text("accountName"), device: try fields.text("device"),
+            deviceName: try fields.text("deviceName"), credential: try fields.text("credential"),
             certificates: try fields.string("certificates"))
     }
 }

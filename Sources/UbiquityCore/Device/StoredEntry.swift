@@ -94,7 +94,7 @@ package struct RefusedWrite: Hashable, Sendable {
 extension [RefusedWrite] {
     /// The refused writes that a disk keeps of this list, which has the newest first; see
     /// ``SaveBatch/refused``.
-    package var kept: [RefusedWrite] {
+    var kept: [RefusedWrite] {
         var count = (refused: 0, superseded: 0)
         return filter { write in
             if write.isSuperseded { count.superseded += 1 } else { count.refused += 1 }

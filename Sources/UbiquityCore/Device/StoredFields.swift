@@ -22,6 +22,11 @@ package struct StoredFields: Sendable {
         return string.string
     }
 
+    /// A string that must be there.
+    package func text(_ name: ExactString) throws(StoredFieldError) -> String {
+        try Self.need(string(name), name)
+    }
+
     package func boolean(_ name: ExactString) throws(StoredFieldError) -> Bool? {
         guard let value = fields[name] else { return nil }
         guard case .boolean(let boolean) = value else { throw .otherType(name.string) }

@@ -131,8 +131,7 @@ extension SyncFailure {
         let first: Int64 = try StoredFields.need(fields.integer("first"), "first")
         let last: Int64 = try StoredFields.need(fields.integer("last"), "last")
         guard first <= last else { throw .otherType("last") }
-        var failure = LinkFailure(
-            .unreachable, try StoredFields.need(fields.string("detail"), "detail"))
+        var failure = LinkFailure(.unreachable, try fields.text("detail"))
         for name in try fields.array("refused") ?? [] {
             guard case .string(let name) = name, let key = try? Key(name.string) else {
                 throw .otherType("refused")

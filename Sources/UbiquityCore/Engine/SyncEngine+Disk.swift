@@ -45,7 +45,7 @@ extension SyncEngine {
     mutating func saved(version: Int64, at now: ClockReading) {
         guard let save = saveInFlight else { return }
         saveInFlight = nil
-        entries.finishSave(save.entries)
+        entries.finishSave(save.entries, emptyMax: settings.emptyMax)
         if let receipt = save.receipt { receipts.finishSave(receipt, at: now.uptime) }
         diskVersion = version
         diskFailure = nil

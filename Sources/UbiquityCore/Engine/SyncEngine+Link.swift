@@ -26,6 +26,9 @@ struct Retry: Hashable, Sendable {
     /// The earliest time even in a hurry: the server asked for it, or the last attempt was a moment
     /// ago.
     var notBefore: Int64
+
+    /// Moves the attempt to the earliest time.
+    mutating func hurry() { at = min(at, notBefore) }
 }
 
 /// The reason a device downloads the whole store.
@@ -211,16 +214,23 @@ extension SyncEngine {
         streamLag = nil
         if wasLive { pullInFlight = nil }
         let reason = failure ?? LinkFailure(.unreachable, "the server ended the stream")
-        if case .cursorGone(let isOtherHistory) = reason.kind, snapshotReason == nil {
-            snapshotReason = isOtherHistory ? .otherHistory : .compacted
-            return
-        }
+        if takeCursorGone(reason) { return }
         waitAfter(reason, at: now)
         if wasLive { return }
         beginPolling(after: failure, at: now)
         // Callers waiting for a round trip get another attempt, by polling or after a lost
         // connection.
         if polling == nil { failRequests(reason) }
+    }
+
+    /// Has the next stream or poll download the whole store if the server has no such cursor.
+    /// - Returns: Whether that is why it failed. False if the whole store was asked for.
+    mutating func takeCursorGone(_ failure: LinkFailure) -> Bool {
+        guard case .cursorGone(let isOtherHistory) = failure.kind, snapshotReason == nil else {
+            return false
+        }
+        snapshotReason = isOtherHistory ? .otherHistory : .compacted
+        return true
     }
 
     /// Waits before the next attempt for as long as the failure requires.
@@ -251,15 +261,18 @@ extension SyncEngine {
 
     mutating func hurry(at now: ClockReading) {
         saveRetryAt = nil
-        if case .waiting(let retry) = link {
-            link = .waiting(Retry(at: min(retry.at, retry.notBefore), notBefore: retry.notBefore))
-        }
-        if let retry = pushRetry { pushRetry?.at = min(retry.at, retry.notBefore) }
-        if let retry = tooLarge?.retry { tooLarge?.retry?.at = min(retry.at, retry.notBefore) }
-        if let next = polling?.next {
-            polling?.pauses.succeed()
-            polling?.next.at = min(next.at, next.notBefore)
-        }
+        hurryStream()
+        pushRetry?.hurry()
+        tooLarge?.retry?.hurry()
+        polling?.pauses.succeed()
+        polling?.next.hurry()
+    }
+
+    /// Opens a waiting stream as soon as it may be.
+    mutating func hurryStream() {
+        guard case .waiting(var retry) = link else { return }
+        retry.hurry()
+        link = .waiting(retry)
     }
 
     /// The beginning of a stream was made before its first byte was sent.

@@ -73,9 +73,10 @@ extension SyncEngine {
     /// The uptime of the next poll; nil if none is due. While a stream is being opened, polls wait.
     var pollAt: Int64? {
         guard let polling, pullInFlight == nil, !isLive, isSignedIn, isLeading else { return nil }
-        let next = polling.next
-        let at = wantsFetch ? min(next.at, next.notBefore) : next.at
-        return isStreamComing ? max(at, streamHeartbeatAt + Self.streamPatienceMilliseconds) : at
+        var next = polling.next
+        if wantsFetch { next.hurry() }
+        return isStreamComing
+            ? max(next.at, streamHeartbeatAt + Self.streamPatienceMilliseconds) : next.at
     }
 
     private var isStreamComing: Bool {
@@ -159,10 +160,8 @@ extension SyncEngine {
         receive(changes, stamped: shown, at: now)
         unacknowledge(before: pull.number)
         finishFetch(pull.number)
-        if polling?.isWorking == false, case .waiting(let retry) = link {
-            // The server responds again; a stream may work too.
-            link = .waiting(Retry(at: min(retry.at, retry.notBefore), notBefore: retry.notBefore))
-        }
+        // The server responds again; a stream may work too.
+        if polling?.isWorking == false { hurryStream() }
         polling?.isWorking = true
         if isNews { polling?.pauses.succeed() }
         pausePolling(at: now)
@@ -184,10 +183,7 @@ extension SyncEngine {
     }
 
     private mutating func pollFailed(_ failure: LinkFailure, at now: ClockReading) {
-        if case .cursorGone(let isOtherHistory) = failure.kind, snapshotReason == nil {
-            snapshotReason = isOtherHistory ? .otherHistory : .compacted
-            return hurryPolling(at: now)
-        }
+        if takeCursorGone(failure) { return hurryPolling(at: now) }
         if polling?.isWorking ?? false { polling?.pauses.succeed() }
         polling?.isWorking = false
         pausePolling(at: now)

@@ -72,11 +72,8 @@ extension SyncEngine {
             shrink(after: inFlight.push)
             retryPush(after: pushBackoff.fail(using: &random), at: now)
         case .tooLarge: failure.detail = hold(inFlight.push, at: now)
-        case .timedOut:
-            shrink(after: inFlight.push)
-            unknownPush = fetchesStarted
-            retryPush(after: pushBackoff.fail(using: &random), at: now)
-        case .unreachable, .cursorGone:
+        case .timedOut, .unreachable, .cursorGone:
+            if failure.kind == .timedOut { shrink(after: inFlight.push) }
             unknownPush = fetchesStarted
             retryPush(after: pushBackoff.fail(using: &random), at: now)
         }

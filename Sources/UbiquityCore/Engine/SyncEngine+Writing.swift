@@ -15,7 +15,11 @@ extension SyncEngine {
         _ changes: [Key: Content], merging operations: [Key: MergeOperation] = [:],
         at now: ClockReading
     ) throws(LimitViolation) {
-        let operations = operations.merging(self.operations(for: changes)) { $1 }
+        var operations = operations
+        for (key, content) in changes {
+            guard let policy = policies[key] else { continue }
+            operations[key] = MergeOperation(policy, from: self[key], to: content.value)
+        }
         let plain = changes.filter { operations[$0.key] == nil }
         var all: [Change] = []
         if plain.contains(where: { $0.value.value != self[$0.key] }) {
@@ -238,17 +242,6 @@ extension SyncEngine {
         return known.map {
             $0.times > count.times || $0.times == count.times && $0.value != count.content.value
         } ?? false
-    }
-
-    /// The operations for writes of keys with a policy. The app's base is the value that it sees.
-    func operations(for changes: [Key: Content]) -> [Key: MergeOperation] {
-        guard !policies.isEmpty else { return [:] }
-        var operations: [Key: MergeOperation] = [:]
-        for (key, content) in changes {
-            guard let policy = policies[key] else { continue }
-            operations[key] = MergeOperation(policy, from: self[key], to: content.value)
-        }
-        return operations
     }
 
     /// Takes over the policies of the engine that this one replaces.

@@ -108,6 +108,8 @@ package struct SyncEngine: Sendable {
         package var key = StoreLimits().key
         /// The names of keys that no history must have.
         package var unkept: Set<ExactString> = []
+        /// The number of entries without content that are kept in memory in any case.
+        package var emptyMax = 1_024
 
         package init() {}
 

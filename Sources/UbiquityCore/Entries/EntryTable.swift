@@ -350,13 +350,12 @@ struct EntryTable: Sendable {
         return (entries, saving)
     }
 
-    mutating func finishSave(_ saving: [Saving]) {
+    /// - Parameter emptyMax: Empty entries are dropped when there are more than this, and more than
+    ///   half of all.
+    mutating func finishSave(_ saving: [Saving], emptyMax: Int) {
         for entry in saving { slots[entry.slot].isSaving = false }
-        if emptyCount > Self.emptyMax, emptyCount > slots.count / 2, isSaved { dropEmpty() }
+        if emptyCount > emptyMax, emptyCount > slots.count / 2, isSaved { dropEmpty() }
     }
-
-    /// Empty entries are dropped when there are more than this, and more than half of all.
-    static let emptyMax = 1_024
 
     /// Call only when everything is saved: the table is rebuilt as if read from disk.
     private mutating func dropEmpty() {
@@ -378,8 +377,8 @@ struct EntryTable: Sendable {
 
     /// Marks what a failed save was to write as unsaved again.
     mutating func undoSave(_ saving: [Saving]) {
-        finishSave(saving)
         for entry in saving {
+            slots[entry.slot].isSaving = false
             noteUnsaved(entry.slot, base: entry.base)
             // If it changed meanwhile, the older base stays: it is what the disk has.
             slots[entry.slot].base = Base(entry.base)

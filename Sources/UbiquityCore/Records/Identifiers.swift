@@ -54,7 +54,8 @@ extension UInt64 {
         self.init(text, radix: 16)
     }
 
-    var hexadecimal: String {
+    /// 16 digits.
+    package var hexadecimal: String {
         let digits = String(self, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits
     }

@@ -112,8 +112,8 @@ extension CountFolding {
 extension PushAdmission.Stored {
     mutating func put(_ record: Record) {
         let old = records.updateValue(record, forKey: record.key)
-        usage.replace(old?.content.value, by: record.content.value, of: record.key)
-        newest = max(newest, record.stamp.timestamp)
+        state.usage.replace(old?.content.value, by: record.content.value, of: record.key)
+        state.newest = max(state.newest, record.stamp.timestamp)
     }
 
     /// Makes sure that the key is not listed, as if deleted later than a write.

@@ -40,10 +40,9 @@ struct CountFolding {
 
     init(_ push: Push, on stored: PushAdmission.Stored, partsMax: Int) {
         self.partsMax = partsMax
-        let folds = stored.folds
-        (lineage, compacted) = (folds.lineage, folds.compacted)
-        mark = FoldMark(revision: lineage.revision + 1, epoch: folds.epoch)
-        for increment in folds.increments {
+        (lineage, compacted) = (stored.state.lineage, stored.state.foldsCompacted)
+        mark = FoldMark(revision: lineage.revision + 1, epoch: stored.epoch)
+        for increment in stored.increments {
             increments[increment.run, default: []].append(increment)
         }
         for run in increments.keys { increments[run]?.sort { $0.times < $1.times } }
@@ -252,10 +251,10 @@ extension CountFolding {
         }
         let isRepeated =
             write.stamp.timestamp <= compacted.timestamp
-            && (!tellsHad || before.accepted.mayContain(write.stamp))
+            && (!tellsHad || before.state.accepted.mayContain(write.stamp))
         return isRepeated
             || transaction.had[write.key].map {
-                $0.timestamp <= compacted.timestamp && before.accepted.mayContain($0)
+                $0.timestamp <= compacted.timestamp && before.state.accepted.mayContain($0)
             } ?? false
     }
 }

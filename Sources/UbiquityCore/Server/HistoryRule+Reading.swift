@@ -47,7 +47,7 @@ extension HistoryRule {
     package func page(
         of lines: [Line], after place: Place?, max: Int, bytesMax: Int
     ) -> (chosen: [Int], next: Place?) {
-        let hidden = Set(visible(lines, of: HistoryState()).removed)
+        let hidden = Set(prune(lines, of: HistoryState(), limitsBytes: false).removed)
         let listed = lines.indices.compactMap { index -> (index: Int, place: Place)? in
             guard lines[index].isListed, !hidden.contains(index) else { return nil }
             let own = Place(lines[index])
@@ -87,7 +87,7 @@ extension HistoryRule {
     package func snapshot(
         of lines: [Line], at time: Time, in state: StoreState
     ) throws(HistoryForgotten) -> Snapshot {
-        let pruning = visible(lines, of: state.history)
+        let pruning = prune(lines, of: state.history, limitsBytes: false)
         let floor = pruning.state.floor
         let revision = min(revision(of: lines, at: time, floor, state), state.lineage.revision)
         guard revision >= floor.revision else {

@@ -96,19 +96,14 @@ package struct HistoryRule: Hashable, Sendable {
     /// - Parameters:
     ///   - lines: All versions and notes of the store. Current records are left alone.
     ///   - state: The store's.
-    package func prune(_ lines: [Line], of state: HistoryState) -> Pruning {
+    ///   - limitsBytes: False if the lines may be only a part of the store's.
+    package func prune(
+        _ lines: [Line], of state: HistoryState, limitsBytes: Bool = true
+    ) -> Pruning {
         var cut = Cut(lines, floor: state.floor)
         cutByNumber(&cut)
         cutByAge(&cut)
-        cutByBytes(&cut)
-        return cut.pruning
-    }
-
-    /// The same without a limit of bytes, which may be for a part of the lines.
-    func visible(_ lines: [Line], of state: HistoryState) -> Pruning {
-        var cut = Cut(lines, floor: state.floor)
-        cutByNumber(&cut)
-        cutByAge(&cut)
+        if limitsBytes { cutByBytes(&cut) }
         return cut.pruning
     }
 

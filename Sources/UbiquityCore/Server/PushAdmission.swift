@@ -34,66 +34,31 @@ package struct PushAdmission: Sendable {
     /// housekeeping considers.
     package var historyRule: HistoryRule { HistoryRule(history, now: 0) }
 
-    /// The state of a store that the rule needs.
-    package struct Stored: Hashable, Sendable {
+    /// The store that the rule decides on.
+    struct Stored: Hashable, Sendable {
         /// The stored records of the push's keys, tombstones included, and all counts of
         /// ``Push/countedKeys``.
-        package var records: [Key: Record]
-        package var usage: Usage
-        /// The greatest timestamp accepted within the limit of the server's own clock.
-        package var newest: HybridTimestamp
-        /// The greatest timestamp of a dropped tombstone: the tombstone horizon.
-        package var newestCompacted: HybridTimestamp
-        package var accepted: VersionVector
-        package var folds: Folds
-
-        package init(
-            records: [Key: Record] = [:], usage: Usage = Usage(), newest: HybridTimestamp = .zero,
-            newestCompacted: HybridTimestamp = .zero, accepted: VersionVector = VersionVector(),
-            folds: Folds = Folds()
-        ) {
-            self.records = records
-            self.usage = usage
-            self.newest = newest
-            self.newestCompacted = newestCompacted
-            self.accepted = accepted
-            self.folds = folds
-        }
-    }
-
-    /// The folded counts that the rule needs.
-    package struct Folds: Hashable, Sendable {
+        var records: [Key: Record]
+        var state: StoreState
         /// The increments that match ``Push/foldedQueries(_:)``.
-        package var increments: [FoldedIncrement]
-        package var compacted: FoldHorizon
-        package var lineage: Lineage
+        let increments: [FoldedIncrement]
         /// The epoch in which the push is committed.
-        package var epoch: UInt64
-
-        package init(
-            increments: [FoldedIncrement] = [], compacted: FoldHorizon = FoldHorizon(),
-            lineage: Lineage = Lineage(), epoch: UInt64 = 0
-        ) {
-            self.increments = increments
-            self.compacted = compacted
-            self.lineage = lineage
-            self.epoch = epoch
-        }
+        let epoch: UInt64
     }
 
-    package struct Decision: Hashable, Sendable {
+    struct Decision: Hashable, Sendable {
         /// The records to store under one new revision; empty if the push changes nothing.
-        package var writes: [Record]
+        var writes: [Record]
         /// The increments to store with them. They replace stored ones of the same ID.
-        package var folded: [FoldedIncrement]
-        package var usage: Usage
-        package var newest: HybridTimestamp
-        package var accepted: VersionVector
-        package var results: [TransactionResult]
+        var folded: [FoldedIncrement]
+        var usage: Usage
+        var newest: HybridTimestamp
+        var accepted: VersionVector
+        var results: [TransactionResult]
         /// The writes of the push that took place, but that the store does not hold after it.
-        package var passing: [PassingWrite]
+        var passing: [PassingWrite]
         /// The keys, without their parts, that the history must not contain.
-        package var unkept: Set<Key>
+        var unkept: Set<Key>
     }
 
     /// A write that a push brought and that another one has replaced or defeated since.
@@ -106,8 +71,8 @@ package struct PushAdmission: Sendable {
 
     /// - Throws: ``ClockAhead`` if a write is stamped too far ahead; then nothing applies.
     /// - Complexity: O(*n*) in the number of writes.
-    package func decide(_ push: Push, on stored: Stored) throws(ClockAhead) -> Decision {
-        try checkClock(of: push, newest: stored.newest)
+    func decide(_ push: Push, on stored: Stored) throws(ClockAhead) -> Decision {
+        try checkClock(of: push, newest: stored.state.newest)
         let before = stored
         var stored = stored
         var counts = CountFolding(push, on: stored, partsMax: partsMax)
@@ -127,9 +92,10 @@ package struct PushAdmission: Sendable {
             writes: changed.indices.sorted { changed[$0].key < changed[$1].key }.map {
                 changed[$0]
             },
-            folded: folded, usage: stored.usage,
+            folded: folded, usage: stored.state.usage,
             // Limited by the server's own clock, so that nobody gets ahead step by step.
-            newest: max(before.newest, min(stored.newest, latest)), accepted: stored.accepted,
+            newest: max(before.state.newest, min(stored.state.newest, latest)),
+            accepted: stored.state.accepted,
             results: zip(push.transactions, results).map { counted($0, $1, stored.records) },
             passing: passing, unkept: Self.unkept(push, results))
     }
@@ -153,14 +119,14 @@ package struct PushAdmission: Sendable {
     private func mayBringBack(
         _ transaction: Transaction, _ stored: Stored, _ records: [Key: Record], _ tellsHad: Bool
     ) -> Bool {
-        guard stored.newestCompacted > .zero else { return false }
+        guard stored.state.newestCompacted > .zero else { return false }
         return transaction.writes.contains { write in
             // Folded counts are remembered in another way.
             guard records[write.key] == nil, write.content != .deleted, !write.key.isCount,
-                write.stamp.timestamp <= stored.newestCompacted
+                write.stamp.timestamp <= stored.state.newestCompacted
             else { return false }
-            return !tellsHad || stored.accepted.mayContain(write.stamp)
-                || transaction.had[write.key].map(stored.accepted.mayContain) ?? false
+            return !tellsHad || stored.state.accepted.mayContain(write.stamp)
+                || transaction.had[write.key].map(stored.state.accepted.mayContain) ?? false
         }
     }
 
@@ -187,7 +153,7 @@ package struct PushAdmission: Sendable {
         _ first: [Key: Record], _ passing: inout [PassingWrite]
     ) -> TransactionResult {
         // Copying all records for each transaction would make a push quadratic.
-        let before = (stored.usage, stored.newest, stored.accepted)
+        let before = stored.state
         let passingCount = passing.count
         var replaced: [(key: Key, record: Record?)] = []
         var results: [WriteResult] = []
@@ -195,7 +161,7 @@ package struct PushAdmission: Sendable {
             for write in transaction.writes {
                 let old = stored.records[write.key]
                 let isAbsorbed = counts.absorbs(write)
-                if isAbsorbed { stored.accepted.note(write.stamp) }
+                if isAbsorbed { stored.state.accepted.note(write.stamp) }
                 results.append(isAbsorbed ? .applied : merge(write, into: &stored))
                 if case .superseded = results.last, let old, old.stamp != write.stamp {
                     passing.append(PassingWrite(record: write, by: old.stamp, isLost: true))
@@ -208,11 +174,11 @@ package struct PushAdmission: Sendable {
                 }
             }
             try limits.check(
-                from: before.0, to: stored.usage,
+                from: before.usage, to: stored.state.usage,
                 by: transaction.writes.lazy.map { (key: $0.key, content: $0.content) })
         } catch {
             for (key, record) in replaced { stored.records[key] = record }
-            (stored.usage, stored.newest, stored.accepted) = before
+            stored.state = before
             passing.removeSubrange(passingCount...)
             return .refused(Refusal(error))
         }
@@ -239,14 +205,14 @@ package struct PushAdmission: Sendable {
         if let old {
             if old == write { return .applied }
             if !write.wins(over: old) {
-                stored.accepted.note(write.stamp)
+                stored.state.accepted.note(write.stamp)
                 return .superseded(by: old)
             }
-        } else if write.content == .deleted, write.stamp.timestamp <= stored.newestCompacted {
+        } else if write.content == .deleted, write.stamp.timestamp <= stored.state.newestCompacted {
             return .olderThanCompacted
         }
         stored.put(write)
-        stored.accepted.note(write.stamp)
+        stored.state.accepted.note(write.stamp)
         return .applied
     }
 }

@@ -49,10 +49,7 @@ package struct StoreState: Hashable, Sendable {
         by admission: PushAdmission, in epoch: UInt64
     ) throws(ClockAhead) -> CommittedPush {
         let stored = PushAdmission.Stored(
-            records: records, usage: usage, newest: newest, newestCompacted: newestCompacted,
-            accepted: accepted,
-            folds: PushAdmission.Folds(
-                increments: known, compacted: foldsCompacted, lineage: lineage, epoch: epoch))
+            records: records, state: self, increments: known, epoch: epoch)
         let decision = try admission.decide(push, on: stored)
         let previous = lineage.position
         let passed = push.saved.flatMap { lineage.passed($0) }
@@ -69,7 +66,8 @@ package struct StoreState: Hashable, Sendable {
         let moment = RecordVersion.Moment(
             revision: lineage.revision, milliseconds: admission.now)
         let change = history.take(
-            decision, over: records, after: stored.accepted, at: moment, within: admission.history)
+            decision, over: records, after: stored.state.accepted, at: moment,
+            within: admission.history)
         return CommittedPush(
             writes: decision.writes, folded: decision.folded, span: span, results: decision.results,
             previous: previous, position: lineage.position, serverMilliseconds: admission.now,
@@ -77,27 +75,41 @@ package struct StoreState: Hashable, Sendable {
             deletions: deletions, foldedCount: folded, history: change, passed: passed)
     }
 
-    /// Records that the tombstones up to a revision have been dropped.
-    /// - Parameter known: All tombstones before that.
+    /// Drops tombstones as far as the rule permits.
+    /// - Parameters:
+    ///   - tombstones: All tombstones of the store, in the order of their revisions.
+    ///   - passed: As for ``CompactionRule/horizon(of:passed:running:newest:)``.
+    /// - Returns: The revision up to which tombstones are dropped, and their number; nil if none are.
     package mutating func compact(
-        through revision: Int64, of known: [CompactionRule.Tombstone]
-    ) {
-        let kept = known.filter { $0.revision > revision }
+        _ tombstones: [CompactionRule.Tombstone], by rule: CompactionRule, passed: Int64?,
+        running: Int64
+    ) -> (revision: Int64, count: Int)? {
+        let last = rule.horizon(of: tombstones, passed: passed, running: running, newest: newest)
+        guard let last else { return nil }
+        let dropped = tombstones.prefix { $0.revision <= last }
+        let kept = tombstones.dropFirst(dropped.count)
         deletions = kept.reduce(0) { $0 + $1.weight }
-        newestCompacted = known.lazy.filter { $0.revision <= revision }.map(\.timestamp)
-            .reduce(newestCompacted, max)
-        lineage.compactedRevision = max(lineage.compactedRevision, revision)
-        let oldest = kept.map(\.timestamp).min()
+        newestCompacted = dropped.lazy.map(\.timestamp).reduce(newestCompacted, max)
+        lineage.compactedRevision = max(lineage.compactedRevision, last)
+        let oldest = kept.lazy.map(\.timestamp).min()
         horizon = oldest.map { min(newestCompacted, $0.previous) } ?? newestCompacted
+        return (last, dropped.count)
     }
 
-    /// Records that the increments up to a revision have been dropped.
-    /// - Parameter increments: The timestamps of the dropped ones.
-    package mutating func compactFolded(_ increments: [HybridTimestamp], through revision: Int64) {
-        folded -= increments.count
+    /// Drops increments of folded counts as far as the rule permits.
+    /// - Parameter increments: All increments of the store, in the order in which they were folded.
+    /// - Returns: The revision up to which increments are dropped, and their number; nil if none are.
+    package mutating func compactFolded(
+        _ increments: [CompactionRule.Tombstone], by rule: CompactionRule, running: Int64
+    ) -> (revision: Int64, count: Int)? {
+        let last = rule.horizon(of: increments, passed: nil, running: running, newest: newest)
+        guard let last else { return nil }
+        let dropped = increments.prefix { $0.revision <= last }
+        folded -= dropped.count
         foldsCompacted = FoldHorizon(
-            timestamp: increments.reduce(foldsCompacted.timestamp, max),
-            revision: max(foldsCompacted.revision, revision))
+            timestamp: dropped.lazy.map(\.timestamp).reduce(foldsCompacted.timestamp, max),
+            revision: max(foldsCompacted.revision, last))
+        return (last, dropped.count)
     }
 
     private mutating func keepHorizon(below writes: [Record]) {

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
 /// A string that equals another only if their UTF-8 bytes are equal.
 ///
 /// Swift's `String` considers "é" and "e" with a combining accent equal. The store must not, or one
@@ -18,7 +26,8 @@ extension ExactString: Hashable {
     package static func == (a: ExactString, b: ExactString) -> Bool {
         a.withBytes { a in
             b.withBytes { b in
-                a.count == b.count && Self.areEqual(a, b)
+                a.count == b.count
+                    && (a.isEmpty || memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0)
             }
         }
     }
@@ -44,26 +53,6 @@ extension ExactString: Hashable {
             }
             return UInt32(truncatingIfNeeded: seed.mix(hash ^ rest))
         }
-    }
-
-    /// Compares eight bytes at a time, because every key look-up comes here.
-    private static func areEqual(
-        _ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBufferPointer<UInt8>
-    ) -> Bool {
-        let (a, b) = (UnsafeRawBufferPointer(a), UnsafeRawBufferPointer(b))
-        var offset = 0
-        while offset + 8 <= a.count {
-            guard
-                a.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-                    == b.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-            else { return false }
-            offset += 8
-        }
-        while offset < a.count {
-            guard a[offset] == b[offset] else { return false }
-            offset += 1
-        }
-        return true
     }
 
     private func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {

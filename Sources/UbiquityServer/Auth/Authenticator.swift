@@ -21,14 +21,15 @@ final class Authenticator: Sendable {
     private let removals = Atomic(0)
     private let storage: any ServerStorage
     private let lookup: CredentialLookup
-    private let operatorHash: Mutex<SecretHash>
+    private let operatorHash: Mutex<SecretHash?>
     private let lastSeen: LastSeenBuffer
     private let clock: ServerClock
 
     private static let sharedMilliseconds: Int64 = 1_000
 
+    /// - Parameter operatorHash: Nil if nobody has the operator's credential.
     init(
-        storage: any ServerStorage, threads: BlockingThreads, operatorHash: SecretHash,
+        storage: any ServerStorage, threads: BlockingThreads, operatorHash: SecretHash?,
         lastSeen: LastSeenBuffer, clock: ServerClock
     ) {
         self.storage = storage
@@ -52,7 +53,9 @@ final class Authenticator: Sendable {
     ) {
         guard let credential else { return then(.success(.nobody)) }
         let hash = SecretHash(of: credential)
-        if hash.isEqual(to: operatorHash.withLock(\.self)) { return then(.success(.operator)) }
+        if let operatorHash = operatorHash.withLock(\.self), hash.isEqual(to: operatorHash) {
+            return then(.success(.operator))
+        }
         // Anything else is not a device's credential, and needs no look-up.
         guard credential.hasPrefix(Secret.devicePrefix) else { return then(.success(.stranger)) }
         let revocations = revocations
@@ -71,6 +74,10 @@ final class Authenticator: Sendable {
     func adopt(operator hash: SecretHash) { operatorHash.withLock { $0 = hash } }
 
     var revocations: Int { removals.load(ordering: .acquiring) }
+
+    /// How long a connection may remember a caller while nothing is revoked: far less than
+    /// ``LastSeenBuffer/seenMilliseconds``, and not at all if other nodes may revoke.
+    var connectionMilliseconds: Int64 { storage.isShared ? 0 : 10_000 }
 
     private func device(_ rights: DeviceRights) -> Caller {
         lastSeen.see(rights.reference)

@@ -24,7 +24,7 @@ final class FirstRun: Sendable {
     /// - Parameter port: The port that the server listens on.
     func link(port: Int) throws(StorageError) -> String? {
         guard settings.servesPage else { return nil }
-        let (code, now) = (SignInCode.random(), settings.clock.now())
+        let (code, now) = (TypedCode.random(.signIn), settings.clock.now())
         let new = NewCode(
             hash: code.hash, account: .random(),
             expiresMilliseconds: now + PairingRule.firstCodeMilliseconds)

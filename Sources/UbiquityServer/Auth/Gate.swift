@@ -11,6 +11,9 @@ struct Gate: Sendable {
     /// Whether every request is the operator's, because only the data folder's owner can send one.
     var isInFolder = false
 
+    /// An operator whose request was let through, for the audit log.
+    var operatorActor: AuditActor { isInFolder ? .operatorLocally : .operatorByCredential }
+
     private var rule: AccessRule { AccessRule(apps: apps.rule, now: clock.now()) }
 
     /// Returns the caller if it may do anything of this kind. Call this before parsing the address.

@@ -19,27 +19,19 @@ struct Answer: Sendable {
     /// The size of an answer that is always allowed for a connection.
     private static let smallBytes = 16 << 10
 
-    init(_ status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]) {
+    init(
+        _ status: HTTPResponse.Status = .ok, headers: HTTPFields = [:], body: ByteBuffer? = nil
+    ) {
         self.status = status
         self.headers = headers
+        if let body { pieces = [body] }
     }
 
-    init(_ status: HTTPResponse.Status = .ok, headers: HTTPFields = [:], body: ByteBuffer) {
-        self.init(status, headers: headers)
-        pieces = [body]
-    }
-
-    /// - Parameter permit: Is already charged with the pieces.
-    init(_ format: WireFormat, _ pieces: [ByteBuffer], _ permit: AccountShares.Permit) {
-        self.init(headers: [.contentType: format.rawValue])
-        hold(pieces, permit)
-    }
-
-    /// - Parameter permit: Is already charged with the pieces.
-    init(_ pieces: [ByteBuffer], _ permit: AccountShares.Permit) { hold(pieces, permit) }
-
-    /// - Parameter permit: Is already charged with the pieces.
-    private mutating func hold(_ pieces: [ByteBuffer], _ permit: AccountShares.Permit) {
+    /// - Parameters:
+    ///   - permit: Is already charged with the pieces.
+    ///   - format: Nil for a stream, which has headers of its own.
+    init(_ pieces: [ByteBuffer], _ permit: AccountShares.Permit, _ format: WireFormat? = nil) {
+        headers[.contentType] = format?.rawValue
         for piece in pieces {
             var piece = piece
             // So that a connection takes a large value in several steps.

@@ -61,6 +61,8 @@ final class Edge: Sendable {
     /// The server cannot see when bytes in the system's send buffer are read, and Linux uses
     /// megabytes by default.
     static let sendBufferBytes = 64 << 10
+    /// The time in which the last answer of a connection must be read.
+    static let lingerMilliseconds: Int64 = 2_000
     /// Linux doubles the buffer, and asks for more when a third of it is free. The other side's
     /// system announces space when half of its own buffer is free.
     private static let answerLumpBytesMax = 2 * sendBufferBytes

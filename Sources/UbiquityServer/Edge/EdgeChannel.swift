@@ -27,26 +27,23 @@ struct EdgeChannel: Sendable {
     private func addHandlers(
         to channel: any Channel, _ address: IPAddress?, _ entry: ConnectionCounter.Entry
     ) throws {
-        let isRefusal = entry != .welcome
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(OutboundByteHandler(edge))
         if let tls = edge.tls {
             try pipeline.addHandler(NIOSSLServerHandler(context: tls.context))
         }
-        let heads = RequestHeadHandler(edge.hosts, isRefusal: isRefusal)
         let requests = RequestLimitHandler(
-            edge, isRefusal ? edge.refusalRules : edge.requestRules,
-            now: channel.eventLoop.milliseconds)
+            edge, isRefusal: entry != .welcome, now: channel.eventLoop.milliseconds)
         let decoder = HTTPRequestDecoder(
             leftOverBytesStrategy: .dropBytes, limitConfiguration: edge.settings.decoderLimits)
         let http: [any RemovableChannelHandler] = [
-            InboundByteHandler(requests), ByteToMessageHandler(decoder), heads, requests,
+            InboundByteHandler(requests), ByteToMessageHandler(decoder), requests,
         ]
         for handler in http { try pipeline.addHandler(handler) }
         try pipeline.addHandler(
             HTTPConnection(
-                edge, peer: address, on: channel.eventLoop, heads: heads, limits: requests,
-                others: http, respond: responder(for: entry)))
+                edge, peer: address, on: channel.eventLoop, limits: requests, others: http,
+                respond: responder(for: entry)))
     }
 
     private func responder(for entry: ConnectionCounter.Entry) -> HTTPConnection.Responder {

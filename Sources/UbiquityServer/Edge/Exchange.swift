@@ -155,9 +155,7 @@ final class Exchange {
         guard !isAnswered else { return false }
         beginOutput()
         let edge = connection.edge
-        let elapsed = NIODeadline.now() - start
-        edge.record(
-            request, route: route, status, origin, seconds: Double(elapsed.nanoseconds) / 1e9)
+        edge.record(request, route: route, status, origin, seconds: start.secondsAgo)
         var headers = headers
         headers[.date] = edge.date.text
         edge.addHeaders(to: &headers, for: request)

@@ -22,7 +22,6 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// The client that made the last request; nil if unknown.
     var client: Client?
     private let respond: Responder
-    private let heads: RequestHeadHandler
     private let limits: RequestLimitHandler
     /// The other handlers of HTTP, which end with this one.
     private let others: [any RemovableChannelHandler]
@@ -57,18 +56,13 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
         var revocations: Int
         /// The uptime from which it must be looked up again.
         var until: Int64
-
-        /// Far less than ``LastSeenBuffer/seenMilliseconds``.
-        static let rememberedMilliseconds: Int64 = 10_000
     }
 
     init(
-        _ edge: Edge, peer: IPAddress?, on loop: any EventLoop, heads: RequestHeadHandler,
-        limits: RequestLimitHandler, others: [any RemovableChannelHandler],
-        respond: @escaping Responder
+        _ edge: Edge, peer: IPAddress?, on loop: any EventLoop, limits: RequestLimitHandler,
+        others: [any RemovableChannelHandler], respond: @escaping Responder
     ) {
         self.edge = edge
-        self.heads = heads
         self.limits = limits
         self.others = others
         self.peer = peer
@@ -154,9 +148,9 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
         limits.answerBegan()
         answers += 1
         var headers = headers
-        let isLast = answers == heads.last
+        let isLast = answers == limits.last
         if isLast { headers[.connection] = "close" }
-        let version = isLast ? heads.lastVersion : .http1_1
+        let version = isLast ? limits.lastVersion : .http1_1
         // Without a length, the end of the answer is the end of the connection: HTTP/1.0 has no
         // chunks.
         let isEndless = !headers.contains(.contentLength) && status != .noContent
@@ -222,24 +216,11 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
         context?.flush()
         exchange?.answered()
         limits.answerEnded()
-        if answers == heads.last { endOutput() }
+        if answers == limits.last {
+            context?.finish(wrapOutboundOut(ByteBuffer()), within: Edge.lingerMilliseconds)
+        }
         process()
     }
-
-    /// The other side sees the end of the last answer, and may take a while to close too.
-    private func endOutput() {
-        guard let context else { return }
-        let sent = loop.makePromise(of: Void.self)
-        sent.futureResult.assumeIsolated().whenComplete { [weak self] _ in
-            self?.context?.close(mode: .output, promise: nil)
-        }
-        context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: sent)
-        _ = context.after(Self.lingerMilliseconds) { [weak self] in
-            self?.context?.close(promise: nil)
-        }
-    }
-
-    private static let lingerMilliseconds: Int64 = 2_000
 
     /// Answers that the connection may not stay, which is no answer to the request.
     func refuse(_ problem: Problem, _ limit: EdgeLimit) {

@@ -112,4 +112,24 @@ extension ChannelHandlerContext {
         eventLoop.assumeIsolated().scheduleTask(
             in: .milliseconds(max(1, milliseconds)), body)
     }
+
+    /// Sends the last bytes, and ends the connection. The other side sees their end, and may take this
+    /// long to read them and to close too.
+    func finish(_ bytes: NIOAny, within milliseconds: Int64) {
+        let sent = eventLoop.makePromise(of: Void.self)
+        sent.futureResult.assumeIsolated().whenComplete { [weak self] _ in
+            self?.close(mode: .output, promise: nil)
+        }
+        writeAndFlush(bytes, promise: sent)
+        close(after: milliseconds)
+    }
+
+    func close(after milliseconds: Int64) {
+        _ = after(milliseconds) { [weak self] in self?.close(promise: nil) }
+    }
+}
+
+extension NIODeadline {
+    /// The time since then.
+    var secondsAgo: Double { Double((NIODeadline.now() - self).nanoseconds) / 1e9 }
 }

@@ -3,11 +3,14 @@
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOSSL
+internal import UbiquityCore
 
-/// Ends requests that are too slow, too large or not HTTP, with an answer where one is still
-/// possible.
+/// Ends requests that are too slow, too large, not HTTP or for another server, with an answer where
+/// one is still possible. Also finds the last request of a connection, by HTTP/1.0 or `Connection:
+/// close`.
 ///
-/// Placed between the HTTP decoder and the ``HTTPConnection``. State: confined to the connection's event loop.
+/// Placed between the HTTP decoder and the ``HTTPConnection``. State: confined to the connection's
+/// event loop.
 final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -25,14 +28,22 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
     private var hasBytes = false
     /// Whether all further data is ignored, in either direction.
     private(set) var isEnding = false
+    /// The name of the server in the last request, which was admitted.
+    private var host: String?
+    /// The number, from 1, of the request after whose answer the connection ends; nil if there is
+    /// none yet.
+    private(set) var last: Int?
+    /// The version of that request, 1.0 or 1.1.
+    private(set) var lastVersion = HTTPVersion.http1_1
+    /// Whether further input is no longer part of a request.
+    private var isOver = false
     private var context: ChannelHandlerContext?
 
-    /// The time in which the last answer of a connection must be read.
-    private static let lingerMilliseconds: Int64 = 2_000
-
-    init(_ edge: Edge, _ rules: RequestPhase.Rules, now: Int64) {
+    /// - Parameter isRefusal: Whether the connection may not stay: its first request is the last.
+    init(_ edge: Edge, isRefusal: Bool = false, now: Int64) {
         self.edge = edge
-        phase = RequestPhase(rules, now: now)
+        phase = RequestPhase(isRefusal ? edge.refusalRules : edge.requestRules, now: now)
+        last = isRefusal ? 1 : nil
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -64,22 +75,52 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
     // MARK: - Requests
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard !isEnding else { return }
+        guard !isEnding, !isOver else { return }
         let now = context.eventLoop.milliseconds
         switch unwrapInboundIn(data) {
-        case .head: guard phase.head(now: now) else { return end(.tooManyPipelined) }
+        case .head(let head): return take(head, context, now: now)
         case .body: break
-        case .end: phase.requestEnded(now: now)
+        case .end:
+            isOver = last != nil
+            phase.requestEnded(now: now)
         }
         context.fireChannelRead(data)
     }
 
+    private func take(_ head: HTTPRequestHead, _ context: ChannelHandlerContext, now: Int64) {
+        var head = head
+        let isOld = head.version != .http1_1
+        guard admits(head.headers["host"], isOld: isOld) else { return }
+        guard phase.head(now: now) else { return end(.tooManyPipelined) }
+        // HTTP/1.0 does not have this header.
+        if isOld { head.headers.remove(name: "expect") }
+        if isOld || !head.isKeepAlive {
+            (last, lastVersion) = (phase.heads, isOld ? .http1_0 : .http1_1)
+        }
+        context.fireChannelRead(wrapInboundOut(.head(head)))
+    }
+
+    /// Refuses a request that names no server, two, or a different one.
+    private func admits(_ hosts: [String], isOld: Bool) -> Bool {
+        guard (isOld ? 0...1 : 1...1).contains(hosts.count) else {
+            refuse(.hostInvalid, .malformedRequest)
+            return false
+        }
+        guard let host = hosts.first, host != self.host else { return true }
+        guard edge.hosts.admits(host) else {
+            refuse(.hostForeign, .foreignHost)
+            return false
+        }
+        self.host = host
+        return true
+    }
+
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         switch error {
+        // Input after the last request is no error: the answer is still due.
+        case is HTTPParserError where isOver: break
         case HTTPParserError.headerOverflow: refuse(.headerTooLarge, .headerTooLarge)
         case is HTTPParserError: refuse(.notHTTP, .malformedRequest)
-        case RequestHeadHandler.HostError.notOne: refuse(.hostInvalid, .malformedRequest)
-        case RequestHeadHandler.HostError.foreign: refuse(.hostForeign, .foreignHost)
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             if !hasBytes { edge.note(.handshake) }
             context.close(promise: nil)
@@ -106,7 +147,7 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
         guard phase.isReceiving, phase.unanswered == 0, !isLingering else { return }
         isLingering = true
         let number = phase.heads
-        _ = context.after(Self.lingerMilliseconds) { [self] in
+        _ = context.after(Edge.lingerMilliseconds) { [self] in
             isLingering = false
             guard phase.isReceiving else { return }
             if phase.heads == number { context.close(promise: nil) } else { linger(context) }
@@ -156,11 +197,9 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
         isEnding = true
         guard isSpeakable else { return context.close(promise: nil) }
         edge.metrics.refused(problem.code)
-        context.writeAndFlush(wrapOutboundOut(edge.lastAnswer(problem)), promise: nil)
-        context.close(mode: .output, promise: nil)
-        _ = context.after(Self.lingerMilliseconds) { context.close(promise: nil) }
+        context.finish(
+            wrapOutboundOut(edge.lastAnswer(problem)), within: Edge.lingerMilliseconds)
     }
-
 }
 
 /// Reports the bytes from which requests are decoded to a ``RequestLimitHandler``.

@@ -57,7 +57,6 @@ struct FileStatus: Hashable, Sendable {
     var owner: UInt32
     /// The name for `sudo -u`, or a number if the user has none.
     var ownerName: String
-    var group: UInt32
     var bytes: Int
     /// For a folder: users with write permission can only remove and rename their own files.
     var isSticky: Bool
@@ -76,7 +75,6 @@ struct FileStatus: Hashable, Sendable {
         isSticky = number(.posixPermissions) & 0o1000 != 0
         owner = UInt32(truncatingIfNeeded: number(.ownerAccountID))
         ownerName = status[.ownerAccountName] as? String ?? "'#\(owner)'"
-        group = UInt32(truncatingIfNeeded: number(.groupOwnerAccountID))
         bytes = number(.size)
         inode = number(.systemFileNumber)
         modified = status[.modificationDate] as? Date

@@ -17,6 +17,8 @@ package enum ServerStartError: Error, Equatable, Sendable {
     case databaseDamaged(path: String, reason: String)
     case databaseForeign(path: String)
     case databaseNewer(path: String, version: Int, known: Int)
+    /// Its format was only written between releases.
+    case databaseUnreleased(path: String, version: Int)
     case diskFull(path: String)
     case fileUnusable(path: String, reason: String)
     case database(DatabaseProblem)
@@ -75,6 +77,9 @@ extension ServerStartError: CustomStringConvertible {
         case .databaseNewer(let path, let version, let known):
             "the database \(path) has format \(version), and this program knows formats up to "
                 + "\(known); use a newer version of the program"
+        case .databaseUnreleased(let path, let version):
+            "the database \(path) has format \(version), which no release wrote; restore a backup of "
+                + "a release, or export the accounts with the program that wrote it"
         case .diskFull(let path):
             "the disk with \(path) is full; make room and start the server again"
         case .fileUnusable(let path, let reason):

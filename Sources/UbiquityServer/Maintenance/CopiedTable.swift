@@ -191,13 +191,14 @@ extension CopiedTable {
     }
 }
 
-/// The number of rows of a table and a digest of their content, in whatever order they are read: the
-/// sum of the rows' SHA-256 hashes.
+/// A table's name, the number of its rows, and a digest of their content, in whatever order they are
+/// read: the sum of the rows' SHA-256 hashes.
 package struct TableDigest: Hashable, Sendable {
+    package let name: String
     package private(set) var rows = 0
     private var sums: [UInt64] = [0, 0, 0, 0]
 
-    init() {}
+    init(of table: CopiedTable) { name = table.name }
 
     mutating func add(_ row: CopiedRow) {
         var hasher = SHA256()
@@ -228,11 +229,9 @@ package struct TableDigest: Hashable, Sendable {
     }
 
     /// In hexadecimal.
-    package var text: String { sums.map { String($0, radix: 16).leftPadded(to: 16) }.joined() }
+    package var text: String { sums.map(\.hexadecimal).joined() }
 }
 
-extension String {
-    fileprivate func leftPadded(to length: Int) -> String {
-        String(repeating: "0", count: max(0, length - count)) + self
-    }
+extension [TableDigest] {
+    package func rows(in table: String) -> Int { first { $0.name == table }?.rows ?? 0 }
 }

@@ -96,7 +96,7 @@ package struct DataFolderInspection: Sendable {
     }
 
     private static func countUnreadable(_ db: GRDB.Database) throws -> Int {
-        let accounts = "SELECT \(SQLiteServerStorage.accountColumns) FROM account"
+        let accounts = "SELECT \(Account.columns) FROM account"
         let devices = "SELECT \(SQLiteServerStorage.deviceColumns) FROM device"
         let stores = "SELECT account, identifier FROM store"
         return try SQLiteRecord.countUnreadable(db) + SQLiteVersion.countUnreadable(db)

@@ -6,12 +6,11 @@ internal import UbiquityCore
 /// The result of reading everything in a PostgreSQL database, as its servers would. They may be
 /// running meanwhile: it reads one moment.
 package struct DatabaseCheck: Sendable {
-    /// The tables' names and content.
-    package private(set) var tables: [(name: String, digest: TableDigest)] = []
+    package let tables: [TableDigest]
     /// The number of rows that a server could not use.
-    package private(set) var unreadable = 0
+    package let unreadable: Int
     /// Whether the number of accounts is what the directory counts.
-    package private(set) var isCountRight = true
+    package let isCountRight: Bool
     package let format: Int
 
     /// - Throws: ``ServerStartError``, ``StorageError``.
@@ -19,29 +18,25 @@ package struct DatabaseCheck: Sendable {
         let storage = try PostgresServerStorage.openForAdministration(settings)
         format = Int(PostgresSchema.version)
         let result = try storage.reading(milliseconds: 600_000) { transaction in
-            var tables: [(name: String, digest: TableDigest)] = []
+            var tables: [TableDigest] = []
             var unreadable = 0
             var rows = 0
             for table in CopiedTable.all {
-                var digest = TableDigest()
+                var digest = TableDigest(of: table)
                 try table.read(transaction) { row in
                     digest.add(row)
                     if !table.isReadable(row) { unreadable += 1 }
                     rows += 1
                     if rows.isMultiple(of: 1_000) { progress(rows) }
                 }
-                tables.append((table.name, digest))
+                tables.append(digest)
             }
             let counted = try transaction.run("SELECT accounts FROM ubiquity.directory").rows.first
             return (tables, unreadable, try counted?.count(0))
         }
         (tables, unreadable) = (result.0, result.1)
-        isCountRight = rows(in: "account") == result.2
+        isCountRight = tables.rows(in: "account") == result.2
         try storage.close()
-    }
-
-    package func rows(in table: String) -> Int {
-        tables.first { $0.name == table }?.digest.rows ?? 0
     }
 }
 
@@ -66,7 +61,9 @@ extension CopiedTable {
         let owner = bytes(name == "account" ? "id" : "account")
         if let owner, AccountID(String(decoding: owner, as: UTF8.self)) == nil { return false }
         switch name {
-        case "account": return AccountName(text("name")) != nil
+        case "account":
+            return AccountName(text("name")) != nil
+                && (try? AccountLimits(stored: text("limits"))) != nil
         case "device":
             return bytes("stores").map { stores in
                 (try? StoreList.set(String(decoding: stores, as: UTF8.self))) != nil

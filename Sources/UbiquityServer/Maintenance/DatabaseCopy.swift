@@ -12,12 +12,7 @@ internal import UbiquityCore
 /// read back and compared with the source before it is committed. Blocks, for about a minute for a
 /// million records.
 package struct DatabaseCopy: Sendable {
-    /// The tables' names and content.
-    package let tables: [(name: String, digest: TableDigest)]
-
-    package func rows(in table: String) -> Int {
-        tables.first { $0.name == table }?.digest.rows ?? 0
-    }
+    package let tables: [TableDigest]
 
     /// Called with the number of rows that were copied or compared, and that of all.
     package typealias Progress = (_ done: Int, _ all: Int) -> Void
@@ -109,7 +104,7 @@ package struct DatabaseCopy: Sendable {
 
     private static func copy(
         _ db: Database, to transaction: PostgresTransaction, _ progress: @escaping Progress
-    ) throws -> [(name: String, digest: TableDigest)] {
+    ) throws -> [TableDigest] {
         try prepare(transaction)
         let isEmpty = try isEmpty(transaction)
         // An earlier attempt may have been committed. Then both are equal.
@@ -135,7 +130,7 @@ package struct DatabaseCopy: Sendable {
 
     private static func copy(
         _ transaction: PostgresTransaction, to db: Database, _ progress: @escaping Progress
-    ) throws -> [(name: String, digest: TableDigest)] {
+    ) throws -> [TableDigest] {
         try prepare(transaction)
         var counter = CopyCounter(
             rows: try CopiedTable.all.reduce(0) { try $0 + $1.count(transaction) }, progress)
@@ -203,7 +198,7 @@ package struct DatabaseCopy: Sendable {
                 """
                 SELECT setval(pg_get_serial_sequence('ubiquity.audit', 'number'), max(number))
                 FROM ubiquity.audit
-                """), PostgresSchema.renewingIncarnation,
+                """), PostgresSchema.renewingIncarnation(),
         ])
     }
 
@@ -229,10 +224,10 @@ package struct DatabaseCopy: Sendable {
     /// - Throws: ``DatabaseCopyError/differs(table:)``.
     private static func compare(
         _ db: Database, _ transaction: PostgresTransaction, _ counter: inout CopyCounter
-    ) throws -> [(name: String, digest: TableDigest)] {
-        var tables: [(name: String, digest: TableDigest)] = []
+    ) throws -> [TableDigest] {
+        var tables: [TableDigest] = []
         for table in CopiedTable.all {
-            var (here, there) = (TableDigest(), TableDigest())
+            var (here, there) = (TableDigest(of: table), TableDigest(of: table))
             try table.read(db) { row in
                 here.add(row)
                 counter.add(1)
@@ -242,7 +237,7 @@ package struct DatabaseCopy: Sendable {
                 counter.add(1)
             }
             guard here == there else { throw DatabaseCopyError.differs(table: table.name) }
-            tables.append((table.name, here))
+            tables.append(here)
         }
         guard try runningTime(db) == runningTime(transaction) else {
             throw DatabaseCopyError.differs(table: "running")

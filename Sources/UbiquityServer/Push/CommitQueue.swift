@@ -162,10 +162,8 @@ final class CommitQueue: Sendable {
                 for result in push.results { transactions[result.label, default: 0] += 1 }
             }
         }
-        let elapsed = NIODeadline.now() - start
         metrics.committed(
-            pushes: results.count, transactions: transactions,
-            seconds: Double(elapsed.nanoseconds) / 1e9)
+            pushes: results.count, transactions: transactions, seconds: start.secondsAgo)
     }
 
     private func takeGroup(of lane: Int) -> [Waiting] {

@@ -254,8 +254,7 @@ final class PushHub: Sendable {
 
     /// Records that an event was passed to a subscriber's connection.
     func delivered(_ event: Event) {
-        let elapsed = NIODeadline.now() - event.committed
-        edge?.metrics.delivered(seconds: Double(elapsed.nanoseconds) / 1e9)
+        edge?.metrics.delivered(seconds: event.committed.secondsAgo)
     }
 
     func noteOverflow() { edge?.note(.listenerOverflow) }

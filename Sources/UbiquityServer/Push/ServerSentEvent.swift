@@ -12,21 +12,6 @@ enum ServerSentEvent {
     /// The subscriber missed something and must pull again.
     static let resync = ByteBuffer(string: "event: resync\ndata: {}\n\n")
 
-    static func bytes(of message: StreamMessage) -> ByteBuffer {
-        switch message {
-        case .progress: keepAlive
-        case .changes(let changes): Self.changes(changes)
-        case .ready(let cursor, let config): ready(cursor, config)
-        case .resync: resync
-        }
-    }
-
-    /// The beginning of a stream. The identifier is for clients that resume by it. If it is older
-    /// than the cursor of the last event, they only receive records again that they already have.
-    private static func changes(_ changes: ChangeSet) -> ByteBuffer {
-        event("changes", id: changes.cursor, WireFormat.json.encode(WireChanges(changes)))
-    }
-
     /// A push, without the server's time, because the subscriber already has that.
     /// - Parameter isBinary: Whether the subscriber accepts the shorter format for small pushes.
     static func push(_ changes: ChangeSet, isBinary: Bool) -> ByteBuffer {
@@ -34,10 +19,10 @@ enum ServerSentEvent {
         message.serverMilliseconds = 0
         let bytes = changes.records.reduce(0) { $0 + $1.pushBytes }
         guard isBinary, bytes <= binaryPushBytesMax else {
-            return event("changes", id: nil, WireFormat.json.encode(message))
+            return event("changes", WireFormat.json.encode(message))
         }
         let data = Data(WireFormat.protobuf.encode(message)).base64EncodedData()
-        return event("binary", id: nil, Array(data))
+        return event("binary", Array(data))
     }
 
     /// For a larger push, the text is usually shorter than base64.
@@ -48,26 +33,25 @@ enum ServerSentEvent {
         var ready = WireReady()
         ready.cursor = cursor.text
         ready.config = WireConfig(config)
-        return event("ready", id: nil, WireFormat.json.encode(ready))
+        return event("ready", WireFormat.json.encode(ready))
     }
 
     /// - Parameter data: A single line.
-    private static func event(_ name: String, id: Cursor?, _ data: [UInt8]) -> ByteBuffer {
+    private static func event(_ name: String, _ data: [UInt8]) -> ByteBuffer {
         var buffer = ByteBuffer()
         buffer.reserveCapacity(data.count + 96)
-        buffer.writeString(head(name, id: id))
+        buffer.writeString("event: \(name)\ndata: ")
         buffer.writeBytes(data)
         buffer.writeString(end)
         return buffer
     }
 
-    /// Everything before the data, for an event whose data is made in pieces. It is followed by the
-    /// pieces and ``end``.
-    static func changesHead(_ cursor: Cursor) -> String { head("changes", id: cursor) }
+    /// The beginning of a stream up to its data, which is made in pieces. It is followed by these and
+    /// ``end``. The identifier is for clients that resume by it. If it is older than the cursor of the
+    /// last event, they only receive records again that they already have.
+    static func changesHead(_ cursor: Cursor) -> String {
+        "event: changes\nid: \(cursor.text)\ndata: "
+    }
 
     static let end = "\n\n"
-
-    private static func head(_ name: String, id: Cursor?) -> String {
-        "event: \(name)\n" + (id.map { "id: \($0.text)\n" } ?? "") + "data: "
-    }
 }

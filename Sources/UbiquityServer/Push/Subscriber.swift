@@ -179,7 +179,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     func end(_ end: End) {
         guard !hasEnded else {
             // After an overflow, a close still matters, because it leaves less time.
-            if end == .closed { closeConnection(after: end) }
+            if end == .closed { context?.close(after: end.lingerMilliseconds) }
             return
         }
         let isOpen = context != nil
@@ -194,17 +194,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
         guard let context else { return }
         if end == .overflow { context.write(wrapOutboundOut(framed(.resync)), promise: nil) }
         let last = isChunked ? Self.lastChunk : ByteBuffer()
-        let sent = loop.makePromise(of: Void.self)
-        sent.futureResult.assumeIsolated().whenComplete { _ in
-            context.close(mode: .output, promise: nil)
-        }
-        context.writeAndFlush(wrapOutboundOut(last), promise: sent)
-        closeConnection(after: end)
-    }
-
-    private func closeConnection(after end: End) {
-        guard let context else { return }
-        _ = context.after(end.lingerMilliseconds) { context.close(promise: nil) }
+        context.finish(wrapOutboundOut(last), within: end.lingerMilliseconds)
     }
 
     private static let lastChunk = ByteBuffer(string: AnswerText.lastChunk)

@@ -55,7 +55,7 @@ struct AccountRoutes: Sendable {
     private func signIn(
         _ device: NewDevice, byCode text: String, naming name: String
     ) async throws -> SignedIn {
-        guard let code = SignInCode(typed: text) else { throw StorageError.codeInvalid }
+        guard let code = TypedCode(typed: text, .signIn) else { throw StorageError.codeInvalid }
         let accountName = name.isEmpty ? nil : AccountName(name)
         guard name.isEmpty || accountName != nil else {
             throw Problem.malformed("\"accountName\": \(AccountName.rule).")
@@ -88,7 +88,7 @@ struct AccountRoutes: Sendable {
 
     private func newDevice(displayName: String, _ credential: String) -> NewDevice {
         NewDevice(
-            displayName: DeviceDisplayName.fit(displayName) ?? DeviceDisplayName.unnamed,
+            displayName: DeviceDisplayName.ofNewDevice(displayName),
             credential: SecretHash(of: credential),
             devicesPerAccountMax: settings.devicesPerAccountMax)
     }
@@ -126,7 +126,10 @@ struct AccountRoutes: Sendable {
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
         let format = try request.answerFormat
-        return Response(WireDeviceList(try await devices(of: rights.account)), format)
+        let devices = try await readers.run(for: rights.account) { [storage] in
+            try storage.devices(of: rights.account)
+        }
+        return Response(WireDeviceList(devices), format)
     }
 
     @Sendable func showDevice(
@@ -146,7 +149,7 @@ struct AccountRoutes: Sendable {
         let format = try request.answerFormat
         let displayName = try await request.readTitle()
         // Receiving the body may have taken two minutes.
-        try await gate.checkAgain(request.bearer, .renameDevice(device.id))
+        try await gate.checkAgain(request.bearer, .device(device.id))
         let now = settings.clock.now()
         let isRenamed = try await writer.run(for: rights.account) { [storage] in
             try storage.rename(
@@ -169,16 +172,9 @@ struct AccountRoutes: Sendable {
         return Response(status: .noContent)
     }
 
-    private func devices(of account: AccountID) async throws -> [Device] {
-        try await readers.run(for: account) { [storage] in try storage.devices(of: account) }
-    }
-
     private func find(_ device: DeviceReference) async throws -> Device {
-        guard
-            let found = try await devices(of: device.account).first(where: {
-                $0.reference == device
-            })
-        else { throw StorageError.noSuchDevice }
-        return found
+        try await readers.run(for: device.account) { [storage] in
+            try storage.existingDevice(device)
+        }
     }
 }

@@ -33,7 +33,7 @@ extension Exchange {
             then: callback { [connection] caller in
                 connection.client = HTTPConnection.Client(
                     authorization: field, caller: caller, revocations: revocations,
-                    until: now + HTTPConnection.Client.rememberedMilliseconds)
+                    until: now + gate.authenticator.connectionMilliseconds)
                 try then(caller)
             })
     }

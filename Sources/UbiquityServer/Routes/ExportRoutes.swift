@@ -3,7 +3,6 @@
 internal import HTTPTypes
 internal import Hummingbird
 internal import NIOCore
-internal import Synchronization
 internal import UbiquityArchive
 internal import UbiquityCore
 internal import UbiquityWire
@@ -15,34 +14,22 @@ struct ExportRoutes: Sendable {
     let readers: BlockingThreads
     var gate: Gate
     let settings: ServerSettings
-    private let permits = ExportPermits()
-
-    init(
-        storage: any ServerStorage, writer: BlockingThreads, readers: BlockingThreads, gate: Gate,
-        settings: ServerSettings
-    ) {
-        self.storage = storage
-        self.writer = writer
-        self.readers = readers
-        self.gate = gate
-        self.settings = settings
-    }
+    /// One export of an account at a time, and four at all: each has a store in memory, and lasts as
+    /// long as its client takes to read it.
+    let permits = AccountShares(of: ByteBudget(max: 4), placesMax: 1)
 
     @Sendable func own(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
-        try await answer(request, .exportOwnAccount, by: .device(rights.reference.id)) {
+        try await answer(request, .wholeAccount, by: .device(rights.reference.id)) {
             [storage] in
             try storage.account(rights.account)
         }
     }
 
     @Sendable func named(_ request: Request, _ context: ServerContext) async throws -> Response {
-        guard let name = AccountName(try context.parameters.text("name")) else {
-            throw StorageError.noSuchAccount
-        }
-        let actor = gate.isInFolder ? AuditActor.operatorLocally : .operatorByCredential
-        return try await answer(request, .exportAccount, by: actor) { [storage] in
+        let name = try context.parameters.accountName()
+        return try await answer(request, .operators, by: gate.operatorActor) { [storage] in
             try storage.account(named: name)
         }
     }
@@ -62,6 +49,7 @@ struct ExportRoutes: Sendable {
             }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
         let permit = try permits.take(account.id)
+        guard permit.take(1) else { throw Busy() }
         let now = settings.clock.now()
         if request.method != .head {
             let event = AuditEvent(.accountExported, of: account.id, by: actor)
@@ -77,7 +65,7 @@ struct ExportRoutes: Sendable {
                     try await gate.checkAgain(bearer, operation)
                 }
                 // Before the end: whoever has read that may ask for the next export.
-                permit.giveBack()
+                permit.end()
                 try await writer.finish(nil)
             })
     }
@@ -110,47 +98,5 @@ struct ExportRoutes: Sendable {
             .contentType: mediaType,
             .contentDisposition: "attachment; filename=\"ubiquity-\(account.id).tar\"",
         ]
-    }
-}
-
-/// Limits concurrent exports. Each has a store in memory, and lasts as long as its client takes to
-/// read it.
-///
-/// State: `accounts`, guarded by its lock.
-final class ExportPermits: Sendable {
-    private let accounts = Mutex<Set<AccountID>>([])
-    private static let max = 4
-
-    /// Held for the duration of an export. Given back at the latest when it is released.
-    final class Held: Sendable {
-        private let isHeld = Atomic(true)
-        private let permits: ExportPermits
-        private let account: AccountID
-
-        fileprivate init(_ permits: ExportPermits, _ account: AccountID) {
-            self.permits = permits
-            self.account = account
-        }
-
-        deinit { giveBack() }
-
-        func giveBack() {
-            guard isHeld.exchange(false, ordering: .relaxed) else { return }
-            permits.giveBack(account)
-        }
-    }
-
-    /// - Throws: ``Busy`` while this account is being exported, or the maximum of exports is
-    ///   running.
-    func take(_ account: AccountID) throws(Busy) -> Held {
-        let isFree = accounts.withLock { accounts in
-            accounts.count < Self.max && accounts.insert(account).inserted
-        }
-        guard isFree else { throw Busy() }
-        return Held(self, account)
-    }
-
-    private func giveBack(_ account: AccountID) {
-        accounts.withLock { _ = $0.remove(account) }
     }
 }

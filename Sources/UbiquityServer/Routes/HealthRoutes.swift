@@ -39,8 +39,8 @@ final class Readiness: Sendable {
         var round: Int64?
         var isFull = false
         var isClockWrong = false
-        /// The uptime when the log last reported that the server is not ready.
-        var logged: Int64?
+        /// The reports in the log that the server is not ready.
+        var logging = Interval(milliseconds: 60_000)
     }
 
     private let state = Mutex(State())
@@ -48,7 +48,6 @@ final class Readiness: Sendable {
 
     /// A round comes every second; a flush of the disk may take a few.
     private static let milliseconds: Int64 = 5_000
-    private static let loggingMilliseconds: Int64 = 60_000
 
     init(clock: ServerClock) { self.clock = clock }
 
@@ -69,12 +68,7 @@ final class Readiness: Sendable {
 
     /// Whether to log that the server is not ready: once a minute, however often it is checked.
     func shouldLog() -> Bool {
-        let now = clock.uptime()
-        return state.withLock { state in
-            if let logged = state.logged, now - logged < Self.loggingMilliseconds { return false }
-            state.logged = now
-            return true
-        }
+        state.withLock { $0.logging.isOver(now: clock.uptime()) }
     }
 
     var isReady: Bool {

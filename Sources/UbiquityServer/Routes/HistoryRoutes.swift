@@ -46,7 +46,7 @@ struct HistoryRoutes: Sendable {
             } end: { [next] encoder, pieces in
                 pieces.append(
                     encoder.end(next: next?.description, serverMilliseconds: rule.now))
-                return Answer(format, pieces.end(), permit)
+                return Answer(pieces.end(), permit, format)
             }
         }
     }
@@ -83,7 +83,7 @@ struct HistoryRoutes: Sendable {
                         StoreSnapshot(
                             records: [], revision: snapshot.revision,
                             forgottenKeys: snapshot.forgotten, serverMilliseconds: rule.now)))
-                return Answer(format, pieces.end(), permit)
+                return Answer(pieces.end(), permit, format)
             }
         }
     }

@@ -27,17 +27,47 @@ final class MetricsSource: Sendable {
         Response(metrics: text)
     }
 
-    var text: String { edge.metrics.text(gauges) }
+    var text: String {
+        let counters = edge.metrics.current
+        var text = PrometheusText()
+        counters.addRequests(to: &text)
+        counters.addPushes(to: &text)
+        addGauges(to: &text)
+        return text.text
+    }
 
-    private var gauges: ServerMetrics.Gauges {
+    /// Adds current values, as opposed to counters.
+    private func addGauges(to text: inout PrometheusText) {
+        func gauge(_ name: String, _ help: String, _ value: Int?) {
+            guard let value else { return }
+            text.begin(name, .gauge, help)
+            text.value(name, value)
+        }
         let shared = shared.withLock(\.self)
-        return ServerMetrics.Gauges(
-            connections: edge.connectionCounter.count, listeners: hub.count,
-            listenerBytes: hub.waitingBytes, answerBytes: edge.answers.bytes,
-            bodyBytes: edge.bodies.bytes, node: Self.node,
-            databaseBytes: shared?.bytes ?? ownBytes, nodes: shared?.nodes,
-            memoryBytes: SystemFigures.memoryBytes, certificateExpires: edge.tls?.expires,
-            certificateFailures: edge.tls?.failures, isReady: readiness.isReady)
+        text.begin("ubiquity_node_info", .gauge, "The name of this node: machine and process.")
+        text.value("ubiquity_node_info", 1, ["node": Self.node])
+        gauge("ubiquity_nodes", "Nodes that are connected to the database.", shared?.nodes)
+        gauge("ubiquity_connections", "Connections that are open.", edge.connectionCounter.count)
+        gauge("ubiquity_listeners", "Streams that are open.", hub.count)
+        gauge("ubiquity_listener_bytes", "Bytes waiting for listeners.", hub.waitingBytes)
+        gauge("ubiquity_answer_bytes", "Bytes waiting in connections.", edge.answers.bytes)
+        gauge("ubiquity_body_bytes", "Bodies that are being read.", edge.bodies.bytes)
+        gauge(
+            "ubiquity_database_bytes", "Size of the database and its log.",
+            shared?.bytes ?? ownBytes)
+        gauge(
+            "ubiquity_ready", "1 if the server is ready, as in /health/ready.",
+            readiness.isReady ? 1 : 0)
+        if let tls = edge.tls {
+            gauge(
+                "ubiquity_certificate_expires_seconds",
+                "Time when the certificate expires, since 1970.", Int(tls.expires))
+            let name = "ubiquity_certificate_reloads_failed_total"
+            text.begin(name, .counter, "Changed TLS files that could not be used.")
+            text.value(name, tls.failures)
+        }
+        gauge(
+            "process_resident_memory_bytes", "Memory of the process.", SystemFigures.memoryBytes)
     }
 
     /// Nil for a shared database.

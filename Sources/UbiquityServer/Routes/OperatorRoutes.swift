@@ -7,16 +7,24 @@ internal import UbiquityWire
 
 /// The operator's requests.
 struct OperatorRoutes: Sendable {
-    var service: OperatorService
+    let storage: any ServerStorage
     let writer: BlockingThreads
     let readers: BlockingThreads
+    var gate: Gate
     let revocation: Revocation
-    let apps: AppRegistry
     let firstRun: FirstRun
+    let settings: ServerSettings
 
     private static let accountsPerAnswerMax = 1_000
     private static let auditEntriesPerAnswerMax = 1_000
     private static let auditEntriesPerAnswer = 100
+
+    private var now: Int64 { settings.clock.now() }
+    private var actor: AuditActor { gate.operatorActor }
+    /// The address of the server for devices; nil if the port is not known beforehand.
+    private var address: String? {
+        settings.port == 0 ? nil : settings.address(port: settings.port)
+    }
 
     // MARK: Accounts
 
@@ -27,12 +35,12 @@ struct OperatorRoutes: Sendable {
         let after = try request.uri.queryParameters["after"].map { try Self.accountName("\($0)") }
         let part = try request.uri.part(bytesMax: AccountName.bytesMax)
         let max = try request.uri.count("limit", max: Self.accountsPerAnswerMax)
-        let accounts = try await readers.run { [service] in
-            try service.accounts(
-                after: after, containing: part, max: max ?? Self.accountsPerAnswerMax)
-        }
         var list = WireAccountList()
-        list.accounts = accounts.map { WireAccount($0.account, $0.devices) }
+        list.accounts = try await readers.run { [storage] in
+            let accounts = try storage.accounts(
+                after: after, containing: part, max: max ?? Self.accountsPerAnswerMax)
+            return try accounts.map { WireAccount($0, try storage.devices(of: $0.id)) }
+        }
         return Response(list, format)
     }
 
@@ -40,20 +48,26 @@ struct OperatorRoutes: Sendable {
         let format = try request.answerFormat
         let message = try await request.readMessage(WireNewAccount.self)
         let accountName = try Self.accountName(message.name)
-        let seconds = try Self.codeSeconds(message.codeSeconds)
-        let invitation = try await writer.run { [service] in
-            try service.createAccount(accountName, codeSeconds: seconds)
+        let seconds = try codeSeconds(message.codeSeconds)
+        let invitation = try await writer.run { [self] in
+            let account = Account(id: .random(), name: accountName, createdMilliseconds: now)
+            try storage.createAccount(account, accountsMax: settings.accountsMax, by: actor)
+            return try storage.invite(
+                to: account, CredentialTerms(), seconds: seconds, now: now, by: actor)
         }
         firstRun.end()
-        return Response(WireNewAccountAnswer(invitation, server: service.address), format)
+        return Response(WireNewAccountAnswer(invitation, server: address), format)
     }
 
     @Sendable func rename(_ request: Request, _ context: ServerContext) async throws -> Response {
         let format = try request.answerFormat
-        let name = try Self.account(context)
+        let name = try context.parameters.accountName()
         let newName = try Self.accountName(try await request.readMessage(WireRename.self).name)
-        let (account, devices) = try await writer.run { [service] in
-            (try service.rename(name, to: newName), try service.devices(of: newName))
+        let (account, devices) = try await writer.run { [self] in
+            var account = try storage.existingAccount(name)
+            try storage.rename(account.id, to: newName, now: now, by: actor)
+            account.name = newName
+            return (account, try storage.devices(of: account.id))
         }
         return Response(WireAccount(account, devices), format)
     }
@@ -62,25 +76,38 @@ struct OperatorRoutes: Sendable {
         _ request: Request, _ context: ServerContext
     ) async throws -> Response {
         let format = try request.answerFormat
-        let name = try Self.account(context)
-        let limits = try await readers.run { [service] in try service.limits(of: name) }
+        let name = try context.parameters.accountName()
+        let limits = try await readers.run { [storage] in
+            try storage.existingAccount(name).limits
+        }
         return Response(WireAccountLimits(limits), format)
     }
 
     @Sendable func limit(_ request: Request, _ context: ServerContext) async throws -> Response {
         let format = try request.answerFormat
-        let name = try Self.account(context)
+        let name = try context.parameters.accountName()
         let message = try await request.readMessage(WireAccountLimits.self)
         let limits: AccountLimits
         do { limits = try AccountLimits(message) } catch { throw Problem.malformed("\(error).") }
-        revocation.accountChanged(
-            try await writer.run { [service] in try service.limit(name, to: limits) })
+        let account = try await writer.run { [self] in
+            let account = try storage.existingAccount(name)
+            try storage.limit(account.id, to: limits, now: now, by: actor)
+            return account.id
+        }
+        revocation.accountChanged(account)
         return Response(WireAccountLimits(limits), format)
     }
 
     @Sendable func erase(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let name = try Self.account(context)
-        revocation.accountChanged(try await writer.run { [service] in try service.erase(name) })
+        let name = try context.parameters.accountName()
+        let account = try await writer.run { [self] in
+            let account = try storage.existingAccount(name)
+            guard try storage.erase(account.id, now: now, by: actor) else {
+                throw StorageError.noSuchAccount
+            }
+            return account.id
+        }
+        revocation.accountChanged(account)
         return Response(status: .noContent)
     }
 
@@ -89,32 +116,29 @@ struct OperatorRoutes: Sendable {
         _ request: Request, _ context: ServerContext
     ) async throws -> Response {
         let format = try request.answerFormat
-        let name = try Self.account(context)
+        let name = try context.parameters.accountName()
         var list = WireStoreList()
-        list.stores = try await readers.run { [service] in try service.stores(of: name) }
-            .map(WireStoreList.Store.init)
+        list.stores = try await readers.run { [storage] in
+            try storage.stores(of: storage.existingAccount(name).id)
+        }.map(WireStoreList.Store.init)
         return Response(list, format)
     }
 
     @Sendable func newCode(_ request: Request, _ context: ServerContext) async throws -> Response {
         let format = try request.answerFormat
-        let name = try Self.account(context)
+        let name = try context.parameters.accountName()
         let message = try await request.readMessage(orNone: WireNewCode.self)
         let terms = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
-        let seconds = try Self.codeSeconds(message.codeSeconds)
-        let invitation = try await writer.run { [service] in
-            try service.newCode(name, terms, codeSeconds: seconds)
+        let seconds = try codeSeconds(message.codeSeconds)
+        let invitation = try await writer.run { [self] in
+            try storage.invite(
+                to: storage.existingAccount(name), terms, seconds: seconds, now: now, by: actor)
         }
-        return Response(WireNewAccountAnswer(invitation, server: service.address), format)
+        return Response(WireNewAccountAnswer(invitation, server: address), format)
     }
 
-    /// Nil if the message does not say.
-    private static func codeSeconds(_ seconds: UInt64) throws(Problem) -> Int64? {
-        let max = PairingRule.codeSecondsMax
-        guard seconds <= max else {
-            throw .malformed("\"codeSeconds\": a code can be valid for at most \(max) seconds.")
-        }
-        return seconds == 0 ? nil : Int64(seconds)
+    private func codeSeconds(_ asked: UInt64) throws(Problem) -> Int64 {
+        try settings.codeSeconds(asked, max: PairingRule.codeSecondsMax, of: "a code")
     }
 
     // MARK: Devices
@@ -123,8 +147,10 @@ struct OperatorRoutes: Sendable {
         _ request: Request, _ context: ServerContext
     ) async throws -> Response {
         let format = try request.answerFormat
-        let name = try Self.account(context)
-        let devices = try await readers.run { [service] in try service.devices(of: name) }
+        let name = try context.parameters.accountName()
+        let devices = try await readers.run { [storage] in
+            try storage.devices(of: storage.existingAccount(name).id)
+        }
         return Response(WireDeviceList(devices), format)
     }
 
@@ -132,19 +158,30 @@ struct OperatorRoutes: Sendable {
         _ request: Request, _ context: ServerContext
     ) async throws -> Response {
         let format = try request.answerFormat
-        let (name, id) = (try Self.account(context), try Self.device(context))
+        let name = try context.parameters.accountName()
+        let id = try context.parameters.deviceID()
         let displayName = try await request.readTitle()
-        let device = try await writer.run { [service] in
-            try service.rename(id, of: name, displayName: displayName)
+        let renamed = try await writer.run { [self] in
+            let device = DeviceReference(account: try storage.existingAccount(name).id, id: id)
+            _ = try storage.rename(device, displayName: displayName, now: now, by: actor)
+            return try storage.existingDevice(device)
         }
-        return Response(WireDevice(device), format)
+        return Response(WireDevice(renamed), format)
     }
 
     @Sendable func revokeDevice(
         _ request: Request, _ context: ServerContext
     ) async throws -> Response {
-        let (name, id) = (try Self.account(context), try Self.device(context))
-        revocation.revoked(try await writer.run { [service] in try service.revoke(id, of: name) })
+        let name = try context.parameters.accountName()
+        let id = try context.parameters.deviceID()
+        let device = try await writer.run { [self] in
+            let device = DeviceReference(account: try storage.existingAccount(name).id, id: id)
+            guard try storage.revoke(device, now: now, by: actor) else {
+                throw StorageError.noSuchDevice
+            }
+            return device
+        }
+        revocation.revoked(device)
         return Response(status: .noContent)
     }
 
@@ -152,15 +189,16 @@ struct OperatorRoutes: Sendable {
 
     @Sendable func listApps(_ request: Request, _ context: ServerContext) async throws -> Response {
         let format = try request.answerFormat
-        let registered = try await readers.run { [service] in try service.apps() }
-        return Response(WireAppList(registered, service.settings.apps), format)
+        let registered = try await readers.run { [storage] in try storage.apps() }
+        return Response(WireAppList(registered, settings.apps), format)
     }
 
     @Sendable func register(_ request: Request, _ context: ServerContext) async throws -> Response {
         let identifier = try context.parameters.storeIdentifier()
-        try await writer.run { [service, apps] in
-            _ = try service.register(identifier)
-            try apps.reload()
+        try await writer.run { [self] in
+            let app = RegisteredApp(identifier: identifier, registered: now)
+            _ = try storage.register(app, appsMax: settings.appsMax, by: actor)
+            try gate.apps.reload()
         }
         return Response(status: .noContent)
     }
@@ -168,11 +206,13 @@ struct OperatorRoutes: Sendable {
     @Sendable func removeApp(_ request: Request, _ context: ServerContext) async throws -> Response
     {
         let identifier = try context.parameters.storeIdentifier()
-        try await writer.run { [service, apps] in
-            try service.removeApp(identifier)
-            try apps.reload()
+        try await writer.run { [self] in
+            guard try storage.removeApp(identifier, now: now, by: actor) else {
+                throw StorageError.noSuchApp
+            }
+            try gate.apps.reload()
         }
-        revocation.restricted(to: apps.rule)
+        revocation.restricted(to: gate.apps.rule)
         return Response(status: .noContent)
     }
 
@@ -183,28 +223,11 @@ struct OperatorRoutes: Sendable {
         let before = try request.uri.count("before", max: .max)
         let filter = try request.uri.auditFilter
         let max = try request.uri.count("limit", max: Self.auditEntriesPerAnswerMax)
-        let entries = try await readers.run { [service] in
-            try service.audit(
+        let entries = try await readers.run { [storage] in
+            try storage.auditEntries(
                 before: before.map(Int64.init), filter, max: max ?? Self.auditEntriesPerAnswer)
         }
         return Response(WireAuditTrail(entries), format)
-    }
-
-    // MARK: Addresses
-
-    /// - Throws: ``StorageError/noSuchAccount``, also for text that cannot be a name.
-    private static func account(_ context: ServerContext) throws -> AccountName {
-        guard let name = AccountName(try context.parameters.text("name")) else {
-            throw StorageError.noSuchAccount
-        }
-        return name
-    }
-
-    private static func device(_ context: ServerContext) throws -> DeviceID {
-        guard let id = DeviceID(try context.parameters.text("id")) else {
-            throw StorageError.noSuchDevice
-        }
-        return id
     }
 
     private static func accountName(_ text: String) throws(Problem) -> AccountName {

@@ -16,7 +16,7 @@ struct PageRoutes: Sendable {
     init(provider: PageProvider?) {
         all = PageFile.all.map { file in
             let answers = PageAnswers(file, provider: provider)
-            return Route(.get, file.path, .readPage) { request, _ in answers.answer(request) }
+            return Route(.get, file.path, .anybodys) { request, _ in answers.answer(request) }
         }
     }
 }

@@ -26,7 +26,8 @@ struct PairingRoutes: Sendable {
         let format = try request.answerFormat
         let message = try await request.readMessage(orNone: WireNewCode.self)
         let asked = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
-        let seconds = try codeSeconds(message.codeSeconds)
+        let seconds = try settings.codeSeconds(
+            message.codeSeconds, max: settings.signInCodeSeconds, of: "a device's code")
         // Receiving the body may have taken two minutes.
         try await gate.checkAgain(request.bearer, .makeOwnCode(asked.stores))
         let now = now
@@ -43,15 +44,6 @@ struct PairingRoutes: Sendable {
         return Response(WireNewAccountAnswer(invitation), format)
     }
 
-    private func codeSeconds(_ seconds: UInt64) throws(Problem) -> Int64 {
-        guard seconds <= UInt64(clamping: settings.signInCodeSeconds) else {
-            throw .malformed(
-                "\"codeSeconds\": a device's code can be valid for at most "
-                    + "\(settings.signInCodeSeconds) seconds.")
-        }
-        return seconds == 0 ? settings.signInCodeSeconds : Int64(seconds)
-    }
-
     // MARK: Requests of devices without a code
 
     @Sendable func ask(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -59,11 +51,12 @@ struct PairingRoutes: Sendable {
         let format = try request.answerFormat
         let message = try await request.readMessage(WireNewSignInRequest.self)
         let terms = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
-        let (secret, userCode) = (Secret.random(prefix: Secret.requestPrefix), UserCode.random())
+        let secret = Secret.random(prefix: Secret.requestPrefix)
+        let userCode = TypedCode.random(.user)
         let now = now
         let new = SignInRequest(
             secret: SecretHash(of: secret), userCode: userCode.hash,
-            displayName: DeviceDisplayName.fit(message.deviceName) ?? DeviceDisplayName.unnamed,
+            displayName: DeviceDisplayName.ofNewDevice(message.deviceName),
             address: context.remoteAddress, terms: terms,
             expiresMilliseconds: now + PairingRule.requestMilliseconds)
         try await writer.run { [storage] in try storage.addRequest(new, now: now) }
@@ -94,8 +87,7 @@ struct PairingRoutes: Sendable {
             guard let name = AccountName(message.account) else {
                 throw Problem.malformed("\"account\": \(AccountName.rule).")
             }
-            let account = try await readers.run { [storage] in try storage.account(named: name) }
-            guard let account else { throw StorageError.noSuchAccount }
+            let account = try await readers.run { [storage] in try storage.existingAccount(name) }
             return try await decide(code, .approved(account.id, asked), caller)
         }
         guard message.account.isEmpty else {
@@ -112,7 +104,7 @@ struct PairingRoutes: Sendable {
     }
 
     private func decide(
-        _ code: UserCode, _ decision: SignInDecision, _ caller: Caller
+        _ code: TypedCode, _ decision: SignInDecision, _ caller: Caller
     ) async throws -> Response {
         let (now, actor) = (now, actor(caller))
         try await writer.run { [storage] in
@@ -123,14 +115,14 @@ struct PairingRoutes: Sendable {
 
     private func actor(_ caller: Caller) -> AuditActor {
         if case .device(let rights) = caller { return .device(rights.reference.id) }
-        return gate.isInFolder ? .operatorLocally : .operatorByCredential
+        return gate.operatorActor
     }
 
     /// The user code in the address. Each look-up may be a guess.
     /// - Throws: ``StorageError/noSuchRequest``, also for text that cannot be a code.
-    private func userCode(_ context: ServerContext, _ caller: Caller) throws -> UserCode {
+    private func userCode(_ context: ServerContext, _ caller: Caller) throws -> TypedCode {
         try attempts.take(context.remoteAddress, caller.device)
-        guard let code = UserCode(typed: try context.parameters.text("code")) else {
+        guard let code = TypedCode(typed: try context.parameters.text("code"), .user) else {
             throw StorageError.noSuchRequest
         }
         return code
@@ -176,12 +168,24 @@ extension CredentialTerms {
             stores: identifiers.isEmpty ? nil : identifiers,
             milliseconds: seconds == 0 ? nil : Int64(seconds) * 1_000)
     }
+}
 
-    fileprivate var sortedStores: [String] { (stores ?? []).map(\.string).sorted() }
+extension ServerSettings {
+    /// Returns how long a code is to be valid.
+    /// - Parameters:
+    ///   - asked: 0 for as long as the settings say.
+    ///   - subject: The code, for the error.
+    func codeSeconds(_ asked: UInt64, max: Int64, of subject: String) throws(Problem) -> Int64 {
+        guard asked <= max else {
+            throw .malformed(
+                "\"codeSeconds\": \(subject) can be valid for at most \(max) seconds.")
+        }
+        return asked == 0 ? signInCodeSeconds : Int64(asked)
+    }
 }
 
 extension WireNewSignInRequestAnswer {
-    fileprivate init(_ request: SignInRequest, _ secret: String, _ userCode: UserCode) {
+    fileprivate init(_ request: SignInRequest, _ secret: String, _ userCode: TypedCode) {
         self.init()
         self.request = secret
         self.userCode = userCode.text
@@ -195,7 +199,7 @@ extension WireSignInRequest {
         self.init()
         deviceName = request.displayName
         address = request.address
-        stores = request.terms.sortedStores
+        stores = request.terms.stores.sortedTexts
         credentialSeconds = UInt64(clamping: (request.terms.milliseconds ?? 0) / 1_000)
         expiresMilliseconds = UInt64(clamping: request.expiresMilliseconds)
     }

@@ -112,7 +112,7 @@ final class PushRoute: Sendable {
     /// Receiving the body may have taken two minutes.
     private func checkAgain(_ push: Push, bytes: Int, _ arrival: Arrival) {
         arrival.exchange.findCaller(by: gate) { [self] caller in
-            try gate.check(caller, .pushToStore(arrival.store.identifier))
+            try gate.check(caller, .store(arrival.store.identifier))
             try commit(push, bytes: bytes, arrival)
         }
     }
@@ -139,7 +139,7 @@ final class PushRoute: Sendable {
         } then: { bytes in
             arrival.answerPermit.note(bytes.count)
             arrival.exchange.answer(
-                Answer(format, [ByteBuffer(bytes: bytes)], arrival.answerPermit))
+                Answer([ByteBuffer(bytes: bytes)], arrival.answerPermit, format))
         }
     }
 

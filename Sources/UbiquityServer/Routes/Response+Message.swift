@@ -9,21 +9,9 @@ internal import UbiquityWire
 
 extension Response {
     init(_ message: some Message, _ format: WireFormat) {
-        self.init(bytes: format.encode(message), format)
-    }
-
-    init(bytes: [UInt8], _ format: WireFormat) {
         self.init(
             status: .ok, headers: [.contentType: format.rawValue],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
-    }
-}
-
-extension Answer {
-    init(_ message: some Message, _ format: WireFormat) {
-        self.init(
-            headers: [.contentType: format.rawValue],
-            body: ByteBuffer(bytes: format.encode(message)))
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: format.encode(message))))
     }
 }
 
@@ -46,7 +34,7 @@ extension WireSignInAnswer {
         self.device = device.reference.id.description
         self.credential = credential
         expiresMilliseconds = UInt64(clamping: device.rights.expiresMilliseconds ?? 0)
-        stores = device.rights.sortedStores
+        stores = device.rights.stores.sortedTexts
     }
 }
 
@@ -69,7 +57,7 @@ extension WireDevice {
         createdMilliseconds = UInt64(clamping: device.createdMilliseconds)
         seenMilliseconds = UInt64(clamping: device.seenMilliseconds)
         expiresMilliseconds = UInt64(clamping: device.rights.expiresMilliseconds ?? 0)
-        stores = device.rights.sortedStores
+        stores = device.rights.stores.sortedTexts
         if let clock = device.clock {
             clockAheadMilliseconds = clock.aheadMilliseconds
             clockMilliseconds = UInt64(clamping: clock.milliseconds)
@@ -128,6 +116,7 @@ extension WireAuditTrail {
     }
 }
 
-extension DeviceRights {
-    fileprivate var sortedStores: [String] { (stores ?? []).map(\.string).sorted() }
+extension Set<StoreIdentifier>? {
+    /// As in a message, where an empty list means all stores.
+    var sortedTexts: [String] { (self ?? []).map(\.string).sorted() }
 }

@@ -16,7 +16,7 @@ struct Route: Sendable {
 
     private enum Open: Sendable {
         case inTask(@Sendable (Request, ServerContext, Caller, Gate) async throws -> Response)
-        case onLoop(@Sendable (StoreIdentifier) -> ServerOperation, StoreAnswer)
+        case onLoop(StoreAnswer)
     }
 
     /// Whether it is answered on the connection's event loop.
@@ -34,13 +34,11 @@ struct Route: Sendable {
     /// Answers on the connection's event loop, without waiting there.
     /// - Parameter storeText: The store's identifier as in the path.
     func answer(_ exchange: Exchange, storeText: Substring, _ gate: Gate) {
-        guard case .onLoop(let operation, let answer) = open else {
-            return exchange.refuse(Problem.notFound)
-        }
+        guard case .onLoop(let answer) = open else { return exchange.refuse(Problem.notFound) }
         exchange.findCaller(by: gate) { caller in
             try gate.check(caller, for: owner)
             let identifier = try StoreIdentifier(inPath: storeText)
-            try gate.check(caller, operation(identifier))
+            try gate.check(caller, .store(identifier))
             let rights = try caller.device()
             let store = StoreReference(account: rights.account, identifier: identifier)
             try answer(exchange, rights, store)
@@ -99,42 +97,28 @@ extension Route {
         }
     }
 
-    init(
-        _ method: HTTPRequest.Method, _ path: String,
-        _ operation: @escaping @Sendable (DeviceID) -> ServerOperation,
-        _ answer: @escaping NamedDeviceAnswer
-    ) {
+    init(_ method: HTTPRequest.Method, _ path: String, _ answer: @escaping NamedDeviceAnswer) {
         self.init(method, path, .device) { request, context, caller, gate in
-            guard let id = DeviceID(try context.parameters.text("id")) else {
-                throw StorageError.noSuchDevice
-            }
-            try gate.check(caller, operation(id))
+            let id = try context.parameters.deviceID()
+            try gate.check(caller, .device(id))
             let rights = try caller.device()
             let device = DeviceReference(account: rights.account, id: id)
             return try await answer(request, context, rights, device)
         }
     }
 
-    init(
-        _ method: HTTPRequest.Method, _ path: String,
-        _ operation: @escaping @Sendable (StoreIdentifier) -> ServerOperation,
-        _ answer: @escaping NamedStoreAnswer
-    ) {
+    init(_ method: HTTPRequest.Method, _ path: String, _ answer: @escaping NamedStoreAnswer) {
         self.init(method, path, .device) { request, context, caller, gate in
             let identifier = try context.parameters.storeIdentifier()
-            try gate.check(caller, operation(identifier))
+            try gate.check(caller, .store(identifier))
             let rights = try caller.device()
             let store = StoreReference(account: rights.account, identifier: identifier)
             return try await answer(request, context, rights, store)
         }
     }
 
-    init(
-        _ method: HTTPRequest.Method, _ path: String,
-        _ operation: @escaping @Sendable (StoreIdentifier) -> ServerOperation,
-        _ answer: @escaping StoreAnswer
-    ) {
-        self.init(method: method, path: path, owner: .device, open: .onLoop(operation, answer))
+    init(_ method: HTTPRequest.Method, _ path: String, _ answer: @escaping StoreAnswer) {
+        self.init(method: method, path: path, owner: .device, open: .onLoop(answer))
     }
 
     private init(
@@ -158,6 +142,18 @@ extension Parameters {
     func storeIdentifier() throws(Problem) -> StoreIdentifier {
         guard let text = get("identifier") else { throw .notFound }
         return try StoreIdentifier(inPath: text[...])
+    }
+
+    /// - Throws: ``StorageError/noSuchAccount``, also for text that cannot be a name.
+    func accountName() throws -> AccountName {
+        guard let name = AccountName(try text("name")) else { throw StorageError.noSuchAccount }
+        return name
+    }
+
+    /// - Throws: ``StorageError/noSuchDevice``, also for text that cannot be an ID.
+    func deviceID() throws -> DeviceID {
+        guard let id = DeviceID(try text("id")) else { throw StorageError.noSuchDevice }
+        return id
     }
 }
 

@@ -26,7 +26,7 @@ struct StoreAnswer: Sendable {
                 encoder.encode(try record.record())
             } end: { encoder, pieces in
                 pieces.append(encoder.end(head))
-                return StoreAnswer(head: head, answer: Answer(format, pieces.end(), permit))
+                return StoreAnswer(head: head, answer: Answer(pieces.end(), permit, format))
             }
         case .event:
             let isSilent = records.isEmpty && !head.isWhole

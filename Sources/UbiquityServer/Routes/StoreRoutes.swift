@@ -151,23 +151,23 @@ struct StoreReader: Sendable {
         for rights: DeviceRights,
         then: @escaping @Sendable (Result<StoreAnswer, any Error>) -> Void
     ) throws(Busy) {
-        let permit = try shares.take(rights)
-        let begin = { @Sendable [self] (read: StoreRead) throws in
-            guard !permit.isFull else { throw Problem.answersInMemory }
+        let begin = { @Sendable [self] (read: StoreRead, permit: AccountShares.Permit) throws in
             let changes = try changes(read, of: store)
             if let since, isSaved { lastSeen.pass(since.revision, of: store, by: rights.reference) }
             return StoreAnswer.draft(form, changes.head, changes.records, permit)
         }
         if let since, let read = storage.unchanged(store, since: since) {
+            let permit = try shares.take(rights)
             return then(
                 Result {
-                    var draft = try begin(read)
+                    guard !permit.isFull else { throw Problem.answersInMemory }
+                    var draft = try begin(read, permit)
                     guard let answer = try draft.encodeSlice() else { throw Problem.answerTooLarge }
                     return answer
                 })
         }
-        encode(for: rights, then: then) { [storage] in
-            try begin(storage.read(store, since: since))
+        try answer(for: rights, then: then) { storage, permit in
+            try begin(storage.read(store, since: since), permit)
         }
     }
 
@@ -182,23 +182,15 @@ struct StoreReader: Sendable {
             AnswerDraft<Item, Finished>
     ) throws(Busy) {
         let permit = try shares.take(rights)
-        encode(for: rights, then: then) { [storage] in
-            guard !permit.isFull else { throw Problem.answersInMemory }
-            return try begin(storage, permit)
-        }
-    }
-
-    /// - Parameter begin: Checks whether too much waits to be sent, because others may have waited
-    ///   for the thread too.
-    private func encode<Item, Finished: Sendable>(
-        for rights: DeviceRights,
-        then: @escaping @Sendable (Result<Finished, any Error>) -> Void,
-        _ begin: @escaping @Sendable () throws -> AnswerDraft<Item, Finished>
-    ) {
-        let draft = Shared<AnswerDraft<Item, Finished>?>(nil)
-        threads.run(slicesFor: rights.account) {
-            try draft.value.withLock { draft in
-                if draft == nil { draft = try begin() }
+        // Shared by the slices, of which one runs at a time.
+        let draft = Mutex<AnswerDraft<Item, Finished>?>(nil)
+        threads.run(slicesFor: rights.account) { [storage] in
+            try draft.withLock { draft in
+                if draft == nil {
+                    // Only now: others may have waited for the thread too.
+                    guard !permit.isFull else { throw Problem.answersInMemory }
+                    draft = try begin(storage, permit)
+                }
                 return try draft?.encodeSlice()
             }
         } then: {
@@ -225,13 +217,4 @@ struct StoreReader: Sendable {
                 .cursorCompacted, "Deletions since the cursor are forgotten. Pull the whole store.")
         }
     }
-}
-
-/// The state that the slices of one job share.
-///
-/// State: `value`, guarded by its lock, though only one slice runs at a time.
-final class Shared<Value>: Sendable {
-    let value: Mutex<Value>
-
-    init(_ value: sending Value) { self.value = Mutex(value) }
 }

@@ -30,7 +30,7 @@ struct StreamRoute: Sendable {
         let subscription = Subscription(subscriber)
         // A device that was revoked just before it subscribed could not be ended then.
         exchange.findCaller(by: gate) { caller in
-            try gate.check(caller, .readStore(store.identifier))
+            try gate.check(caller, .store(store.identifier))
             try reader.answer(
                 .event, of: store, since: since, isSaved: isSaved, for: rights,
                 then: exchange.callback { start(exchange, $0, rights, subscription) })
@@ -42,10 +42,11 @@ struct StreamRoute: Sendable {
         _ subscription: Subscription
     ) {
         guard exchange.begin(.ok, Self.headers) else { return }
+        let config = ServerConfig(settings, rights.limits)
         // The answer already contains the changes.
-        let start = StreamStart(answer.head, isResumed: true, ServerConfig(settings, rights.limits))
+        let start = StreamStart(answer.head, isResumed: true, config)
         var bytes = answer.answer
-        for message in start.messages { bytes.append(ServerSentEvent.bytes(of: message)) }
+        bytes.append(ServerSentEvent.ready(answer.head.cursor, config))
         subscription.subscriber.begin(
             with: bytes, start, isChunked: exchange.connection.isChunked)
         // Always a cursor that this server has made.

@@ -25,27 +25,21 @@ struct TaskResponder: Sendable {
             source: ApplicationRequestContextSource(channel: channel, logger: logger))
         context.origin = exchange.origin
         Task { [context] in
-            let result: Result<Response, any Error>
-            do {
-                result = .success(try await responder.respond(to: request, context: context))
-            } catch {
-                result = .failure(error)
-            }
-            let route = context.endpointPath ?? "none"
-            switch result {
-            case .success(let response):
-                let writer = AnswerWriter(
-                    exchange: bound, loop: loop, route: route, head: response.head)
-                do {
-                    try await request.method != .head
-                        ? response.body.write(writer) : writer.finish(nil)
-                } catch { loop.execute { bound.value.connection.abort() } }
-            case .failure(let error):
+            let response: Response
+            do { response = try await responder.respond(to: request, context: context) } catch {
+                let route = context.route
                 loop.execute {
                     bound.value.route = route
                     bound.value.refuse(error)
                 }
+                return
             }
+            let writer = AnswerWriter(
+                exchange: bound, loop: loop, route: context.route, head: response.head)
+            do {
+                try await request.method != .head
+                    ? response.body.write(writer) : writer.finish(nil)
+            } catch { loop.execute { bound.value.connection.abort() } }
         }
     }
 }
@@ -62,6 +56,9 @@ struct ServerContext: RequestContext {
 
     /// The unit for counting: the address without the port, and of IPv6 the first 64 bits.
     var remoteAddress: String { origin.map { "\($0.neighbourhood)" } ?? "local" }
+
+    /// As ``Exchange/route``, once the route is found.
+    var route: String { endpointPath ?? "none" }
 }
 
 /// A body, in one piece. It is read when somebody asks for it.
@@ -98,17 +95,8 @@ private struct AnswerWriter: ResponseBodyWriter {
     let loop: any EventLoop
     let route: String
     let head: HTTPResponse
-    private var waiting = ByteBuffer()
-    private var hasBegun = false
-
-    init(
-        exchange: NIOLoopBound<Exchange>, loop: any EventLoop, route: String, head: HTTPResponse
-    ) {
-        self.exchange = exchange
-        self.loop = loop
-        self.route = route
-        self.head = head
-    }
+    var waiting = ByteBuffer()
+    var hasBegun = false
 
     mutating func write(_ buffer: ByteBuffer) async throws {
         waiting.writeImmutableBuffer(buffer)

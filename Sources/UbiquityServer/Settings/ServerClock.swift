@@ -18,3 +18,18 @@ package struct ServerClock: Sendable {
         now: { Int64(Date().timeIntervalSince1970 * 1_000) },
         uptime: { Int64(ProcessInfo.processInfo.systemUptime * 1_000) })
 }
+
+/// Work that is done at once, and again after each interval.
+struct Interval {
+    let milliseconds: Int64
+    private var last: Int64?
+
+    init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    /// - Parameter now: In milliseconds of uptime.
+    mutating func isOver(now: Int64) -> Bool {
+        if let last, now - last < milliseconds { return false }
+        last = now
+        return true
+    }
+}

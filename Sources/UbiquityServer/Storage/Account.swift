@@ -12,6 +12,8 @@ struct Account: Hashable, Sendable {
 }
 
 extension Account {
+    static let columns = "id, name, created, limits"
+
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: some ColumnReading) throws(StorageError) {
         guard let name = AccountName(try row.text(1)) else { throw .unreadable }
@@ -35,6 +37,17 @@ extension AuditEvent {
         self.init(
             .limitChanged, of: account, by: actor, detail: limits.text ?? "as the server is set")
     }
+
+    /// The changes of a server's limits, sorted by name. A limit that was not known has not changed.
+    static func changes(
+        of known: [String: String], to limits: [String: String]
+    ) -> [AuditEvent] {
+        limits.sorted { $0.key < $1.key }.compactMap { name, value in
+            guard let old = known[name], old != value else { return nil }
+            return AuditEvent(
+                .limitChanged, by: .operatorLocally, detail: "\(name) from \(old) to \(value)")
+        }
+    }
 }
 
 /// The name of an account, unique on a server: 1 to 128 bytes without control characters, and
@@ -56,10 +69,4 @@ package struct AccountName: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String { string }
-}
-
-/// An account with its devices, the oldest first.
-struct AccountSummary: Hashable, Sendable {
-    var account: Account
-    var devices: [Device]
 }

@@ -52,6 +52,11 @@ extension ColumnReading {
         DeviceID(rawValue: try bits(index))
     }
 
+    /// The stamp in three columns: time, device, digest.
+    func stamp(_ index: Int) throws(StorageError) -> Stamp {
+        Stamp(try timestamp(index), try device(index + 1), digest: try bits(index + 2))
+    }
+
     /// A number that is unsigned in the program.
     func bits(_ index: Int) throws(StorageError) -> UInt64 {
         UInt64(bitPattern: try integer(index))
@@ -59,6 +64,8 @@ extension ColumnReading {
 }
 
 extension CredentialTerms {
+    static let columns = "stores, credential_milliseconds, credential_latest"
+
     /// - Parameter index: The first of three columns.
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: some ColumnReading, from index: Int) throws(StorageError) {
@@ -80,6 +87,10 @@ extension AuditRule.Line {
 }
 
 extension AuditEntry {
+    static let columns = "number, \(contentColumns)"
+    static let contentColumns =
+        "time, deed, account, device, actor, actor_device, last, count, detail"
+
     /// - Throws: ``StorageError/unreadable``, also for a row that this program would not have
     ///   written.
     init(_ row: some ColumnReading) throws(StorageError) {

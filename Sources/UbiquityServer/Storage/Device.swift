@@ -21,6 +21,14 @@ struct Device: Hashable, Sendable {
 }
 
 extension Device {
+    /// A device that is signed in just now.
+    init(_ new: NewDevice, _ reference: DeviceReference, now: Int64) {
+        rights = DeviceRights(
+            reference: reference, stores: new.stores, expiresMilliseconds: new.expiresMilliseconds)
+        displayName = new.displayName
+        (createdMilliseconds, seenMilliseconds) = (now, now)
+    }
+
     /// - Parameter row: Has the columns of a backend's `deviceColumns`. The name is in bytes.
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: some ColumnReading) throws(StorageError) {
@@ -60,9 +68,6 @@ struct NewDevice: Hashable, Sendable {
 
 /// Makes the name of a device fit for display: in one line that is not too long, with single spaces.
 enum DeviceDisplayName {
-    /// The name of a device that was never given one.
-    static let unnamed = "device"
-
     /// - Returns: The visible text, shortened if necessary; nil if nothing is left.
     static func fit(_ text: String) -> String? {
         let visible = text.unicodeScalars.filter { !$0.isControl }
@@ -71,6 +76,9 @@ enum DeviceDisplayName {
         while displayName.utf8.count > AccountName.bytesMax { displayName.removeLast() }
         return displayName.isEmpty ? nil : displayName
     }
+
+    /// The name of a new device, which need not give one.
+    static func ofNewDevice(_ text: String) -> String { fit(text) ?? "device" }
 }
 
 extension AccountID {

@@ -28,6 +28,15 @@ struct CommitRules: Sendable {
         return rules
     }
 
+    /// The refusal of a push whose rights do not hold any more; nil if they do.
+    func refusal(
+        of push: PendingPush, isSignedIn: (DeviceReference) throws -> Bool
+    ) rethrows -> PushRefusal? {
+        guard let rights = push.rights else { return nil }
+        if rights.hasExpired(at: admission.now) { return .notAllowed(.credentialExpired) }
+        return try isSignedIn(rights.reference) ? nil : .notAllowed(.credentialInvalid)
+    }
+
     /// Whether the answer repeats at most as much as a store may hold. This bounds its size before
     /// the push is decided.
     func mayAnswer(_ push: Push, over records: [Key: Record]) -> Bool {

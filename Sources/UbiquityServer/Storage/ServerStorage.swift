@@ -8,8 +8,8 @@ internal import UbiquityCore
 /// * Each call takes effect entirely or not at all, and is on stable storage when it returns.
 /// * Calls may come from any thread and may block it.
 /// * ``commit(_:rules:)`` is called on up to ``commitLanes`` threads at once, each for accounts of
-///   its own. ``addRunningTime(_:)``, ``compact(_:in:now:)``, ``compactFolded(_:in:)``,
-///   ``pruneHistory(_:of:)``, erasing and scrubbing are called one at a time.
+///   its own. ``addRunningTime(_:)``, ``compact(_:folded:in:now:)``, ``pruneHistory(_:of:)``,
+///   erasing and scrubbing are called one at a time.
 /// * If it ``isShared``, other nodes write too, and nothing that was read is true later. Otherwise
 ///   no other process writes.
 /// * After a revocation or an erasure has returned, no push of that device or account is committed,
@@ -137,10 +137,6 @@ protocol ServerStorage: Sendable {
         _ identity: Identity, preferredName: AccountName?, accountsMax: Int,
         by device: NewDevice, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device)
-
-    func account(of identity: Identity) throws(StorageError) -> Account?
-    /// Sorted by issuer and subject.
-    func identities(of account: AccountID) throws(StorageError) -> [Identity]
 
     // MARK: Devices
 
@@ -278,15 +274,10 @@ protocol ServerStorage: Sendable {
     /// The stores with tombstones or folded counts.
     func storesWithDeletions() throws(StorageError) -> [StoreReference]
 
-    /// Compacts the tombstones of a store as far as the rule permits.
+    /// Drops tombstones of a store, and increments of its folded counts, as far as the rules permit.
     /// - Returns: The number of dropped tombstones.
     func compact(
-        _ rule: CompactionRule, in store: StoreReference, now: Int64
-    ) throws(StorageError) -> Int
-
-    /// Drops increments of folded counts as far as the rule permits.
-    func compactFolded(
-        _ rule: CompactionRule, in store: StoreReference
+        _ rule: CompactionRule, folded: CompactionRule, in store: StoreReference, now: Int64
     ) throws(StorageError) -> Int
 
     // MARK: History
@@ -329,6 +320,19 @@ extension ServerStorage {
 extension ServerStorage {
     func accounts(after name: AccountName?, max: Int) throws(StorageError) -> [Account] {
         try accounts(after: name, containing: nil, max: max)
+    }
+
+    /// - Throws: ``StorageError/noSuchAccount``.
+    func existingAccount(_ name: AccountName) throws(StorageError) -> Account {
+        guard let account = try account(named: name) else { throw .noSuchAccount }
+        return account
+    }
+
+    /// - Throws: ``StorageError/noSuchDevice``, also for a device that is revoked.
+    func existingDevice(_ device: DeviceReference) throws(StorageError) -> Device {
+        guard let found = try devices(of: device.account).first(where: { $0.reference == device })
+        else { throw .noSuchDevice }
+        return found
     }
 }
 

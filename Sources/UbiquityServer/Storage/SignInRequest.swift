@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import UbiquityCore
 
 /// A device's stored request to be signed in by a device or the operator.
 struct SignInRequest: Hashable, Sendable {
     /// The hash of the secret that only the asking device has.
     var secret: SecretHash
-    /// The hash of the ``UserCode`` that it shows.
+    /// The hash of the user code that it shows, a ``TypedCode``.
     var userCode: SecretHash
     /// The name that the device gave itself.
     var displayName: String
@@ -16,6 +17,19 @@ struct SignInRequest: Hashable, Sendable {
     var terms = CredentialTerms()
     /// When the request expires, in milliseconds since 1970 by the server's clock.
     var expiresMilliseconds: Int64
+}
+
+extension SignInRequest {
+    /// - Parameter row: The columns `hash`, `title` in bytes, `address`, `expires`, and
+    ///   ``CredentialTerms/columns``.
+    /// - Throws: ``StorageError/unreadable``.
+    init(_ row: some ColumnReading, _ userCode: SecretHash) throws(StorageError) {
+        self.init(
+            secret: SecretHash(bytes: try row.bytes(0)), userCode: userCode,
+            displayName: String(decoding: try row.bytes(1), as: UTF8.self),
+            address: try row.text(2), terms: try CredentialTerms(row, from: 4),
+            expiresMilliseconds: try row.time(3))
+    }
 }
 
 /// A person's decision about a sign-in request.

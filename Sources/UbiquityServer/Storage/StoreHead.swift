@@ -8,7 +8,7 @@ internal import UbiquityCore
 ///
 /// First the fields of ``StoreState``; then the number of spans that are rows of `span`, the number
 /// of the others, and these; then the number of devices in the version vector, and their times; then
-/// the history's fields, which older values lack. A ``VersionPack`` may follow, up to the end.
+/// the history's fields. A ``VersionPack`` may follow, up to the end.
 enum StoreHead {
     /// Begins the value, in case its fields ever change.
     private static let version: UInt64 = 1
@@ -86,16 +86,11 @@ enum StoreHead {
         for _ in 0..<(try numbers.count()) {
             times[DeviceID(rawValue: try numbers.next())] = try numbers.timestamp()
         }
-        // Nothing is known of what was before there was a history.
-        var history = HistoryState(
-            floor: RecordVersion.Moment(revision: revision, milliseconds: 0))
-        if !numbers.isAtEnd {
-            history = HistoryState(
-                bytes: try numbers.count(),
-                floor: RecordVersion.Moment(
-                    revision: try numbers.revision(), milliseconds: try numbers.time()),
-                oldest: try numbers.time())
-        }
+        let history = HistoryState(
+            bytes: try numbers.count(),
+            floor: RecordVersion.Moment(
+                revision: try numbers.revision(), milliseconds: try numbers.time()),
+            oldest: try numbers.time())
         let state = StoreState(
             lineage: Lineage(
                 spans: spans, revision: revision, compactedRevision: compactedRevision),

@@ -62,6 +62,11 @@ extension StoredRecord {
     }
 }
 
+extension FoldedIncrement {
+    /// The stored form of a run: the name of its part.
+    static func data(_ run: Key) -> Data { Data((run.part?.text.string ?? "").utf8) }
+}
+
 /// A registered app: an identifier that a server restricted to registered apps accepts.
 struct RegisteredApp: Hashable, Sendable {
     var identifier: StoreIdentifier
@@ -70,11 +75,8 @@ struct RegisteredApp: Hashable, Sendable {
 }
 
 extension RegisteredApp {
-    /// Fails for an unreadable row. That app is then not registered, while the others are.
-    init?(readable row: some ColumnReading) {
-        guard let identifier = try? row.store(0), let registered = try? row.time(1) else {
-            return nil
-        }
-        self.init(identifier: identifier, registered: registered)
+    /// - Throws: ``StorageError/unreadable``.
+    init(_ row: some ColumnReading) throws(StorageError) {
+        self.init(identifier: try row.store(0), registered: try row.time(1))
     }
 }

@@ -79,6 +79,37 @@ extension HistoryRule.Line {
     }
 }
 
+extension HistoryRule.Line {
+    /// - Parameters:
+    ///   - row: The columns `key`, `time`, `device`, `digest`, `revision`, `came`, and the length of
+    ///     the value; of a version also `outcome`, `ended`, `ended_ms`, `by_time` and `by_device`.
+    ///   - index: The first of them.
+    ///   - isCurrent: Whether the row is a record's.
+    /// - Throws: ``StorageError/unreadable``.
+    init(
+        _ row: some ColumnReading, from index: Int, isCurrent: Bool
+    ) throws(StorageError) {
+        let came = row.isNull(index + 5) ? nil : try row.time(index + 5)
+        let fate: Fate
+        if isCurrent {
+            fate = .current(isKept: came != nil)
+        } else {
+            guard let stored = StoredFate(rawValue: try row.integer(index + 7)) else {
+                throw .unreadable
+            }
+            let ended = RecordVersion.Moment(
+                revision: try row.revision(index + 8), milliseconds: try row.time(index + 9))
+            let by = Stamp(try row.timestamp(index + 10), try row.device(index + 11))
+            fate = stored.fate(ended, by: by)
+        }
+        try self.init(
+            keyBytes: try row.bytes(index), stamp: try row.stamp(index + 1),
+            came: RecordVersion.Moment(
+                revision: try row.revision(index + 4), milliseconds: came ?? 0),
+            fate: fate, valueBytes: row.isNull(index + 6) ? nil : try row.count(index + 6))
+    }
+}
+
 /// A row of `version`.
 struct VersionRow: Hashable, Sendable {
     var key: Data
@@ -111,12 +142,5 @@ struct VersionRow: Hashable, Sendable {
         self.key = Data(key.bytes)
         (stamp, by) = (Stamp(.zero, .unassigned), Stamp(.zero, .unassigned))
         (came, ended, fate) = (.start, moment, .forgotten)
-    }
-
-    /// - Throws: ``StorageError/unreadable`` if the key is none.
-    func line() throws(StorageError) -> HistoryRule.Line {
-        try HistoryRule.Line(
-            keyBytes: key, stamp: stamp, came: came, fate: fate.fate(ended, by: by),
-            valueBytes: value?.count)
     }
 }

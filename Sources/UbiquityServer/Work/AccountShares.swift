@@ -37,8 +37,15 @@ final class AccountShares: Sendable {
 
     /// - Throws: ``Busy`` if the account or the confined device has used up its places.
     func take(_ rights: DeviceRights) throws(Busy) -> Permit {
-        let holders: [Holder] =
-            [.account(rights.account)] + (rights.isConfined ? [.confined(rights.reference)] : [])
+        try take(
+            for: [.account(rights.account)]
+                + (rights.isConfined ? [.confined(rights.reference)] : []))
+    }
+
+    /// - Throws: ``Busy`` if the account has used up its places.
+    func take(_ account: AccountID) throws(Busy) -> Permit { try take(for: [.account(account)]) }
+
+    private func take(for holders: [Holder]) throws(Busy) -> Permit {
         let isFree = shares.withLock { shares in
             guard holders.allSatisfy({ shares[$0]?.places ?? 0 < placesMax(of: $0) }) else {
                 return false

@@ -65,9 +65,9 @@ package struct Scenario: Sendable {
     ///   - nodes: The source for several nodes and their faults, separate likewise; nil for one
     ///     node.
     init(
-        _ chance: Chance, merging: Chance?, lines: Chance, folding: Chance, nodes: Chance?
+        _ chance: Chance, merging: Chance, lines: Chance, folding: Chance, nodes: Chance?
     ) {
-        if let merging, merging.perMille(400) {
+        if merging.perMille(400) {
             policies = MergePolicy.allCases.filter { _ in merging.coin() }
         }
         partsMax = folding.pick([60, 0, 1, 2, 4, 8])
@@ -101,7 +101,7 @@ package struct Scenario: Sendable {
         if chance.perMille(900) {
             faults = Set(Fault.ofAll.filter { _ in chance.coin() })
             // From the other source, so that runs without these faults do not change.
-            if let merging { faults.formUnion(Fault.rare.filter { _ in merging.perMille(250) }) }
+            faults.formUnion(Fault.rare.filter { _ in merging.perMille(250) })
         }
         // A run of an app that is resumed twice uses its names twice: see RELIABILITY.md.
         if faults.contains(.snapshot) { policies.removeAll { !$0.survivesSnapshots } }
@@ -239,6 +239,8 @@ package enum Fault: String, CaseIterable, Sendable {
     ]
     /// The faults of all servers, except for the rare ones.
     static let ofAll = allCases.filter { !(rare + ofNodes).contains($0) }
+    /// The number of requests in a thousand that suffer from a fault of the run.
+    static let oftenPerMille = 60
 
     // The network
     case requestLost, answerLost, duplicate, slowAnswer, cut, halfOpen, partition

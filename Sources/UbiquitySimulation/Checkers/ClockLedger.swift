@@ -63,13 +63,21 @@ struct ClockLedger {
         return measured + (device.boots.count > 1 ? wall : 0) + drift + device.paused
     }
 
-    func least(_ write: some AppAction) -> Int64 {
+    /// Whether one action was certainly made later than another, by the clocks alone.
+    /// - Parameter committed: When the server last accepted the other one, by its clock; nil if
+    ///   unknown.
+    func isLater(
+        _ action: some AppAction, than other: some AppAction, committed: Int64? = nil
+    ) -> Bool {
+        greatest(other, committed: committed).map { least(action) > $0 } ?? false
+    }
+
+    private func least(_ write: some AppAction) -> Int64 {
         write.time + (serverErrors.min() ?? 0) - slack(of: write.disk.device)
     }
 
-    /// - Parameter committed: When the server last accepted it, by its clock; nil if unknown.
     /// - Returns: Nil for no limit.
-    func greatest(_ write: some AppAction, committed: Int64?) -> Int64? {
+    private func greatest(_ write: some AppAction, committed: Int64?) -> Int64? {
         let error = serverErrors.max() ?? 0
         // Later than everything its author had seen, which the server accepts only up to a limit
         // ahead.

@@ -17,8 +17,9 @@ extension CommitChecker {
     func revived(in commit: Commit, _ history: History) -> String? {
         for write in commit.writes where write.content != .deleted {
             guard commit.before[write.key] == nil, !isCount(write) else { continue }
-            if write.stamp.timestamp < commit.newestCompacted, let author = app(of: write, history),
-                !hasGoneBack, hadFromOthers(author, history)
+            if write.stamp.timestamp < commit.newestCompacted,
+                let author = history.write(of: write), !hasGoneBack,
+                hadFromOthers(author, history)
             {
                 return "\(commit.store) took write \(author.number) of \(write.key), which its "
                     + "author had from another device, and which was deleted since"
@@ -29,10 +30,6 @@ extension CommitChecker {
             return "\(commit.store) has brought back \(write.key) from before it was deleted"
         }
         return nil
-    }
-
-    private func app(of write: Record, _ history: History) -> AppWrite? {
-        Mark(write.content.value).flatMap { history.writes[$0.number] }
     }
 
     /// Whether the author had seen something there that only the server can have brought, or its
@@ -71,7 +68,7 @@ extension CommitChecker {
 
     private func wasNever(_ write: Record, on commit: Commit, _ history: History) -> Bool {
         if write.content == .deleted { return true }
-        guard let author = app(of: write, history), !hasDecided(about: write.stamp, commit.store)
+        guard let author = history.write(of: write), !hasDecided(about: write.stamp, commit.store)
         else { return false }
         let areInOrder =
             history.originals.isEmpty && commit.limits.pushBytesMax >= Self.orderedBytesMin

@@ -13,16 +13,11 @@ package struct FateLedger {
         case excused
     }
 
-    private struct Trip: Hashable {
-        var process: Int
-        var id: Int
-    }
-
     private var fates: [Int: Fate] = [:]
     /// For each process, its actions since it last knew that everything was on disk.
     private var unsaved: [Int: [Int]] = [:]
     /// For each round trip under way, the actions that were unsaved when it was requested.
-    private var trips: [Trip: [Int]] = [:]
+    private var trips: [RoundTrip: [Int]] = [:]
     /// For each disk, all actions there.
     private var done: [DiskReference: [Int]] = [:]
     private var disks: [Int: DiskReference] = [:]
@@ -74,9 +69,9 @@ package struct FateLedger {
         switch observation {
         case .synchronized(let process): acknowledge(unsaved.removeValue(forKey: process) ?? [])
         case .askedRoundTrip(let process, let id, _):
-            trips[Trip(process: process, id: id)] = unsaved[process] ?? []
+            trips[RoundTrip(process: process, id: id)] = unsaved[process] ?? []
         case .finishedRoundTrip(let process, let id, _, _):
-            acknowledge(trips.removeValue(forKey: Trip(process: process, id: id)) ?? [])
+            acknowledge(trips.removeValue(forKey: RoundTrip(process: process, id: id)) ?? [])
         case .moved(let process, _):
             // A process that switches to another account leaves waiting writes behind, parked.
             acknowledge(unsaved.removeValue(forKey: process) ?? [])
@@ -120,4 +115,10 @@ package struct FateLedger {
             fates[number] = .excused
         }
     }
+}
+
+/// A round trip that a process asked for.
+struct RoundTrip: Hashable {
+    var process: Int
+    var id: Int
 }

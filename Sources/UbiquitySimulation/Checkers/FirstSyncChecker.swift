@@ -61,7 +61,7 @@ package final class FirstSyncChecker: Checker {
             guard act.process == process, case .put = act.act,
                 let number = AppOperation.number(in: values[field]),
                 number != act.number, let other = acts[number], other.disk.device != disk.device,
-                let greatest = clocks.greatest(other, committed: nil), clocks.least(act) > greatest
+                clocks.isLater(act, than: other)
             else { continue }
             return "the first sync of process \(process) dropped act \(act.number) on \(field) for "
                 + "the earlier act \(number)"

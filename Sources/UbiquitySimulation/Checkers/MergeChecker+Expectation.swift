@@ -207,20 +207,13 @@ extension MergeChecker {
                     }
                     if !mayComeBack, !mayBeGone.contains(act.number),
                         let winner = acts.first(where: { $0.number == present }),
-                        isLaterByTime(act, than: winner)
+                        clocks?.isLater(act, than: winner) ?? false
                     {
                         return "the field \(field) has \(present), and act \(act.number) was later"
                     }
                 }
             }
             return nil
-        }
-
-        private func isLaterByTime(_ act: AppOperation, than other: AppOperation) -> Bool {
-            guard let clocks, let greatest = clocks.greatest(other, committed: nil) else {
-                return false
-            }
-            return clocks.least(act) > greatest
         }
 
         /// Whether the author of a put had seen another one there, or its replacement.

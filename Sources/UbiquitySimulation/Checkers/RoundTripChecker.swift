@@ -5,11 +5,6 @@ import UbiquityCore
 /// After a successful round trip, earlier writes or later ones are on the server, none of them was
 /// refused, and the server's earlier changes are here.
 package final class RoundTripChecker: Checker {
-    private struct Trip: Hashable {
-        var process: Int
-        var id: Int
-    }
-
     private struct Asked {
         var store: StoreReference
         /// The marks of the waiting writes.
@@ -19,7 +14,7 @@ package final class RoundTripChecker: Checker {
     }
 
     private var logs: [StoreReference: ServerLog] = [:]
-    private var trips: [Trip: Asked] = [:]
+    private var trips: [RoundTrip: Asked] = [:]
     /// All writes that the server ever accepted.
     private var committed: Set<Int> = []
     /// The writes that it refused and never accepted, and its current records.
@@ -50,15 +45,15 @@ package final class RoundTripChecker: Checker {
             trips = trips.filter { $0.key.process != process }
             last[process] = nil
         case .askedRoundTrip(let process, let id, let waiting):
-            ask(Trip(process: process, id: id), waiting, history)
+            ask(RoundTrip(process: process, id: id), waiting, history)
         case .finishedRoundTrip(let process, let id, let values, let waiting):
-            return finish(Trip(process: process, id: id), values, waiting, history)
+            return finish(RoundTrip(process: process, id: id), values, waiting, history)
         default: break
         }
         return nil
     }
 
-    private func ask(_ trip: Trip, _ waiting: Set<Key>, _ history: History) {
+    private func ask(_ trip: RoundTrip, _ waiting: Set<Key>, _ history: History) {
         guard let disk = history.disks[trip.process], let owner = history.owner(of: disk) else {
             return
         }
@@ -101,7 +96,8 @@ package final class RoundTripChecker: Checker {
     }
 
     private func finish(
-        _ trip: Trip, _ values: [Key: PropertyListValue], _ waiting: Set<Key>, _ history: History
+        _ trip: RoundTrip, _ values: [Key: PropertyListValue], _ waiting: Set<Key>,
+        _ history: History
     ) -> String? {
         guard let asked = trips.removeValue(forKey: trip) else { return nil }
         if let key = refusal(asked, of: trip.process, history) {

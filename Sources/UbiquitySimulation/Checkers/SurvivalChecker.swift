@@ -109,7 +109,7 @@ package final class SurvivalChecker: Checker {
         for (transaction, result) in zip(commit.push.transactions, commit.results) {
             guard case .committed(let results) = result else { continue }
             for case (let write, .superseded(let held)) in zip(transaction.writes, results) {
-                guard let loser = app(write, history), let winner = app(held, history),
+                guard let loser = history.write(of: write), let winner = history.write(of: held),
                     isCertainlyLater(loser, than: winner, history)
                 else { continue }
                 return "\(commit.store) has write \(winner.number) of \(write.key), and write "
@@ -117,10 +117,6 @@ package final class SurvivalChecker: Checker {
             }
         }
         return nil
-    }
-
-    private func app(_ record: Record, _ history: History) -> AppWrite? {
-        Mark(record.content.value).flatMap { history.writes[$0.number] }
     }
 
     /// The writes that a device may still have to send: its own, or those of its original.
@@ -240,9 +236,9 @@ extension SurvivalChecker {
     /// Writes that waited when their disk was copied may have been stamped by another machine's
     /// clocks.
     private func isLaterByTime(_ write: AppWrite, than other: AppWrite) -> Bool {
-        guard let clocks, doubled.isDisjoint(with: [write.number, other.number]),
-            let greatest = clocks.greatest(other, committed: commitTimes[other.number])
-        else { return false }
-        return clocks.least(write) > greatest
+        guard let clocks, doubled.isDisjoint(with: [write.number, other.number]) else {
+            return false
+        }
+        return clocks.isLater(write, than: other, committed: commitTimes[other.number])
     }
 }

@@ -15,7 +15,6 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
     }
 
     mutating func combine(_ observation: Observation, at now: Int64) {
-        if case .answered = observation { return }
         combine(now)
         switch observation {
         case .opened(let process, _, let values): combine(1, process, values)
@@ -58,14 +57,16 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .answered(_, let position): combine(29, Int(position.revision))
         case .signedIn(let device, _, let account): combine(19, device, account)
         case .cloned(let device, let original): combine(20, device, original)
-        case .lost(let disk), .wiped(let disk): combine(21, disk.device, disk.store)
-        case .pulls(let process): combine(26, process)
+        case .lost(let disk): combine(21, disk.device, disk.store)
+        case .wiped(let disk): combine(33, disk.device, disk.store)
+        case .pulls(let process): combine(31, process)
         case .saves(let process, let entries, _): combine(23, process, entries.count)
         case .copied(let device): combine(24, device)
-        case .clock(let device, _, _, _), .paused(let device, _), .keptBack(let device, _):
-            combine(27, device)
+        case .clock(let device, _, _, _): combine(27, device)
+        case .paused(let device, _): combine(34, device)
+        case .keptBack(let device, _): combine(35, device)
         case .serverClock(let error): combine(28, Int(error))
-        case .compacted(_, let records, let left, _): combine(26, records.count, left)
+        case .compacted(_, let records, let left, _): combine(32, records.count, left)
         case .kept(let view): combine(40, view.lines.count)
         case .settled(let settlement): combine(22, settlement.processes.count)
         }

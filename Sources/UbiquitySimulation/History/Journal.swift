@@ -85,6 +85,11 @@ package struct History {
 
     package init() {}
 
+    /// The app's write in a record; nil for a deletion, and for a part.
+    func write(of record: Record) -> AppWrite? {
+        Mark(record.content.value).flatMap { writes[$0.number] }
+    }
+
     /// The accounts that may have writes made there: a clone may have taken them along before
     /// anybody signed in.
     package func owners(ofWritesOn disk: DiskReference) -> Set<Int> {

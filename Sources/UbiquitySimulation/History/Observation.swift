@@ -173,8 +173,6 @@ package struct Commit {
     package var limits: StoreLimits
     package var serverMilliseconds: Int64
     package var newestCompacted: HybridTimestamp
-    /// The sender: the device's ID at the server.
-    package var device: DeviceID
     /// The increments that were folded, or were already folded and have changed; nil if the observer does
     /// not know.
     package var folded: [FoldedIncrement]?
@@ -185,8 +183,7 @@ package struct Commit {
         store: StoreReference, before: [Key: Record], after: [Key: Record], position: Position,
         push: Push, results: [TransactionResult], writes: [Record], limits: StoreLimits,
         serverMilliseconds: Int64, newestCompacted: HybridTimestamp,
-        device: DeviceID, folded: [FoldedIncrement]? = [],
-        partsMax: Int = 60
+        folded: [FoldedIncrement]? = [], partsMax: Int = 60
     ) {
         self.store = store
         self.before = before
@@ -198,7 +195,6 @@ package struct Commit {
         self.limits = limits
         self.serverMilliseconds = serverMilliseconds
         self.newestCompacted = newestCompacted
-        self.device = device
         self.folded = folded
         self.partsMax = partsMax
     }

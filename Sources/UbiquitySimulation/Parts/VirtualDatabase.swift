@@ -89,8 +89,7 @@ final class VirtualDatabase {
 
     /// Decides on a push by the rows as they are, and stores its changes.
     func commit(
-        _ push: Push, to name: StoreReference, by device: DeviceID, limits: StoreLimits,
-        partsMax: Int
+        _ push: Push, to name: StoreReference, limits: StoreLimits, partsMax: Int
     ) -> Result<CommittedPush, LinkFailure> {
         var store = rows[name] ?? VirtualStore(log: logsVersions ? VersionLog() : nil)
         let before = store.records
@@ -106,8 +105,8 @@ final class VirtualDatabase {
                         store: name, before: before, after: store.records,
                         position: admitted.position, push: push, results: admitted.results,
                         writes: admitted.writes, limits: limits, serverMilliseconds: now,
-                        newestCompacted: store.state.newestCompacted, device: device,
-                        folded: admitted.folded, partsMax: partsMax)))
+                        newestCompacted: store.state.newestCompacted, folded: admitted.folded,
+                        partsMax: partsMax)))
             // Looking at all of it takes a while.
             if admitted.position.revision.isMultiple(of: 8) { noteHistory(of: name) }
             return .success(admitted)

@@ -9,10 +9,7 @@ package import UbiquityCore
 package final class VirtualDisk {
     /// The content. A value, so that a copy is a backup.
     package struct Content {
-        package var version: Int64 = 0
-        var entries: [Key: (entry: StoredEntry, version: Int64)] = [:]
-        var meta = StoredMeta()
-        package var refused: [RefusedWrite] = []
+        package var saved = DiskContent()
         /// All records that ever waited here for the server.
         var everWaited: Set<Record> = []
     }
@@ -29,11 +26,11 @@ package final class VirtualDisk {
 
     package init(name: DiskReference) { self.name = name }
 
-    package var version: Int64 { content.version }
+    package var version: Int64 { content.saved.version }
 
     /// The values that an app would see when opening it.
     package var values: [Key: PropertyListValue] {
-        content.entries.values.reduce(into: [:]) { values, stored in
+        content.saved.entries.values.reduce(into: [:]) { values, stored in
             let record = stored.entry.pending?.record ?? stored.entry.confirmed
             values[stored.entry.key] = record?.content.value
         }
@@ -41,35 +38,26 @@ package final class VirtualDisk {
 
     /// The values confirmed by the server, by the keys of the records.
     var confirmedValues: [Key: PropertyListValue] {
-        content.entries.compactMapValues { $0.entry.confirmed?.content.value }
+        content.saved.entries.compactMapValues { $0.entry.confirmed?.content.value }
     }
 
     /// The records that wait for the server.
     var waitingKeys: Set<Key> {
-        Set(content.entries.lazy.filter { $0.value.entry.pending != nil }.map(\.key))
+        Set(content.saved.entries.lazy.filter { $0.value.entry.pending != nil }.map(\.key))
     }
 
     package func changes(after version: Int64) -> DiskChanges {
-        DiskChanges(
-            version: content.version,
-            entries: content.entries.values.filter { $0.version > version }.map(\.entry)
-                .sorted { $0.key < $1.key },
-            meta: content.meta)
+        content.saved.changes(after: version)
     }
 
     func everHad(_ write: Record) -> Bool { content.everWaited.contains(write) }
 
     package func save(_ batch: SaveBatch) -> SaveOutcome {
-        guard batch.expectedVersion == content.version else {
-            return .conflict(changes(after: batch.expectedVersion))
+        let outcome = content.saved.save(batch)
+        if case .saved = outcome {
+            content.everWaited.formUnion(batch.entries.compactMap { $0.pending?.record })
         }
-        content.version += 1
-        for entry in batch.entries { content.entries[entry.key] = (entry, content.version) }
-        if let meta = batch.meta { content.meta = meta }
-        content.everWaited.formUnion(batch.entries.compactMap { $0.pending?.record })
-        let refused = content.refused + batch.refused.filter { !content.refused.contains($0) }
-        content.refused = refused.reversed().kept.reversed()
-        return .saved(version: content.version)
+        return outcome
     }
 
     /// Opens the disk. The first process gets the lead.

@@ -21,8 +21,6 @@ package struct VirtualHistory: Sendable {
 
     package init() {}
 
-    package var count: Int { versions.count }
-
     /// Takes in what a push adds, and the records that it stores.
     package mutating func take(_ push: CommittedPush) {
         let change = push.history

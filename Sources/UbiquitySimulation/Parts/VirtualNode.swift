@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// A program that serves devices from the database: group commits that are answered once they are
 /// durable, and streams. The only one, or one of several that share the database; then each tells
 /// the others what it has committed, by hints.
-final class VirtualNode {
+package final class VirtualNode {
     private unowned let server: VirtualServer
     unowned let world: any VirtualWorld
     let database: VirtualDatabase
@@ -65,7 +65,7 @@ final class VirtualNode {
 
     // MARK: - Requests
 
-    func push(
+    package func push(
         _ push: Push, to store: StoreReference, by device: DeviceID,
         reply: @escaping (Result<PushAnswer, LinkFailure>) -> Void
     ) {
@@ -100,7 +100,7 @@ final class VirtualNode {
         if let wait { throw LinkFailure(.busy(retryAfterMilliseconds: wait), "too often") }
     }
 
-    func pull(
+    package func pull(
         _ store: StoreReference, since cursor: Cursor?, isSaved: Bool, withConfig: Bool,
         by device: DeviceID, reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void
     ) {
@@ -114,7 +114,8 @@ final class VirtualNode {
         }
     }
 
-    func ask<Answer>(
+    /// Answers a question about a store's history.
+    package func ask<Answer>(
         _ store: StoreReference,
         _ question: @escaping (VirtualStore, HistoryRule) throws(LinkFailure) -> Answer,
         reply: @escaping (Result<Answer, LinkFailure>) -> Void
@@ -141,7 +142,8 @@ final class VirtualNode {
     }
 
     /// Includes what the node has not stored yet.
-    func deliveries(
+    /// - Parameter devices: The devices of the account.
+    package func deliveries(
         of key: Key?, in store: StoreReference,
         to devices: [(DeviceID, name: String, clockError: Int64)], saved: Cursor?,
         by device: DeviceID, reply: @escaping (Result<[DeviceDelivery], LinkFailure>) -> Void
@@ -257,8 +259,7 @@ final class VirtualNode {
     private func commit(_ group: [Waiting]) -> [() -> Void] {
         group.map { waiting in
             let result = database.commit(
-                waiting.push, to: waiting.store, by: waiting.device, limits: server.limits,
-                partsMax: server.partsMax)
+                waiting.push, to: waiting.store, limits: server.limits, partsMax: server.partsMax)
             return { [self] in
                 switch result {
                 case .success(let push): publish(push, of: waiting)

@@ -16,11 +16,6 @@ package final class VirtualServer {
     package var partsMax = 60
     /// The rule for dropping folded increments of counters.
     package var foldsCompaction = CompactionRule.folded
-
-    /// - Parameter logs: Whether all versions are logged, for checkers.
-    func keepHistories(within limits: HistoryLimits, logs: Bool) {
-        (database.historyLimits, database.logsVersions) = (limits, logs)
-    }
     /// The longest time of a flush, and of a message between node and database, in milliseconds.
     let flushMax: Int64
     /// The additional time of each commit, in milliseconds.
@@ -81,45 +76,10 @@ package final class VirtualServer {
     // MARK: - Requests
 
     /// The node that the load balancer chooses. It may not have noticed yet that a node is gone.
-    private var chosenNode: VirtualNode {
+    package var chosenNode: VirtualNode {
         guard isShared else { return nodes[0] }
         let ready = nodes.filter(\.isReady)
         return world.chance.pick(ready.isEmpty || world.chance.perMille(50) ? nodes : ready)
-    }
-
-    package func push(
-        _ push: Push, to store: StoreReference, by device: DeviceID,
-        reply: @escaping (Result<PushAnswer, LinkFailure>) -> Void
-    ) {
-        chosenNode.push(push, to: store, by: device, reply: reply)
-    }
-
-    package func pull(
-        _ store: StoreReference, since cursor: Cursor?, isSaved: Bool, withConfig: Bool,
-        by device: DeviceID, reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void
-    ) {
-        chosenNode.pull(
-            store, since: cursor, isSaved: isSaved, withConfig: withConfig, by: device, reply: reply
-        )
-    }
-
-    /// - Parameter devices: The devices of the account.
-    package func deliveries(
-        of key: Key?, in store: StoreReference,
-        to devices: [(DeviceID, name: String, clockError: Int64)], saved: Cursor?,
-        by device: DeviceID, reply: @escaping (Result<[DeviceDelivery], LinkFailure>) -> Void
-    ) {
-        chosenNode.deliveries(
-            of: key, in: store, to: devices, saved: saved, by: device, reply: reply)
-    }
-
-    /// Answers a question about a store's history.
-    package func ask<Answer>(
-        _ store: StoreReference,
-        _ question: @escaping (VirtualStore, HistoryRule) throws(LinkFailure) -> Answer,
-        reply: @escaping (Result<Answer, LinkFailure>) -> Void
-    ) {
-        chosenNode.ask(store, question, reply: reply)
     }
 
     /// Sends the changes since the cursor, then each commit as it happens.

@@ -106,16 +106,14 @@ package struct VirtualStore {
                 timestamp: $0.record.stamp.timestamp,
                 weight: CompactionRule.Tombstone.weight(of: $0.record.key))
         }
-        let horizon = rule.horizon(
-            of: known, passed: live.values.min(), running: running, newest: state.newest)
-        guard let horizon else { return [] }
-        let compacted = deletions.filter { $0.revision <= horizon }
+        let dropped = state.compact(
+            known, by: rule, passed: live.values.min(), running: running)
+        let compacted = deletions.prefix(dropped?.count ?? 0)
         for entry in compacted {
             kept[entry.record.key] = nil
             history.compact(entry.record.key)
             log?.compact(entry.record.key)
         }
-        state.compact(through: horizon, of: known)
         return compacted.map(\.record)
     }
 
@@ -154,15 +152,14 @@ package struct VirtualStore {
     mutating func compactFolded(_ rule: CompactionRule, running: Int64) {
         let known = folded.values.filter { !$0.isCompacted }
             .sorted { $0.increment.mark < $1.increment.mark }
-        let horizon = rule.horizon(
-            of: known.map { kept in
+        let dropped = state.compactFolded(
+            known.map { kept in
                 CompactionRule.Tombstone(
                     revision: kept.increment.mark.revision, committed: kept.committed,
                     timestamp: kept.increment.timestamp)
-            }, passed: nil, running: running, newest: state.newest)
-        guard let horizon else { return }
-        let compacted = known.map(\.increment).filter { $0.mark.revision <= horizon }
-        for increment in compacted { folded[increment.id]?.isCompacted = true }
-        state.compactFolded(compacted.map(\.timestamp), through: horizon)
+            }, by: rule, running: running)
+        for kept in known.prefix(dropped?.count ?? 0) {
+            folded[kept.increment.id]?.isCompacted = true
+        }
     }
 }

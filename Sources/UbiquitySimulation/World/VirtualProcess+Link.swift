@@ -71,7 +71,8 @@ extension VirtualProcess: VirtualListener {
         noteTells(push.saved)
         let request = begin(.pushFailed(number, Self.reset))
         world.network.request(on: device, bytes: push.virtualBytes) { [world] reply in
-            world.server.push(push, to: address.store, by: address.device, reply: reply)
+            world.server.chosenNode.push(
+                push, to: address.store, by: address.device, reply: reply)
         } done: { [self] (result: Result<PushAnswer, LinkFailure>) in
             switch result {
             case .success(let answer):
@@ -89,7 +90,7 @@ extension VirtualProcess: VirtualListener {
         let request = begin(.pullFailed(number, Self.reset))
         world.network.request(on: device, answerBytes: \.virtualBytes) {
             [world] (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
-            world.server.pull(
+            world.server.chosenNode.pull(
                 address.store, since: cursor, isSaved: isSaved, withConfig: withConfig,
                 by: address.device, reply: reply)
         } done: { [self] result in

@@ -111,7 +111,7 @@ extension VirtualProcess {
     func keep(_ batch: SaveBatch) -> SaveOutcome {
         let outcome = disk.save(batch)
         if case .saved = outcome {
-            let cursor = disk.content.meta.cursor
+            let cursor = disk.content.saved.meta.cursor
             world.journal.note(.saves(process: number, batch.entries, cursor))
         }
         return outcome

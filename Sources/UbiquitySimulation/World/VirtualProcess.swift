@@ -4,7 +4,7 @@ import UbiquityCore
 
 /// One process with one store: the engine and driver that ship, in virtual time. Makes no
 /// decisions.
-final class VirtualProcess: VirtualProgram, VirtualDiskUser {
+final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
     let number: Int
     unowned let device: SimulatedDevice
     let store: Int
@@ -52,6 +52,7 @@ final class VirtualProcess: VirtualProgram, VirtualDiskUser {
         var settings = SyncEngine.Settings()
         settings.firstSync = world.scenario.firstSync
         settings.key = world.scenario.limits.key
+        settings.emptyMax = 2
         unkeptKeys = world.scenario.unkeptKeys(of: number)
         settings.unkept = Set(unkeptKeys.map(\.name))
         driver = Driver(

@@ -15,6 +15,15 @@ extension World {
         return stories
     }
 
+    /// In each of these rounds, the person's other machines count.
+    private func countElsewhere(than device: SimulatedDevice, inRounds rounds: [Int64]) {
+        for round in rounds {
+            after(round * spreading) { [self] in
+                for process in others(than: device) { process.app.countAll(process) }
+            }
+        }
+    }
+
     /// A machine is away and removes counters as it knows them. Meanwhile others count, so that the
     /// server folds these counts, remove them as well, and count again.
     private func eraseApart(_ device: SimulatedDevice) {
@@ -24,11 +33,7 @@ extension World {
             device.goOffline()
             for process in running(device) { process.app.eraseCounts(process) }
         }
-        for round in [2, 3, 5, 6] {
-            after(Int64(round) * spreading) { [self] in
-                for process in others(than: device) { process.app.countAll(process) }
-            }
-        }
+        countElsewhere(than: device, inRounds: [2, 3, 5, 6])
         after(4 * spreading) { [self] in
             for process in others(than: device) { process.app.eraseCounts(process) }
         }
@@ -47,16 +52,10 @@ extension World {
             device.goOffline()
             for process in running(device).prefix(1) { process.app.countAll(process) }
         }
-        for round in 2...3 {
-            after(Int64(round) * spreading) { [self] in
-                for process in others(than: device) { process.app.countAll(process) }
-            }
-        }
+        countElsewhere(than: device, inRounds: [2, 3])
         after(4 * spreading) { [self] in
             if isPeaceful { return }
-            server.compactFolded(
-                by: CompactionRule(
-                    retentionMilliseconds: 20_000, liveMilliseconds: 0, tombstonesMax: 0))
+            server.compactFolded(by: Self.compactionOfAll)
             device.goOnline()
         }
     }
@@ -67,11 +66,7 @@ extension World {
         after(spreading) { [self] in
             if !isPeaceful { server.makeBackup() }
         }
-        for round in 2...3 {
-            after(Int64(round) * spreading) { [self] in
-                for process in others(than: device) { process.app.countAll(process) }
-            }
-        }
+        countElsewhere(than: device, inRounds: [2, 3])
         after(4 * spreading) { [self] in
             if isPeaceful { return }
             server.restore()

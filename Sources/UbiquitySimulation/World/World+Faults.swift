@@ -3,33 +3,17 @@
 import UbiquityCore
 
 extension World {
-    /// Schedules the next fault, one of those in this run.
-    func planFault() {
-        let faults = Fault.allCases.filter { scenario.faults.contains($0) }
-        after(chance.interval(mean: scenario.faultInterval)) { [self] in
-            guard !isPeaceful else { return }
-            cause(chance.pick(faults))
-            planFault()
-        }
-    }
-
-    /// A duration of absence in milliseconds: from moments to days.
-    func absence() -> Int64 {
-        chance.interval(mean: chance.pick([100, 5_000, 120_000, 4_000_000, 90_000_000]))
-    }
-
-    private func cause(_ fault: Fault) {
-        let device = chance.pick(devices)
+    func cause(_ fault: Fault, on device: SimulatedDevice) -> Bool {
         switch fault {
+        // These are the same in every world, see `ScenarioWorld`.
+        case .cut, .halfOpen, .clockJump, .drift, .compactTombstones, .serverSlow, .serverBusy,
+            .overflow, .limitsChange, .unauthorized:
+            return false
         // These strike single requests, see the network.
-        case .requestLost, .answerLost, .duplicate, .slowAnswer: return
+        case .requestLost, .answerLost, .duplicate, .slowAnswer: return false
         // And these strike single hints, see the server.
-        case .hintLost, .hintLate: return
-        case .cut: for stream in streams(of: device) { stream.cut() }
-        case .halfOpen: for stream in streams(of: device) { stream.goSilent() }
+        case .hintLost, .hintLate: return false
         case .partition: partition(device)
-        case .clockJump: device.clock.error += chance.int64(-7_200_000...7_200_000)
-        case .drift: device.clock.drift = chance.int64(-200...200)
         case .serverClockJump: server.clockError += chance.int64(-600_000...600_000)
         case .processKill: killProcess(of: device)
         case .machineCrash: crash(device)
@@ -37,42 +21,31 @@ extension World {
         case .diskRestore: restore(device)
         case .diskUnreadable: makeUnreadable(device)
         case .saveUncertain:
-            guard let process = device.processes.randomOne(chance) else { return }
+            guard let process = device.processes.randomOne(chance) else { return false }
             process.losesSaveAnswer = true
         case .accountUnreadable:
             device.isAccountUnreadable = true
             after(absence()) { device.isAccountUnreadable = false }
         case .processStop: stopProcess(of: device)
-        case .snapshot: if devices.count < 10 { resumeSnapshot(of: device) } else { return }
-        case .clone: if devices.count < 10 { clone(device) } else { return }
+        case .snapshot: if devices.count < 10 { resumeSnapshot(of: device) } else { return false }
+        case .clone: if devices.count < 10 { clone(device) } else { return false }
         case .serverCrash: crashServer()
         case .serverRestore: restoreServer()
-        case .compactTombstones: server.compactTombstones()
-        case .serverSlow: slowServer()
-        case .serverBusy: server.isBusyUntil = now + absence() % 60_000
-        case .overflow: server.overflow()
-        case .limitsChange: changeLimits()
         case .commitRefused: server.refuseCommit()
         case .flood:
             // A slow line would be busy with this for the rest of the run.
-            guard scenario.qualities.isEmpty else { return }
+            guard scenario.qualities.isEmpty else { return false }
             for stream in streams(of: device) { flood(stream) }
         case .serverClockWeeks: setServerClockWrong()
         case .nodeStop: server.stopNode(for: absence())
         case .nodeClock: setNodeClockWrong()
         case .databaseRestart: restartDatabase()
         case .failOver: failOver()
-        case .unauthorized: server.deniesUntil = now + absence() % 600_000
         case .signOut: device.signOut(wipes: false)
         case .accountSwitch: device.signIn(chance.int(1...scenario.accounts))
         case .wipe: device.signOut(wipes: true)
         }
-        journal.count(fault)
-        noteClocks()
-    }
-
-    func streams(of device: SimulatedDevice) -> [VirtualStream] {
-        device.processes.flatMap(\.openStreams)
+        return true
     }
 
     private func partition(_ device: SimulatedDevice) {
@@ -187,11 +160,6 @@ extension World {
         }
     }
 
-    private func slowServer() {
-        server.slowness = chance.int64(0...2_000)
-        after(absence()) { [self] in server.slowness = 0 }
-    }
-
     /// The operator notices and corrects it, sooner or later.
     func setServerClockWrong() {
         let error = chance.int64(-28...28) * 86_400_000
@@ -219,11 +187,6 @@ extension World {
             return Record(key: key, content: .value(.boolean(true)), stamp: stamp)
         }
     }()
-
-    func changeLimits() {
-        server.limits.keysMax = chance.int(4...20)
-        server.limits.storeBytesMax = chance.int(200...2_000)
-    }
 }
 
 extension [VirtualProcess] {

@@ -3,45 +3,26 @@
 import UbiquityCore
 
 extension World {
-    /// The maximum time for everything to settle after the faults have ended, in milliseconds: the
-    /// longest pause of a device (after a refused credential), the time to notice a silent
-    /// connection, and the time to send.
-    static let settlingMilliseconds: Int64 = 300_000 + 60_000 + 60_000
-    /// The maximum time for a change to reach all connected devices.
-    static let spreadingMilliseconds: Int64 = 20_000
-    /// The additional time if devices have no streams: the longest pause, and that of an attempt.
-    static let pollingMilliseconds: Int64 = 130_000
-    /// The additional time if lines are slow.
-    static let slownessMilliseconds: Int64 = 300_000
     /// The additional time for each clone, because clones of one device share its allowance.
-    static let spreadingMillisecondsPerClone: Int64 = 5_000
+    private static let spreadingMillisecondsPerClone: Int64 = 5_000
 
     /// Ends all faults and runs all machines; then everything must come to agree. Every account
     /// gets its turn on each device that has its values.
     func settle() {
         // At times as the last fault of all, with answers under way.
         if scenario.faults.contains(.serverRestore), chance.coin() { server.restore() }
-        makePeace()
+        run.isPeaceful = true
         endFaults()
         // A restored server whose clock was set back accepts no later timestamps than its own clock
         // permits.
-        pass(server.greatestNow - server.now + settlingMilliseconds)
-        while journal.violation == nil, visitNextAccounts() { pass(settlingMilliseconds) }
+        pass(server.greatestNow - server.now + scenario.settlingMilliseconds)
+        while violation == nil, visitNextAccounts() { pass(scenario.settlingMilliseconds) }
         noteSettled()
-        guard journal.violation == nil else { return }
+        guard violation == nil else { return }
         probe()
         let clones = Int64(devices.count - scenario.devices)
-        pass(
-            Self.spreadingMilliseconds + lineMilliseconds
-                + clones * Self.spreadingMillisecondsPerClone)
+        pass(scenario.spreadingMilliseconds + clones * Self.spreadingMillisecondsPerClone)
         noteSettled()
-    }
-
-    private var settlingMilliseconds: Int64 { Self.settlingMilliseconds + lineMilliseconds }
-
-    private var lineMilliseconds: Int64 {
-        (scenario.polls ? Self.pollingMilliseconds : 0)
-            + (scenario.slowest == nil ? 0 : Self.slownessMilliseconds)
     }
 
     private func endFaults() {
@@ -81,14 +62,10 @@ extension World {
     }
 
     private func noteSettled() {
-        journal.note(
-            .settled(
-                Settlement(
-                    server: server.stores.mapValues(\.records),
-                    folded: server.stores.mapValues(\.increments),
-                    processes: devices.flatMap { device in
-                        device.processes.map { Settlement.Process($0, on: device) }
-                    })))
+        noteSettled(
+            devices.flatMap { device in
+                device.processes.map { Settlement.Process($0, on: device) }
+            })
     }
 }
 

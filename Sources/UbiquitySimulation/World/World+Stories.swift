@@ -53,6 +53,10 @@ extension World {
         devices.filter { $0 !== device && $0.account == device.account }.flatMap(running)
     }
 
+    /// Drops everything, whoever waits for it.
+    static let compactionOfAll = CompactionRule(
+        retentionMilliseconds: 20_000, liveMilliseconds: 0, tombstonesMax: 0)
+
     // MARK: - Removals that are dropped
 
     /// A machine is away, and its apps overwrite values of others. Meanwhile others remove them,
@@ -70,9 +74,7 @@ extension World {
         }
         after(4 * spreading) { [self] in
             if isPeaceful { return }
-            server.compactTombstones(
-                by: CompactionRule(
-                    retentionMilliseconds: 20_000, liveMilliseconds: 0, tombstonesMax: 0))
+            server.compactTombstones(by: Self.compactionOfAll)
             after(chance.coin() ? 0 : absence()) { device.goOnline() }
         }
     }
@@ -81,16 +83,14 @@ extension World {
     /// the tombstones.
     private func repeatCompacted(_ device: SimulatedDevice) {
         let keys = [plainKey(), plainKey()]
-        certain[.duplicate, default: [:]][device.number] = now + spreading
+        run.certain[.duplicate, default: [:]][device.number] = now + spreading
         for process in running(device) { process.app.write(each: keys, process) }
         after(spreading) { [self] in
             for process in devices.flatMap(running) { process.app.remove(each: keys, process) }
         }
         after(2 * spreading) { [self] in
             if isPeaceful { return }
-            server.compactTombstones(
-                by: CompactionRule(
-                    retentionMilliseconds: 20_000, liveMilliseconds: 0, tombstonesMax: 0))
+            server.compactTombstones(by: Self.compactionOfAll)
         }
     }
 
@@ -148,7 +148,7 @@ extension World {
     /// future.
     private func setClockBackUnheard(by device: SimulatedDevice) {
         for stream in streams(of: device) { stream.goSilent() }
-        certain[.answerLost, default: [:]][device.number] = now + 2 * spreading
+        run.certain[.answerLost, default: [:]][device.number] = now + 2 * spreading
         let key = plainKey()
         for process in running(device).prefix(1) { process.app.set(key, padding: 0, process) }
         after(2 * spreading + 1_000) { [self] in
@@ -183,7 +183,7 @@ extension World {
     /// without having received that write.
     private func measureLate(_ device: SimulatedDevice) {
         let keys = [plainKey(), plainKey()]
-        certain[.slowAnswer, default: [:]][device.number] = now + 1_000 + spreading
+        run.certain[.slowAnswer, default: [:]][device.number] = now + 1_000 + spreading
         for process in running(device).prefix(1) { process.app.write(each: keys, process) }
         let heard = 20_000 + 2 * spreading
         after(heard) { [self] in

@@ -7,11 +7,7 @@ final class World {
     let scenario: Scenario
     let chance: Chance
     let journal: Journal
-    private let clock: TrueTime
-    private var eventQueue = EventQueue()
-    private(set) var steps = 0
-    /// Whether the faults have ended, so that everything must settle.
-    private(set) var isPeaceful = false
+    let run: RunState
     private(set) var devices: [SimulatedDevice] = []
     private(set) lazy var server = VirtualServer(
         world: self, limits: scenario.limits, allowance: scenario.allowance,
@@ -23,21 +19,15 @@ final class World {
     private let groups: [[Key]]
     /// The keys whose writes merge.
     let mergedKeys: [Key: MergePolicy]
-    private var knownClocks: [Int: VirtualClock] = [:]
-    private var knownServerError: Int64?
     /// The counts that mirrors of preferences keep beside the stores.
     var externalCounts: [DiskReference: [Key: ExternalCount]] = [:]
-    /// The times until which a fault strikes everything that a device sends or receives.
-    var certain: [Fault: [Int: Int64]] = [:]
-    private var lastProcess = 0
-    private var lastStream = 0
-    private var lastWrite = 0
+    let absences: [Int64] = [100, 5_000, 120_000, 4_000_000, 90_000_000]
 
     init(scenario: Scenario, chance: Chance, journal: Journal, clock: TrueTime) {
         self.scenario = scenario
         self.chance = chance
         self.journal = journal
-        self.clock = clock
+        run = RunState(clock: clock)
         plainKeys = scenario.plainKeys
         groups = scenario.groupedKeys
         mergedKeys = scenario.mergedKeys
@@ -47,7 +37,8 @@ final class World {
     private func populate() {
         server.streamsMax = scenario.streamsMax
         server.partsMax = scenario.partsMax
-        server.keepHistories(within: scenario.history, logs: true)
+        server.database.historyLimits = scenario.history
+        server.database.logsVersions = true
         if let max = scenario.foldedMax { server.foldsCompaction.tombstonesMax = max }
         if scenario.faults.contains(.hintLost) { server.lostHintsPerMille = 500 }
         if scenario.faults.contains(.hintLate) { server.hintMillisecondsMax = 30_000 }
@@ -111,79 +102,7 @@ final class World {
         return device
     }
 
-    // MARK: - Clocks
-
-    /// Reports changed clocks to the journal.
-    func noteClocks() {
-        for device in devices where knownClocks[device.number] != device.clock {
-            let clock = device.clock
-            knownClocks[device.number] = clock
-            note(
-                .clock(
-                    device: device.number, error: clock.error, drift: clock.drift,
-                    boot: clock.boot))
-        }
-        guard knownServerError != server.clockError else { return }
-        knownServerError = server.clockError
-        note(.serverClock(error: server.clockError))
-    }
-
-    // MARK: - Time
-
-    var now: Int64 { clock.now }
-
-    func at(_ time: Int64, _ body: @escaping () -> Void) { eventQueue.add(at: time, body) }
-
-    /// Runs the next event.
-    /// - Returns: False if there is none before that time.
-    private func step(before end: Int64 = .max) -> Bool {
-        guard let next = eventQueue.nextTime, next <= end, let item = eventQueue.removeNext() else {
-            return false
-        }
-        clock.now = item.time
-        item.body()
-        return true
-    }
-
-    /// - Parameter max: The number of steps; fewer if a checker complains.
-    func runUnderFaults(steps max: Int) {
-        while steps < max, journal.violation == nil, step() { steps += 1 }
-    }
-
-    func makePeace() { isPeaceful = true }
-
-    /// Lets this much time pass.
-    func pass(_ milliseconds: Int64) {
-        let end = now + milliseconds
-        while journal.violation == nil, step(before: end) {}
-        clock.now = max(now, end)
-    }
-
-    /// Ends everything under way, which would otherwise keep itself in memory.
-    func end() {
-        eventQueue = EventQueue()
-        for process in devices.flatMap(\.processes) { process.release() }
-    }
-
-    // MARK: - Names
-
-    func newProcessNumber() -> Int {
-        lastProcess += 1
-        return lastProcess
-    }
-
-    func newStreamID() -> Int {
-        lastStream += 1
-        return lastStream
-    }
-
-    func newWriteNumber() -> Int {
-        lastWrite += 1
-        return lastWrite
-    }
-
-    /// All keys that apps write.
-    private(set) lazy var keys = plainKeys + groups.flatMap(\.self)
+    // MARK: - For the apps
 
     func plainKey() -> Key { chance.pick(plainKeys) }
 
@@ -201,33 +120,9 @@ final class World {
 
 typealias SimulatedDevice = VirtualDevice<VirtualProcess>
 
-/// The environment of a simulation's parts.
-extension World: VirtualWorld {
-    /// The number of requests in a thousand that suffer from a fault of the run.
-    private static let oftenPerMille = 60
-
+extension World: ScenarioWorld {
     /// The delay before an app whose store could not be opened is started again.
     private static let relaunchMilliseconds: Int64 = 1_000
-
-    func delay(of device: Int, _ direction: Direction) -> Int64 {
-        chance.int64(0...(isPeaceful ? 20 : scenario.delayMax(direction)))
-    }
-
-    func quality(of device: Int) -> LineQuality {
-        scenario.qualities.isEmpty
-            ? LineQuality() : scenario.qualities[device % scenario.qualities.count]
-    }
-
-    func strikes(_ fault: Fault, device: Int) -> Bool {
-        if isPeaceful { return false }
-        let isCertain = now < certain[fault]?[device] ?? 0
-        guard isCertain || scenario.faults.contains(fault) && chance.perMille(Self.oftenPerMille)
-        else { return false }
-        journal.count(fault)
-        return true
-    }
-
-    func note(_ observation: @autoclosure () -> Observation) { journal.note(observation()) }
 
     func newDevice(number: Int) -> SimulatedDevice {
         let hours = Int64(scenario.skewHoursMax) * 3_600_000

@@ -88,7 +88,5 @@ final class TestMachine: @unchecked Sendable {
 
     func note(_ notification: TestNotification) { posted.withLock { $0.append(notification) } }
 
-    func forgetNotifications(of process: String? = nil) {
-        posted.withLock { posted in posted.removeAll { process == nil || $0.process == process } }
-    }
+    func forgetNotifications() { posted.withLock { $0 = [] } }
 }

@@ -56,7 +56,7 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
             machine.note(
                 TestNotification(
                     notification, process: process, store: identifier,
-                    date: Date(virtual: machine.world.now)))
+                    date: Date(milliseconds: machine.world.now)))
         }
     }
 
@@ -131,12 +131,11 @@ extension TestProgram: StoreDevice {
 
     func leader(of name: String, folder: String) -> String? { nil }
 
-    func link(
-        to store: StoreIdentifier, of account: SignedInAccount, as device: DeviceID
-    ) -> any StoreLink {
+    func link(to store: StoreIdentifier, of account: SignedInAccount) -> any StoreLink {
         let name = StoreReference(
             account: Int(account.account) ?? 0, store: world.number(ofStore: identifier))
-        let link = VirtualLink(to: name, as: device, of: machine)
+        let link = VirtualLink(
+            to: name, as: DeviceID(account.device) ?? .unassigned, of: machine)
         links.append(link)
         return link
     }

@@ -15,7 +15,8 @@ internal import UbiquitySimulation
 ///   meanwhile, because an observer may wait for a thread that calls the store.
 final class TestWorld: VirtualWorld, @unchecked Sendable {
     private let turn = NSRecursiveLock()
-    let name = CloudID()
+    /// Identifies the cloud, also among those that no longer exist.
+    let name = UUID()
     let chance: Chance
     private let timeLock = NSLock()
     private var eventQueue = EventQueue()
@@ -177,13 +178,9 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     /// Lets time pass until everything has settled.
     /// - Returns: Nil, or what did not settle.
     func settle() -> String? {
-        let end = now + Self.settlingMax
-        while !isSettled {
-            if step(before: end) || isSettled { continue }
-            let causes = turn.withLock { unsettled }
-            return causes.isEmpty ? "a message is under way" : causes.joined(separator: "; ")
-        }
-        return nil
+        guard pass(until: { isSettled }) != nil else { return nil }
+        let causes = turn.withLock { unsettled }
+        return causes.isEmpty ? "a message is under way" : causes.joined(separator: "; ")
     }
 
     private var isSettled: Bool {
@@ -200,16 +197,4 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
 
     /// Whether the server accepts requests.
     var isServing: Bool { server.isRunning && server.deniesUntil <= now }
-}
-
-/// Identifies a cloud, also among clouds that no longer exist.
-struct CloudID: Hashable, Sendable {
-    private final class Identity: Sendable {}
-
-    /// Retained, so that no later object has its address.
-    private let identity = Identity()
-
-    static func == (a: Self, b: Self) -> Bool { a.identity === b.identity }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(identity)) }
 }

@@ -60,9 +60,9 @@ final class VirtualFile: LocalStorage, VirtualDiskUser, @unchecked Sendable {
         }
     }
 
-    func refusedWrites() throws -> [RefusedWrite] { disk.content.refused.reversed() }
+    func refusedWrites() throws -> [RefusedWrite] { disk.content.saved.refused }
 
-    func forgetRefusedWrites() throws { disk.content.refused.removeAll { !$0.isSuperseded } }
+    func forgetRefusedWrites() throws { disk.content.saved.forgetRefusedWrites() }
 
     func tidy() {}
 }

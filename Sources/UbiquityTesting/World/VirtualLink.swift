@@ -80,13 +80,8 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         _ push: Push, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<PushAnswer, LinkFailure>) -> Void
     ) {
-        if hasEnded { return }
-        world.network.request(
-            on: line, bytes: push.virtualBytes
-        ) { [world, store, device] reply in
-            world.server.push(push, to: store, by: device, reply: reply)
-        } done: { [weak self] (result: Result<PushAnswer, LinkFailure>) in
-            if self?.hasEnded == false { answered(result) }
+        request(bytes: push.virtualBytes, answered: answered) { [world, store, device] reply in
+            world.server.chosenNode.push(push, to: store, by: device, reply: reply)
         }
     }
 
@@ -94,15 +89,10 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         of key: Key?, saved: Cursor?,
         answered: @escaping @Sendable (Result<[DeviceDelivery], LinkFailure>) -> Void
     ) {
-        if hasEnded { return }
-        world.network.request(on: line) {
-            [world, store, device]
-            (reply: @escaping (Result<[DeviceDelivery], LinkFailure>) -> Void) in
-            world.server.deliveries(
+        request(answered: answered) { [world, store, device] reply in
+            world.server.chosenNode.deliveries(
                 of: key, in: store, to: world.machines(of: store.account), saved: saved,
                 by: device, reply: reply)
-        } done: { [weak self] result in
-            if self?.hasEnded == false { answered(result) }
         }
     }
 
@@ -110,13 +100,23 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         since cursor: Cursor?, isSaved: Bool, withConfig: Bool, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
     ) {
-        if hasEnded { return }
-        world.network.request(on: line, answerBytes: \.virtualBytes) {
-            [world, store, device] (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
-            world.server.pull(
+        request(answerBytes: \.virtualBytes, answered: answered) { [world, store, device] reply in
+            world.server.chosenNode.pull(
                 store, since: cursor, isSaved: isSaved, withConfig: withConfig, by: device,
                 reply: reply)
-        } done: { [weak self] result in
+        }
+    }
+
+    /// Once the process has ended, nothing is sent or answered any more.
+    private func request<Answer>(
+        bytes: Int = 0, answerBytes: @escaping (Answer) -> Int = { _ in 0 },
+        answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void,
+        serve: @escaping (@escaping (Result<Answer, LinkFailure>) -> Void) -> Void
+    ) {
+        if hasEnded { return }
+        world.network.request(
+            on: line, bytes: bytes, answerBytes: answerBytes, serve: serve
+        ) { [weak self] result in
             if self?.hasEnded == false { answered(result) }
         }
     }
@@ -158,12 +158,8 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         _ answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void,
         _ question: @escaping (VirtualStore, HistoryRule) throws(LinkFailure) -> Answer
     ) {
-        if hasEnded { return }
-        world.network.request(on: line) {
-            [world, store] (reply: @escaping (Result<Answer, LinkFailure>) -> Void) in
-            world.server.ask(store, question, reply: reply)
-        } done: { [weak self] result in
-            if self?.hasEnded == false { answered(result) }
+        request(answered: answered) { [world, store] reply in
+            world.server.chosenNode.ask(store, question, reply: reply)
         }
     }
 }

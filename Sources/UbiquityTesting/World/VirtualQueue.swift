@@ -79,11 +79,11 @@ final class VirtualQueue: WorkQueue, @unchecked Sendable {
     func enqueue(
         after milliseconds: Int64, _ body: @escaping @Sendable () -> Void
     ) -> @Sendable () -> Void {
-        let alarm = Alarm()
+        let isCancelled = Mutex(false)
         world.wake(after: milliseconds) { [self] in
-            if !alarm.isCancelled, state.withLock({ $0.life }) == .running { body() }
+            if !isCancelled.withLock(\.self), state.withLock({ $0.life }) == .running { body() }
         }
-        return { alarm.cancel() }
+        return { isCancelled.withLock { $0 = true } }
     }
 
     func isAwaited(until isDone: (@Sendable () -> Bool)?) -> Bool {
@@ -105,13 +105,4 @@ final class VirtualQueue: WorkQueue, @unchecked Sendable {
             state.life = isTest ? .over : .killed
         }
     }
-}
-
-/// A scheduled closure that can be cancelled.
-private final class Alarm: Sendable {
-    private let state = Mutex(false)
-
-    var isCancelled: Bool { state.withLock(\.self) }
-
-    func cancel() { state.withLock { $0 = true } }
 }

@@ -2,6 +2,7 @@
 
 #if !canImport(Darwin)
 
+import DropInSupport
 import Foundation
 import Testing
 import Ubiquity
@@ -11,16 +12,6 @@ import Ubiquity
 @Suite(.serialized)
 struct ClassicTests {
     init() { TestHome.use() }
-
-    private func notification(_ reason: Int, _ keys: [String]) -> Notification {
-        Notification(
-            name: NSUbiquitousKeyValueStore.didChangeExternallyNotification,
-            object: NSUbiquitousKeyValueStore.default,
-            userInfo: [
-                NSUbiquitousKeyValueStoreChangeReasonKey: NSNumber(value: reason),
-                NSUbiquitousKeyValueStoreChangedKeysKey: keys,
-            ])
-    }
 
     @Test func `globals and forced casts work`() {
         #expect(hasStore())
@@ -34,9 +25,9 @@ struct ClassicTests {
     }
 
     @Test func `a handler that casts by force reads a notification`() {
-        handleChange(notification(NSUbiquitousKeyValueStoreInitialSyncChange, ["a"]))
+        handleChange(changeNotification(NSUbiquitousKeyValueStoreInitialSyncChange, ["a"]))
         #expect(lastReason == 1 && changedKeys == ["a"])
-        handleChange(notification(NSUbiquitousKeyValueStoreQuotaViolationChange, ["a"]))
+        handleChange(changeNotification(NSUbiquitousKeyValueStoreQuotaViolationChange, ["a"]))
         #expect(lastReason == 2 && changedKeys == [])
 
         let observer = ClassicObserver()
@@ -46,9 +37,10 @@ struct ClassicTests {
         observer.unregister()
         // It heard every store of the process meanwhile.
         (observer.reasons, observer.keys, heard) = ([], [], [])
-        observer.storeDidChange(notification(NSUbiquitousKeyValueStoreServerChange, ["b", "c"]))
+        observer.storeDidChange(
+            changeNotification(NSUbiquitousKeyValueStoreServerChange, ["b", "c"]))
         #expect(observer.reasons == [0] && observer.keys == ["b", "c"] && heard == ["b", "c"])
-        let read = observer.readAsDictionary(notification(3, ["d"]))
+        let read = observer.readAsDictionary(changeNotification(3, ["d"]))
         #expect(read?.reason == 3 && read?.keys == ["d"])
     }
 
@@ -110,11 +102,11 @@ struct ClassicTests {
         game.start()
         game.reach(13)
         game.store.set(1, forKey: "classic.level")
-        game.compare(notification(NSUbiquitousKeyValueStoreServerChange, ["classic.level"]))
+        game.compare(changeNotification(NSUbiquitousKeyValueStoreServerChange, ["classic.level"]))
         #expect(game.store.object(forKey: "classic.level") as? Int == 13)
         #expect(game.messages == ["13 is more than 1"])
         game.store.set(20, forKey: "classic.level")
-        game.compare(notification(NSUbiquitousKeyValueStoreServerChange, ["classic.level"]))
+        game.compare(changeNotification(NSUbiquitousKeyValueStoreServerChange, ["classic.level"]))
         #expect(defaults.integer(forKey: "classic.level") == 20)
     }
 

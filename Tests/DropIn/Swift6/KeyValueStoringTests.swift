@@ -2,6 +2,7 @@
 
 #if !canImport(Darwin)
 
+import DropInSupport
 import Foundation
 import Testing
 import Ubiquity

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import ProcessHarness
 internal import Synchronization
 internal import Testing
@@ -16,7 +17,7 @@ extension EndToEndTests.ContractTests {
         async throws
     {
         let seed = UInt64.random(in: 0 ... .max)
-        try await withTwoDevices(options: Self.manyPushes) { pair in
+        try await withTwoDevices(options: ServerProcess.manyPushes) { pair in
             let (a, b) = (pair.a, pair.b)
             let torn = Torn()
             let observers = [a, b].map { device in
@@ -36,10 +37,6 @@ extension EndToEndTests.ContractTests {
             #expect(posted.allSatisfy { $0.keys == Self.keys }, "seed \(seed)")
         }
     }
-
-    private static let manyPushes = [
-        "--push-burst", "1000000", "--pushes-per-second", "1000000",
-    ]
 
     @concurrent private static func writeBatches(
         _ device: Device, _ seed: UInt64, _ torn: Torn

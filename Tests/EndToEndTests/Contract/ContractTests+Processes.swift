@@ -4,6 +4,7 @@ internal import ClientTestSupport
 internal import Foundation
 internal import ProcessHarness
 internal import Testing
+internal import TortureLanguage
 internal import Ubiquity
 internal import UbiquityCore
 internal import UbiquityTestWorker
@@ -18,7 +19,7 @@ extension EndToEndTests.ContractTests {
             let server = try await ServerProcess.started(stage)
             let home = try await server.newHome("a", isFirst: true)
             try await server.stop()
-            let silent = try SilentServer(port: server.port)
+            let silent = try await StubServer(port: server.port) { _ in nil }
             defer { withExtendedLifetime(silent) {} }
             let a = try Device(home: home)
             defer { a.close() }

@@ -42,6 +42,9 @@ struct Device: Sendable {
 }
 
 extension ServerProcess {
+    /// Options that let devices push as often as they like.
+    static let manyPushes = ["--push-burst", "1000000", "--pushes-per-second", "1000000"]
+
     /// The home of a new device, which signs in as an app does, in this process. That is quicker than
     /// the program; after a restart of the server it is the program's, for this process may still have
     /// a connection to the server of before.
@@ -59,6 +62,14 @@ extension ServerProcess {
             server: address ?? url, code: code, deviceName: name, home: home)
         return home
     }
+}
+
+/// Signs a device in at a server that has no account.
+func signIn(_ home: String, at server: String, as name: String = "ada") throws {
+    let account = SignedInAccount(
+        server: server, account: "1", accountName: name, device: "00000000000000ff",
+        deviceName: name, credential: "ubd_secret", certificates: nil)
+    try DeviceHome(path: home).update { $0.signIn(account) }
 }
 
 /// Waits until all have the same values, and nothing waits to be sent.

@@ -31,8 +31,8 @@ final class AppDevice {
     /// The device as the stage gives it to an app.
     func stage(_ options: [String: String] = [:]) -> StageDevice {
         StageDevice(
-            name: device.name, number: number, store: store, preferences: preferences,
-            defaults: defaults, folder: folder, options: options)
+            number: number, store: store, preferences: preferences, defaults: defaults,
+            folder: folder, options: options)
     }
 }
 

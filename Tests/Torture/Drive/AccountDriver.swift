@@ -139,11 +139,7 @@ struct AccountDriver {
         let path = try DeviceHome(path: home).storePath(for: Self.store, folder: folder)
         let expected = acknowledged[folder] ?? [:]
         guard FileManager.default.fileExists(atPath: path) || !expected.isEmpty else { return }
-        let storage = try SQLiteStorage(path: path)
-        defer { storage.close() }
-        let values = try storage.load().entries.reduce(into: [Key: PropertyListValue]()) {
-            $0[$1.key] = ($1.pending?.record ?? $1.confirmed)?.content.value
-        }
+        let values = try TortureDevice.readFile(path)
         for (key, value) in expected where values[key] != value {
             run.chronicle.complain(
                 "\(key) was acknowledged in folder \(folder), which has "

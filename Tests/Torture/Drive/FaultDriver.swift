@@ -15,8 +15,11 @@ struct FaultDriver {
 
     // MARK: - The server
 
-    /// Where there is one; see ``breakNodes()``.
-    mutating func killServer() async throws {
+    mutating func breakServers() async throws {
+        if run.database == nil { try await killServer() } else { try await breakNodes() }
+    }
+
+    private mutating func killServer() async throws {
         while await waits(run.plan.serverKillInterval) {
             try run.nodes[0].server.mustRun()
             try await run.kill(run.nodes[0])

@@ -32,11 +32,9 @@ extension Chronicle.State {
                         number: number, process: process, disk: disk, key: key, act: act,
                         seen: nil, time: Chronicle.milliseconds(time)))
             ]
-        case .passedOver, .declared, .roundTripEnded(_, failure: _?), .saved(failure: _?):
+        case .passedOver, .declared, .refused, .roundTripEnded(_, failure: _?),
+            .saved(failure: _?):
             count(message)
-            return []
-        case .refused(let reason):
-            complaint = complaint ?? "process \(process) was refused a write: \(reason)"
             return []
         case .saved(failure: nil):
             tally[.saves] += 1

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Dispatch
 import Foundation
 import Synchronization
 import TortureLanguage
@@ -41,22 +40,17 @@ final class Chronicle: Sendable {
     }
 
     /// Milliseconds of the clock that all processes of the machine share, and that nobody sets.
-    static var now: Int64 { milliseconds(DispatchTime.now().uptimeNanoseconds) }
+    static var now: Int64 { milliseconds(MonotonicTime.now) }
 
     static func milliseconds(_ nanoseconds: UInt64) -> Int64 { Int64(nanoseconds / 1_000_000) }
 
     var tally: Tally { state.withLock(\.tally) }
 
     /// A sentence that says what is wrong; nil if nothing is so far.
-    var complaint: String? {
-        state.withLock { $0.complaint ?? $0.journal.violation?.complaint }
-    }
+    var complaint: String? { state.withLock(\.complaint) }
 
     func complain(_ sentence: String) {
-        with { state in
-            if state.complaint == nil { state.complaint = sentence }
-            write(Line(event: "COMPLAINT: \(sentence)"), &state)
-        }
+        with { complain(sentence, in: &$0) }
     }
 
     func count(_ event: Tally.Event, _ number: Int = 1) {
@@ -68,21 +62,18 @@ final class Chronicle: Sendable {
 
     /// For the checkers.
     func note(_ observation: sending Observation) {
-        with { state in
-            state.journal.note(observation)
-            let hadComplaint = state.complaint != nil
-            guard let violation = state.journal.violation, !hadComplaint else { return }
-            state.complaint = "\(violation.complaint) (\(violation.checker))"
-            write(Line(event: "COMPLAINT: \(state.complaint ?? "")"), &state)
-        }
+        with { state in note(observation, in: &state) }
     }
 
     /// Records an app's message.
     func take(_ message: TortureMessage, of process: Int) {
         with { state in
             write(Line(process: process, said: message.abridged), &state)
+            if case .refused(let reason) = message {
+                complain("process \(process) was refused a write: \(reason)", in: &state)
+            }
             for observation in state.observations(message, process) {
-                state.journal.note(observation)
+                note(observation, in: &state)
             }
         }
     }
@@ -96,10 +87,21 @@ final class Chronicle: Sendable {
 
     func ended(_ process: Int, _ how: String) {
         with { state in
-            state.journal.note(.ended(process: process))
+            note(.ended(process: process), in: &state)
             state.deletions[process] = nil
             write(Line(process: process, event: how), &state)
         }
+    }
+
+    private func note(_ observation: Observation, in state: inout State) {
+        state.journal.note(observation)
+        guard state.complaint == nil, let violation = state.journal.violation else { return }
+        complain("\(violation.complaint) (\(violation.checker))", in: &state)
+    }
+
+    private func complain(_ sentence: String, in state: inout State) {
+        if state.complaint == nil { state.complaint = sentence }
+        write(Line(event: "COMPLAINT: \(sentence)"), &state)
     }
 
     // MARK: - The file

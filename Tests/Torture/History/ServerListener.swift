@@ -24,7 +24,6 @@ final class ServerListener: Sendable {
     /// The account's name at the server.
     let account: String
     private let transport: HTTPTransport
-    private let device: DeviceID
     private let chronicle: Chronicle
     private let isWitness: Bool
     private let known = Mutex(Known())
@@ -38,10 +37,10 @@ final class ServerListener: Sendable {
         let account = try await AccountClient.signIn(
             server: server, by: .code(code), deviceName: name)
         self.account = account.account
-        device = DeviceID(account.device) ?? .unassigned
         transport = HTTPTransport(
             server: server, store: try StoreIdentifier(TortureDevice.store),
-            credential: account.credential, device: device)
+            credential: account.credential,
+            device: DeviceID(account.device) ?? .unassigned)
     }
 
     /// Listens until its task is cancelled; the server may come and go.
@@ -106,7 +105,6 @@ final class ServerListener: Sendable {
             results: [.committed(changes.records.map { _ in .applied })], writes: changes.records,
             // An event does not contain the server's time, which is that of this machine.
             limits: StoreLimits(), serverMilliseconds: Int64(Date().timeIntervalSince1970 * 1_000),
-            newestCompacted: .zero,
-            device: device, folded: nil)
+            newestCompacted: .zero, folded: nil)
     }
 }

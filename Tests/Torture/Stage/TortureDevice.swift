@@ -44,7 +44,11 @@ struct TortureDevice: Sendable {
 
     /// Reads the file without the app's process.
     func readDisk() throws -> [Key: PropertyListValue] {
-        let path = try DeviceHome(path: home).storePath(for: Self.store, folder: disk.folder)
+        try Self.readFile(
+            DeviceHome(path: home).storePath(for: Self.store, folder: disk.folder))
+    }
+
+    static func readFile(_ path: String) throws -> [Key: PropertyListValue] {
         let storage = try SQLiteStorage(path: path)
         defer { storage.close() }
         return try storage.load().entries.reduce(into: [:]) { values, entry in

@@ -13,13 +13,9 @@ final class Device: Sendable {
     static let identifier = "TEAM.com.example.mirror"
 
     let suite = "ubiquity-test-" + UUID().uuidString
-    let home = NSTemporaryDirectory() + "ubiquity-mirror-" + UUID().uuidString
+    private let folder: TemporaryFolder
 
-    init() throws {
-        try FileManager.default.createDirectory(
-            atPath: home, withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o700])
-    }
+    init() throws { folder = try TemporaryFolder() }
 
     deinit {
         // Or they would write once more.
@@ -27,9 +23,9 @@ final class Device: Sendable {
         UserDefaults.standard.removePersistentDomain(forName: suite)
         try? FileManager.default.removeItem(
             atPath: PreferencesFile.folder + "/.\(suite).ubiquity-lock")
-        try? FileManager.default.removeItem(atPath: home)
-        try? FileManager.default.removeItem(atPath: copy)
     }
+
+    var home: String { folder.file("home") }
 
     /// The app's preferences.
     var defaults: UserDefaults {
@@ -56,7 +52,7 @@ final class Device: Sendable {
     }
     #endif
 
-    private var copy: String { home + "-copy" }
+    private var copy: String { folder.file("copy") }
 
     /// Keeps a copy of the store's files, while no app runs.
     func copyStores() throws {

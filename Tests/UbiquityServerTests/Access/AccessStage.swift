@@ -3,7 +3,6 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import Logging
-internal import Synchronization
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -43,7 +42,7 @@ struct AccessStage {
 
     static func with(_ body: (AccessStage) async throws -> Void) async throws {
         let folder = try TemporaryFolder()
-        let clock = StandingClock()
+        let clock = TestClock(uptime: ServerClock.system.uptime)
         let configure = { (settings: inout ServerSettings) in
             settings.clock = clock.clock
             settings.signInAllowance = .init(burst: 10_000)
@@ -57,9 +56,7 @@ struct AccessStage {
         }
     }
 
-    private init(
-        _ server: TestServer, _ clock: StandingClock, oldOperator: String
-    ) async throws {
+    private init(_ server: TestServer, _ clock: TestClock, oldOperator: String) async throws {
         self.server = server
         ada = try await server.newDevice(account: Self.account)
         func device(stores: [String] = [], seconds: UInt64 = 0) async throws -> TestDevice {
@@ -69,7 +66,7 @@ struct AccessStage {
         phone = try await device()
         let revoked = try await device()
         let expired = try await device(seconds: 60)
-        clock.advance(milliseconds: 60_000)
+        clock.advance(seconds: 60)
         _ = try await server.send(
             "DELETE", "/v1/devices/\(revoked.id)", credential: revoked.credential)
         var rename = WireRename()
@@ -109,19 +106,5 @@ struct AccessStage {
             answers.append(answer.replacing(/"seenMilliseconds":"[0-9]+"/, with: ""))
         }
         return answers
-    }
-}
-
-/// Time passes when the test says so.
-///
-/// State: `time`, guarded by its lock.
-final class StandingClock: Sendable {
-    private let time = Mutex(nowMilliseconds())
-
-    func advance(milliseconds: Int64) { time.withLock { $0 += milliseconds } }
-
-    var clock: ServerClock {
-        ServerClock(
-            now: { [self] in time.withLock(\.self) }, uptime: ServerClock.system.uptime)
     }
 }

@@ -26,7 +26,7 @@ extension AccountSuites {
             async throws
         {
             let folder = try TemporaryFolder()
-            let clock = StandingClock()
+            let clock = TestClock(uptime: ServerClock.system.uptime)
             let configure = { (settings: inout ServerSettings) in settings.clock = clock.clock }
             var expected: [String] = []
             try await withServer(in: folder, configure) { server in
@@ -34,10 +34,10 @@ extension AccountSuites {
                 let short = try await server.furtherDevice(seconds: 60)
                 expected = [owner.id]
                 #expect(try await devices(server).count == 2)
-                clock.advance(milliseconds: 30 * 86_400_000)
+                clock.advance(seconds: 30 * 86_400)
                 #expect(try await short.pull().problem.code == "credential-expired")
             }
-            clock.advance(milliseconds: 61_000)
+            clock.advance(seconds: 61)
             try await withServer(in: folder, configure) { server in
                 try await until("the end of the other device") {
                     try await devices(server) == expected

@@ -17,18 +17,9 @@ struct ExchangeTests {
         _ body: @escaping @Sendable (Exchange) throws -> T
     ) async throws -> T {
         let loop = MultiThreadedEventLoopGroup.singleton.any()
-        let settings = ServerSettings(dataFolder: "")
-        let edge = Edge(
-            settings, tls: nil, metrics: ServerMetrics(),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         return try await loop.submit {
-            let connection = HTTPConnection(
-                edge, peer: nil, on: loop,
-                heads: RequestHeadHandler(edge.hosts, isRefusal: false),
-                limits: RequestLimitHandler(edge, edge.requestRules, now: 0), others: [],
-                respond: { _ in })
             let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: "/")
-            return try body(Exchange(head, on: connection, origin: nil))
+            return try body(Exchange(head, on: HTTPConnection(on: loop), origin: nil))
         }.get()
     }
 
@@ -74,5 +65,17 @@ struct ExchangeTests {
     @Test func `a body waits until somebody reads it`() async throws {
         let isTaken = try await withExchange { $0.take(.body(ByteBuffer(string: "ab"))) }
         #expect(!isTaken)
+    }
+}
+
+extension HTTPConnection {
+    /// A connection without a socket.
+    convenience init(on loop: any EventLoop) {
+        let edge = Edge(
+            ServerSettings(dataFolder: ""), tls: nil, metrics: ServerMetrics(),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        self.init(
+            edge, peer: nil, on: loop, limits: RequestLimitHandler(edge, now: 0), others: [],
+            respond: { _ in })
     }
 }

@@ -40,7 +40,7 @@ internal import UbiquityCore
             let said = relay.take()
             #expect(said.count <= Self.bytesMax, "\(said.byClient)\n\(said.byServer)")
             listening.cancel()
-            try await relay.close()
+            relay.close()
         }
     }
 

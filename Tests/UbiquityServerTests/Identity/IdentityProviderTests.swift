@@ -60,7 +60,7 @@ struct IdentityProviderTests {
     @Test func `an app signs in by a token, and goes on by the next one when its time is over`()
         async throws
     {
-        let clock = StandingClock()
+        let clock = TestClock(uptime: ServerClock.system.uptime)
         try await withProvider(credentialSeconds: 60, clock: clock.clock) { server in
             let home = server.folder.file("home")
             let token = provider.token(provider.claims("u1"))
@@ -74,7 +74,7 @@ struct IdentityProviderTests {
             defer { store.close() }
             store.set("blue", forKey: "color")
             try await store.synchronizeNow()
-            clock.advance(milliseconds: 61_000)
+            clock.advance(seconds: 61)
             for await status in store.statuses where status.connection == .unauthorized { break }
             let ending = store.status
             #expect(ending.lastError?.contains("expired") == true, "\(ending)")
@@ -288,7 +288,7 @@ struct IdentityProviderTests {
     @Test func `a device that was signed in for a time must bring another token then`()
         async throws
     {
-        let clock = StandingClock()
+        let clock = TestClock(uptime: ServerClock.system.uptime)
         try await withProvider(credentialSeconds: 60, clock: clock.clock) { server in
             let token = provider.token(provider.claims("u1"))
             let device = try await server.signIn(token: token).message(WireSignInAnswer.self)
@@ -296,7 +296,7 @@ struct IdentityProviderTests {
                 try await server.send("GET", "/v1/account", credential: device.credential)
             }
             #expect(try await status().status == 200)
-            clock.advance(milliseconds: 61_000)
+            clock.advance(seconds: 61)
             #expect(try await status().problem.code == "credential-expired")
             let again = try await server.signIn(token: token).message(WireSignInAnswer.self)
             #expect(again.account == device.account)

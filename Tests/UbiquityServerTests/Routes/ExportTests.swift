@@ -2,6 +2,7 @@
 
 import ClientTestSupport
 import Foundation
+import Logging
 import Testing
 import UbiquityArchive
 import UbiquityCore
@@ -141,15 +142,18 @@ import UbiquityWire
     }
 
     @Test func `one account is exported once at a time, and four at all`() throws {
-        let permits = ExportPermits()
+        let server = Server(
+            ServerSettings(dataFolder: ""), storage: MemoryServerStorage(), operatorHash: nil,
+            logger: Logger(label: "test"))
+        defer { server.close() }
+        let permits = server.routes.exports.permits
         let accounts = (0..<5).map { _ in AccountID.random() }
-        var held: [ExportPermits.Held] = [try permits.take(accounts[0])]
-        #expect(throws: Busy()) { _ = try permits.take(accounts[0]) }
-        for account in accounts[1...3] { held.append(try permits.take(account)) }
-        #expect(throws: Busy()) { _ = try permits.take(accounts[4]) }
+        var held = try accounts[0...3].map { try permits.take($0) }
+        for permit in held { #expect(permit.take(1)) }
+        #expect(throws: Busy()) { try permits.take(accounts[0]) }
+        #expect(try !permits.take(accounts[4]).take(1))
         held.removeFirst()
-        held.append(try permits.take(accounts[4]))
-        #expect(held.count == 4)
+        #expect(try permits.take(accounts[4]).take(1))
     }
 
     @Test func `a reader of the data folder can export beside the server`() async throws {

@@ -16,11 +16,11 @@ struct StoreAnswerTests {
     private let budget = ByteBudget(max: 64 << 20)
     private let other = AccountID(rawValue: 0xBB)
 
+    private let rights = DeviceRights(
+        reference: DeviceReference(account: Sample.account.id, id: Sample.device))
+
     private var permit: AccountShares.Permit {
-        get throws {
-            let name = DeviceReference(account: Sample.account.id, id: Sample.device)
-            return try AccountShares(of: budget, placesMax: 1).take(DeviceRights(reference: name))
-        }
+        get throws { try AccountShares(of: budget, placesMax: 1).take(rights) }
     }
 
     private func bytes(of answer: StoreAnswer) -> [UInt8] {
@@ -75,6 +75,29 @@ struct StoreAnswerTests {
         #expect(budget.bytes == 0)
     }
 
+    @Test func `above the limit of answers, no further store is read`() async throws {
+        let storage = MemoryServerStorage()
+        let reader = StoreReader(
+            storage: storage, threads: threads, lastSeen: LastSeenBuffer(clock: .system),
+            clock: .system, shares: AccountShares(of: budget, placesMax: 9))
+        func read() async throws -> StoreAnswer {
+            try await withCheckedThrowingContinuation { continuation in
+                do {
+                    try reader.answer(
+                        .event, of: Sample.store, since: nil, isSaved: false, for: rights
+                    ) { continuation.resume(with: $0) }
+                } catch { continuation.resume(throwing: error) }
+            }
+        }
+        budget.note(budget.max)
+        await #expect(throws: Problem.self) { try await read() }
+        #expect(storage.reads.withLock(\.self) == 0)
+        budget.give(budget.max)
+        _ = try await read()
+        #expect(storage.reads.withLock(\.self) == 1)
+        threads.close()
+    }
+
     @Test func `a listener that resumes and has all is told nothing`() throws {
         let head = ChangeSet(
             records: [], cursor: Sample.position(1).cursor, serverMilliseconds: 1, isWhole: false)
@@ -84,9 +107,10 @@ struct StoreAnswerTests {
         whole.isWhole = true
         draft = StoreAnswer.draft(.event, whole, [], try permit)
         let answer = try #require(try draft.encodeSlice())
+        let data = String(decoding: WireFormat.json.encode(WireChanges(whole)), as: UTF8.self)
         #expect(
-            bytes(of: answer)
-                == Array(ServerSentEvent.bytes(of: .changes(whole)).readableBytesView))
+            String(decoding: bytes(of: answer), as: UTF8.self)
+                == ServerSentEvent.changesHead(whole.cursor) + data + ServerSentEvent.end)
     }
 
     // MARK: - Turns

@@ -116,6 +116,13 @@ extension ServerStorage {
         try redeem(code, by: device, naming: nil, now: now)
     }
 
+    /// Compacts tombstones, and drops counts as a server does.
+    func compact(
+        _ rule: CompactionRule, in store: StoreReference, now: Int64
+    ) throws(StorageError) -> Int {
+        try compact(rule, folded: .folded, in: store, now: now)
+    }
+
     func auditEntries(before number: Int64?, max: Int) throws(StorageError) -> [AuditEntry] {
         try auditEntries(before: number, AuditFilter(), max: max)
     }

@@ -62,7 +62,6 @@ struct DamagedRowTests {
         for name in ["ada", "bob"] {
             guard let account = try? storage.account(named: AccountName(name)!) else { continue }
             _ = try? storage.devices(of: account.id)
-            _ = try? storage.identities(of: account.id)
             for summary in (try? storage.stores(of: account.id)) ?? [] {
                 let key = StoreReference(account: account.id, identifier: summary.identifier)
                 _ = try? storage.read(key, since: summary.position)
@@ -71,7 +70,9 @@ struct DamagedRowTests {
         for credential in ["credential", "identity"] {
             _ = try storage.rights(of: [SecretHash(of: credential)])
         }
-        _ = try? storage.account(of: Identity(issuer: "i", subject: "s"))
+        _ = try? storage.signIn(
+            Identity(issuer: "i", subject: "s"), preferredName: nil, accountsMax: 9,
+            by: Sample.newDevice("next"), now: 1_000)
         _ = try? storage.auditEntries(before: nil, max: 100)
         _ = try? storage.keys(since: nil)
         _ = try? storage.keys(since: Sample.position(1))
@@ -97,8 +98,7 @@ struct DamagedRowTests {
         let rule = CompactionRule(
             retentionMilliseconds: 0, liveMilliseconds: 0, tombstonesMax: 0)
         for store in try storage.storesWithDeletions() {
-            _ = try? storage.compact(rule, in: store, now: 10_000)
-            _ = try? storage.compactFolded(rule, in: store)
+            _ = try? storage.compact(rule, folded: rule, in: store, now: 10_000)
         }
     }
 

@@ -88,10 +88,12 @@ struct FoldedCountStorageTests {
         try countRuns(1...100, in: storage)
         let rule = CompactionRule(
             retentionMilliseconds: 1_000, liveMilliseconds: 0, tombstonesMax: 0)
-        #expect(try storage.compactFolded(rule, in: Sample.store) > 30)
-        #expect(try storage.compactFolded(rule, in: Sample.store) == 0)
-        let commit = try storage.commit(Sample.push(count(3, 1, .integer(1), at: 3)))
+        let push = Sample.push(count(3, 1, .integer(1), at: 3))
+        #expect(try storage.commit(push)?.foldedCount ?? 0 > 30)
+        _ = try storage.compact(rule, folded: rule, in: Sample.store, now: 1_000)
+        let commit = try storage.commit(push)
         #expect(commit?.results == [.refused(.olderThanCompacted)])
+        #expect(commit?.foldedCount == 0)
         #expect(try total(in: storage) == 100)
     }
 
@@ -124,25 +126,15 @@ struct FoldedCountStorageTests {
         #expect(try rows() == 0)
     }
 
-    /// A store of format 3 with more runs than are listed from now on.
-    @Test func `the counters of an earlier format are folded when they are counted`() throws {
+    /// Version 0.1.0 listed every run.
+    @Test func `the counters of version 0.1.0 are folded when they are counted`() throws {
         let path = folder.file("test.sqlite")
-        let first = try SQLiteServerStorage.openForServer(path)
-        try first.makeSampleAccount()
-        try countRuns(1...50, in: first)
-        try first.close()
-        let queue = try DatabaseQueue(path: path)
-        try queue.write { db in
-            try OlderFormat.undoFormat5(db)
-            try db.execute(
-                sql: """
-                    DROP TABLE folded; ALTER TABLE store DROP COLUMN folded;
-                    ALTER TABLE store DROP COLUMN parts;
-                    ALTER TABLE store DROP COLUMN folds_forgotten;
-                    ALTER TABLE store DROP COLUMN folds_forgotten_revision; PRAGMA user_version = 3
-                    """)
+        try OlderFormatTests.write(to: path) { db in
+            for run in 1...50 {
+                let count = count(run, 1, .integer(1), at: Int64(run))
+                try OlderFormatTests.insert(count, revision: 1, db)
+            }
         }
-        try queue.close()
         let storage = try SQLiteServerStorage.openForServer(path)
         #expect(try total(in: storage) == 50)
         try countRuns(51...100, in: storage)

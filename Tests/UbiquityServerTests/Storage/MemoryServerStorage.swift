@@ -27,6 +27,34 @@ final class MemoryServerStorage: ServerStorage {
         var passed: [DeviceID: Int64] = [:]
         var folded: [FoldedIncrement.ID: (increment: FoldedIncrement, committed: Int64)] = [:]
         var history = VirtualHistory()
+
+        mutating func compact(_ rule: CompactionRule, passed: Int64?, running: Int64) -> Int {
+            let deletions = records.values.filter { $0.record.content == .deleted }
+                .sorted { $0.revision < $1.revision }
+            let known = deletions.map {
+                CompactionRule.Tombstone(
+                    revision: $0.revision, committed: $0.committed,
+                    timestamp: $0.record.stamp.timestamp,
+                    weight: CompactionRule.Tombstone.weight(of: $0.record.key))
+            }
+            let dropped = state.compact(known, by: rule, passed: passed, running: running)
+            for entry in deletions.prefix(dropped?.count ?? 0) {
+                records[entry.record.key] = nil
+                history.compact(entry.record.key)
+            }
+            return dropped?.count ?? 0
+        }
+
+        mutating func compactFolded(_ rule: CompactionRule, running: Int64) {
+            let known = folded.values.sorted { $0.increment.mark < $1.increment.mark }
+            let dropped = state.compactFolded(
+                known.map {
+                    CompactionRule.Tombstone(
+                        revision: $0.increment.mark.revision, committed: $0.committed,
+                        timestamp: $0.increment.timestamp)
+                }, by: rule, running: running)
+            for kept in known.prefix(dropped?.count ?? 0) { folded[kept.increment.id] = nil }
+        }
     }
 
     private struct Entry {
@@ -123,13 +151,9 @@ final class MemoryServerStorage: ServerStorage {
             guard count < device.devicesPerAccountMax else {
                 throw .tooMany("devices in this account")
             }
-            let rights = DeviceRights(
-                reference: DeviceReference(account: account, id: id), stores: device.stores,
-                expiresMilliseconds: device.expiresMilliseconds)
-            let new = Device(
-                rights: rights, displayName: device.displayName, createdMilliseconds: now,
-                seenMilliseconds: now)
-            devices[rights.reference] = SignedIn(device: new, credential: device.credential)
+            let reference = DeviceReference(account: account, id: id)
+            let new = Device(device, reference, now: now)
+            devices[reference] = SignedIn(device: new, credential: device.credential)
             record(.deviceSignedIn, account, id, now, .device(id))
             return new
         }
@@ -182,6 +206,8 @@ final class MemoryServerStorage: ServerStorage {
     let failure = Mutex<StorageError?>(nil)
     /// How many credentials each look-up was for.
     let lookUps = Mutex<[Int]>([])
+    /// How often a store was read.
+    let reads = Mutex(0)
     /// The stores of each group of pushes that was committed at once.
     let groups = Mutex<[[StoreReference]]>([])
 
@@ -443,19 +469,6 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    func account(of identity: Identity) -> Account? {
-        database.state.withLock { state in state.identities[identity].flatMap { state.accounts[$0] }
-        }
-    }
-
-    func identities(of account: AccountID) -> [Identity] {
-        database.state.withLock { state in
-            state.identities.filter { $0.value == account }.keys.sorted {
-                ($0.issuer, $0.subject) < ($1.issuer, $1.subject)
-            }
-        }
-    }
-
     func rights(
         of credentials: [SecretHash]
     ) throws(StorageError) -> [Result<DeviceRights?, StorageError>] {
@@ -558,14 +571,10 @@ final class MemoryServerStorage: ServerStorage {
 
     func recordChanges(ofLimits limits: [String: String], now: Int64) {
         database.state.withLock { state in
-            for (name, value) in limits.sorted(by: { $0.key < $1.key }) {
-                guard let old = state.limits.updateValue(value, forKey: name), old != value else {
-                    continue
-                }
-                let event = AuditEvent(
-                    .limitChanged, by: .operatorLocally, detail: "\(name) from \(old) to \(value)")
+            for event in AuditEvent.changes(of: state.limits, to: limits) {
                 state.record(AuditEntry(event, at: now))
             }
+            state.limits.merge(limits) { $1 }
         }
     }
 
@@ -642,7 +651,8 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func read(_ reference: StoreReference, since: Position?) -> StoreRead {
-        database.state.withLock { state in
+        reads.withLock { $0 += 1 }
+        return database.state.withLock { state in
             var store = state.stores[reference] ?? Store()
             if fault == .tearsReads {
                 store.records = outdated(state).stores[reference]?.records ?? [:]
@@ -776,9 +786,7 @@ final class MemoryServerStorage: ServerStorage {
     private func refusal(
         of push: PendingPush, _ rules: CommitRules, _ state: State
     ) -> PushRefusal? {
-        guard let rights = push.rights else { return nil }
-        if rights.hasExpired(at: rules.admission.now) { return .notAllowed(.credentialExpired) }
-        return state.devices[rights.reference] == nil ? .notAllowed(.credentialInvalid) : nil
+        rules.refusal(of: push) { state.devices[$0] != nil }
     }
 
     private func commit(
@@ -847,10 +855,6 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    func compact(_ rule: CompactionRule, in store: StoreReference, now: Int64) -> Int {
-        database.state.withLock { Self.compact(rule, in: store, now: now, &$0) }
-    }
-
     func versions(
         of reference: StoreReference, key: Key?,
         _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
@@ -894,58 +898,21 @@ final class MemoryServerStorage: ServerStorage {
         return count
     }
 
-    func compactFolded(_ rule: CompactionRule, in store: StoreReference) -> Int {
-        database.state.withLock { Self.compactFolded(rule, in: store, &$0) }
-    }
-
-    private static func compactFolded(
-        _ rule: CompactionRule, in key: StoreReference, _ state: inout State
+    func compact(
+        _ rule: CompactionRule, folded: CompactionRule, in key: StoreReference, now: Int64
     ) -> Int {
-        guard var store = state.stores[key] else { return 0 }
-        let known = store.folded.values.sorted { $0.increment.mark < $1.increment.mark }
-        let horizon = rule.horizon(
-            of: known.map {
-                CompactionRule.Tombstone(
-                    revision: $0.increment.mark.revision, committed: $0.committed,
-                    timestamp: $0.increment.timestamp)
-            }, passed: nil, running: state.running, newest: store.state.newest)
-        guard let horizon else { return 0 }
-        let compacted = known.map(\.increment).filter { $0.mark.revision <= horizon }
-        for increment in compacted { store.folded[increment.id] = nil }
-        store.state.compactFolded(compacted.map(\.timestamp), through: horizon)
-        state.stores[key] = store
-        return compacted.count
-    }
-
-    private static func compact(
-        _ rule: CompactionRule, in key: StoreReference, now: Int64, _ state: inout State
-    ) -> Int {
-        guard var store = state.stores[key] else { return 0 }
-        let deletions = store.records.values.filter { $0.record.content == .deleted }
-            .sorted { $0.revision < $1.revision }
-        let passed = store.passed.filter { device, _ in
-            let signedIn = state.devices[DeviceReference(account: key.account, id: device)]
-            guard let signedIn else { return false }
-            return signedIn.device.seenMilliseconds >= now - rule.liveMilliseconds
+        database.state.withLock { state in
+            guard var store = state.stores[key] else { return 0 }
+            let live = store.passed.filter { device, _ in
+                let signedIn = state.devices[DeviceReference(account: key.account, id: device)]
+                guard let signedIn else { return false }
+                return signedIn.device.seenMilliseconds >= now - rule.liveMilliseconds
+            }
+            let count = store.compact(rule, passed: live.values.min(), running: state.running)
+            store.compactFolded(folded, running: state.running)
+            state.stores[key] = store
+            return count
         }
-        let known = deletions.map {
-            CompactionRule.Tombstone(
-                revision: $0.revision, committed: $0.committed,
-                timestamp: $0.record.stamp.timestamp,
-                weight: CompactionRule.Tombstone.weight(of: $0.record.key))
-        }
-        let horizon = rule.horizon(
-            of: known, passed: passed.values.min(), running: state.running,
-            newest: store.state.newest)
-        guard let horizon else { return 0 }
-        let compacted = deletions.filter { $0.revision <= horizon }
-        for entry in compacted {
-            store.records[entry.record.key] = nil
-            store.history.compact(entry.record.key)
-        }
-        store.state.compact(through: horizon, of: known)
-        state.stores[key] = store
-        return compacted.count
     }
 }
 

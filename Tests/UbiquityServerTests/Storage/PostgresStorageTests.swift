@@ -223,8 +223,7 @@ internal import UbiquityCore
         let reads: [() throws -> Void] = [
             { _ = try node.operatorHash() }, { _ = try node.account(ada.id) },
             { _ = try node.account(named: ada.name) }, { _ = try node.accounts() },
-            { _ = try node.account(of: Identity(issuer: "i", subject: "s")) },
-            { _ = try node.identities(of: ada.id) }, { _ = try node.devices(of: ada.id) },
+            { _ = try node.devices(of: ada.id) },
             { _ = try node.device(credential: SecretHash(of: "c")) },
             { _ = try node.signedIn(among: [device]) }, { _ = try node.apps() },
             { _ = try node.auditEntries(before: nil, max: 9) }, { _ = try node.clock() },
@@ -277,6 +276,10 @@ internal import UbiquityCore
         #expect(
             try database.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'ubiquity'")
                 == "1")
+        try database.query("DROP SCHEMA ubiquity CASCADE")
+        let format = Int(PostgresSchema.version)
+        #expect(try settings.migrate() == (0, format))
+        #expect(try settings.migrate() == (format, format))
         try database.query("DROP SCHEMA ubiquity CASCADE")
         #expect(problem(isServing: true) == nil)
         #expect(problem(isServing: false) == nil)

@@ -265,7 +265,6 @@ internal import UbiquityCore
             }
             #expect(signedIn.count == 3)
             #expect(Set(signedIn.map(\.account.id)).count == 1)
-            #expect(try nodes[0].account(of: identity)?.id == signedIn.first?.account.id)
         }
         #expect(try nodes[1].accounts().count == 5)
     }

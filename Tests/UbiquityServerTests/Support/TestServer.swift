@@ -7,7 +7,6 @@ internal import Logging
 internal import NIOCore
 internal import NIOHTTP1
 internal import SwiftProtobuf
-internal import Synchronization
 internal import UbiquityCore
 internal import UbiquityServer
 internal import UbiquityWire
@@ -17,7 +16,7 @@ struct TestServer: Sendable {
     let folder: TemporaryFolder
     let port: Int
     /// Of the metrics, where the settings ask for them.
-    private let metricsPort: PortBox
+    private let metricsPort: Int?
     private let running: Task<Void, any Error>
 
     static func start(
@@ -30,16 +29,13 @@ struct TestServer: Sendable {
         // The names that raw requests use.
         settings.hostNames = ["a", "b"]
         configure(&settings)
-        let metricsPort = PortBox()
-        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let (ready, isReady) = AsyncStream.makeStream(of: (Int, Int?).self)
         let running = Task { [settings] in
-            defer { port.finish() }
+            defer { isReady.finish() }
             let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            try await runServer(
-                settings, logger: log?.logger ?? silent, onReady: { port.yield($0) },
-                onMetricsReady: { metricsPort.set($0) })
+            try await runServer(settings, logger: log?.logger ?? silent) { isReady.yield(($0, $1)) }
         }
-        for await port in ports {
+        for await (port, metricsPort) in ready {
             return TestServer(
                 folder: folder, port: port, metricsPort: metricsPort, running: running)
         }
@@ -70,9 +66,8 @@ struct TestServer: Sendable {
 
     /// The metrics as Prometheus would get them.
     func metrics() async throws -> String {
-        let port = try await metricsPort.wait()
         let response = try await HTTPClient.shared.execute(
-            HTTPClientRequest(url: "http://127.0.0.1:\(port)/metrics"),
+            HTTPClientRequest(url: "http://127.0.0.1:\(metricsPort ?? 0)/metrics"),
             timeout: TestPatience.answer)
         return String(buffer: try await response.body.collect(upTo: 1 << 20))
     }
@@ -191,18 +186,6 @@ struct TestServer: Sendable {
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
         return request
-    }
-}
-
-/// A port that is known later. Shared state: `port`, by its mutex.
-final class PortBox: Sendable {
-    private let port = Mutex<Int?>(nil)
-
-    func set(_ port: Int) { self.port.withLock { $0 = port } }
-
-    func wait() async throws -> Int {
-        try await until("the port of the metrics") { self.port.withLock { $0 != nil } }
-        return port.withLock { $0 ?? 0 }
     }
 }
 

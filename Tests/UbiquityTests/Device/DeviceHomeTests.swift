@@ -90,10 +90,29 @@ struct DeviceHomeTests {
     }
     #endif
 
-    @Test(arguments: ["", "{", "[]", "{\"folder\": 1, \"folders\": {}}", "{\"folders\": {}}"])
-    func `a damaged file is named and left as it is`(_ content: String) throws {
+    private func write(_ content: String) {
         _ = FileManager.default.createFile(
             atPath: file, contents: Data(content.utf8), attributes: [.posixPermissions: 0o600])
+    }
+
+    @Test func `a null is as if its field were absent, and unknown fields are ignored`() throws {
+        write(
+            """
+            {"folder": "2", "folders": {"42": "2", "43": null}, "lastFolder": 7, "signedIn": null,
+            "later": [null, true, 1.5, {"a": null, "b": 18446744073709551615}]}
+            """)
+        var state = DeviceState()
+        (state.folder, state.folders, state.lastFolder) = ("2", ["42": "2"], 7)
+        #expect(try home.load() == state)
+    }
+
+    @Test(arguments: [
+        "", "{", "[]", "null", "{\"folder\": 1, \"folders\": {}}", "{\"folders\": {}}",
+        "{\"folder\": \"1\", \"folders\": {}} x",
+        "{\"folder\": \"1\", \"folders\": {}, \"lastFolder\": true}",
+    ])
+    func `a damaged file is named and left as it is`(_ content: String) throws {
+        write(content)
         let error = #expect(throws: HomeError.self) { try home.update { $0.signIn(account) } }
         #expect(error?.description.contains(file) == true)
         #expect(try String(contentsOfFile: file, encoding: .utf8) == content)

@@ -14,8 +14,8 @@ struct LocalStorageTests {
         init(_ backend: Backend) throws {
             switch backend {
             case .memory:
-                let disk = MemoryDisk()
-                open = { MemoryStorage(disk) }
+                let storage = MemoryStorage()
+                open = { storage }
             case .sqlite:
                 let folder = try TemporaryFolder()
                 open = { try SQLiteStorage(path: folder.file("store.sqlite")) }

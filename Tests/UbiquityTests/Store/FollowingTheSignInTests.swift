@@ -117,13 +117,9 @@ import UbiquityCore
         try stage.home.update { $0.signIn(.unreachable("ann")) }
         try await until("the sign-in") { stage.store.status.account == "ann" }
         stage.store.set(1, forKey: "a")
-        let notifications = Notifications(of: stage.store)
+        let observer = Observer(stage.store)
         try stage.home.update { $0.signIn(.unreachable("bob")) }
-        try await until("the notification") { !notifications.all.isEmpty }
-        #expect(
-            notifications.all == [
-                Notifications.Posted(
-                    reason: NSUbiquitousKeyValueStoreAccountChange, keys: ["a"], values: [nil])
-            ])
+        try await until("the notification") { !observer.all.isEmpty }
+        #expect(observer.all == [.init(NSUbiquitousKeyValueStoreAccountChange, ["a"], [:])])
     }
 }

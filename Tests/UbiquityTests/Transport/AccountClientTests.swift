@@ -76,12 +76,11 @@ struct AccountClientTests {
             server: server.address, account: "42", accountName: "Ada", device: "00ff",
             deviceName: "desk", credential: "secret")
         let renamed = try await AccountClient.rename(device: "ff/00", to: "desk", account)
-        #expect(
-            renamed
-                == ServerDevice(
-                    id: "00000000000000ff", name: "desk", createdMilliseconds: 0,
-                    seenMilliseconds: 0, expiresMilliseconds: 7,
-                    stores: ["a"]))
+        #expect(renamed.id == "00000000000000ff")
+        #expect(renamed.name == "desk")
+        #expect(renamed.expiresMilliseconds == 7)
+        #expect(renamed.stores == ["a"])
+        #expect(renamed.version == nil)
         try await AccountClient.revoke(device: "00ff", account)
         try await AccountClient.erase(account)
         #expect(

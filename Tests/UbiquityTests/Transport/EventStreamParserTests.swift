@@ -2,12 +2,13 @@
 
 import Testing
 import Ubiquity
+import UbiquityWire
 
 struct EventStreamParserTests {
     typealias Event = StreamEvent
 
-    private func event(_ data: String, name: String = "message", id: String = "") -> Event {
-        Event(name: name, data: Array(data.utf8), id: id)
+    private func event(_ data: String, name: String = "message") -> Event {
+        Event(name: name, data: Array(data.utf8))
     }
 
     private func parse(_ pieces: [UInt8]...) throws -> [Event] {
@@ -29,13 +30,11 @@ struct EventStreamParserTests {
     }
 
     @Test(arguments: ["\n", "\r\n", "\r"])
-    func `an event has a name, data and an identifier, whatever ends the lines`(
-        _ end: String
-    ) throws {
+    func `an event has a name and data, whatever ends the lines`(_ end: String) throws {
         let text = ["id: 1-2", "event: changes", "data: {\"a\":1}", "", "data:x", "", ""]
         try check(
             text.joined(separator: end),
-            gives: [event("{\"a\":1}", name: "changes", id: "1-2"), event("x", id: "1-2")])
+            gives: [event("{\"a\":1}", name: "changes"), event("x")])
     }
 
     @Test func `lines of data are joined, and lose one space each`() throws {
@@ -52,13 +51,7 @@ struct EventStreamParserTests {
     }
 
     @Test func `an event without data is ignored, and its name is forgotten`() throws {
-        try check("event: ready\nid: 7\n\ndata: a\n\n", gives: [event("a", id: "7")])
-    }
-
-    @Test func `an identifier with a zero byte is ignored, an empty one clears it`() throws {
-        try check(
-            "id: 1\ndata: a\n\nid: 2\0\ndata: b\n\nid\ndata: c\n\n",
-            gives: [event("a", id: "1"), event("b", id: "1"), event("c")])
+        try check("event: ready\nid: 7\n\ndata: a\n\n", gives: [event("a")])
     }
 
     @Test func `what the stream ends within is dropped`() throws {
@@ -84,7 +77,7 @@ struct EventStreamParserTests {
                 Array(fits[$0..<min($0 + split, fits.count)])
             }
             #expect(try pieces.flatMap { try parser.consume($0) }.count == 1)
-            #expect(throws: EventStreamParser.EventTooLarge(bytesMax: 100)) {
+            #expect(throws: WireError.self) {
                 try parser.consume(Array("data:\(String(repeating: "x", count: 96))".utf8))
             }
         }
@@ -92,8 +85,14 @@ struct EventStreamParserTests {
 
     @Test func `many small lines of one event are bounded together`() throws {
         var parser = EventStreamParser(eventBytesMax: 100)
-        #expect(throws: EventStreamParser.EventTooLarge.self) {
+        #expect(throws: WireError.self) {
             for _ in 0..<100 { _ = try parser.consume(Array("data:x\n".utf8)) }
         }
+    }
+}
+
+extension EventStreamParser {
+    fileprivate mutating func consume(_ bytes: [UInt8]) throws -> [StreamEvent] {
+        try bytes.withUnsafeBytes { try consume($0) }
     }
 }

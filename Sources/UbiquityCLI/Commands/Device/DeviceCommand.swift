@@ -47,11 +47,11 @@ struct DeviceCommand: AsyncParsableCommand {
                     device.limits ?? "none",
                 ]
             }
-            let table = Table(
+            Table(
                 header: [
                     "NAME", "ID", "SIGNED IN", "LAST SEEN", "CLOCK", "VERSION", "LIMITS",
-                ], rows: rows)
-            Output.print(TerminalText(lines: table.lines))
+                ], rows: rows
+            ).print()
         }
     }
 

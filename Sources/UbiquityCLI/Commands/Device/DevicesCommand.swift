@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Foundation
 import Ubiquity
 import UbiquityCore
 
@@ -45,8 +44,7 @@ struct DevicesCommand: AsyncParsableCommand {
                 device.version ?? "unknown",
             ]
         }
-        let table = Table(header: ["NAME", "LAST SEEN", "HAS", "CLOCK", "VERSION"], rows: rows)
-        Output.print(TerminalText(lines: table.lines))
+        Table(header: ["NAME", "LAST SEEN", "HAS", "CLOCK", "VERSION"], rows: rows).print()
     }
 }
 
@@ -58,10 +56,6 @@ extension UbiquityDelivery.Device {
         return changesBehind == 0
             ? "not known" : "all but \(Phrase.counted(changesBehind, "change"))"
     }
-}
-
-extension Date {
-    fileprivate var milliseconds: Int64 { Int64(timeIntervalSince1970 * 1_000) }
 }
 
 extension JSON {

@@ -34,7 +34,6 @@ struct SyncCommand: AsyncParsableCommand {
             store, SyncPolicy(timeout: time.seconds(until == nil ? 30 : 90))
         ) {
             open in
-            guard open.account != nil else { throw Failure.notSignedIn }
             let start = ContinuousClock.now
             try await open.awaitConfirmation()
             await open.sendReceipt(since: start)

@@ -26,7 +26,6 @@ struct BlameCommand: AsyncParsableCommand {
     func run() async throws {
         let policy = SyncPolicy(timeout: time.seconds(30))
         let (rows, devices) = try await OpenStore.with(store, policy, ifMissing: .refuse) { open in
-            guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
             return (try await open.newestVersions(), try await open.devices())
         }
@@ -35,7 +34,7 @@ struct BlameCommand: AsyncParsableCommand {
         }
         if rows.isEmpty { return Output.note("The store is empty.") }
         let list = VersionList(versions: [], devices: devices)
-        let table = Table(
+        Table(
             header: ["KEY", Phrase.when(in: list.zone), "DEVICE", "VALUE", "BEFORE"],
             rows: rows.map { row in
                 let (now, before) = (row.now, row.before)
@@ -44,8 +43,8 @@ struct BlameCommand: AsyncParsableCommand {
                     list.name(of: now.stamp.device), now.valueText(Self.valueColumns),
                     before?.valueText(Self.valueColumns) ?? "-",
                 ]
-            })
-        Output.print(TerminalText(lines: table.lines))
+            }
+        ).print()
     }
 
     private static func json(

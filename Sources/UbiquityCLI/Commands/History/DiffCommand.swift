@@ -34,7 +34,6 @@ struct DiffCommand: AsyncParsableCommand {
         let (changes, forgotten, milliseconds) = try await OpenStore.with(
             store, policy, ifMissing: .refuse
         ) { open in
-            guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
             let then = try await open.milliseconds(of: since)
             let past = try await open.snapshot(at: .milliseconds(then))

@@ -53,7 +53,6 @@ struct RewindCommand: AsyncParsableCommand {
         let keys = Set(try keys.map(Key.init))
         let policy = SyncPolicy(timeout: time.seconds(30))
         try await OpenStore.with(store, policy, ifMissing: .refuse) { open in
-            guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
             let milliseconds = try await open.milliseconds(of: to)
             let past = try await open.snapshot(at: .milliseconds(milliseconds))
@@ -87,8 +86,7 @@ struct RewindCommand: AsyncParsableCommand {
     ) async throws -> WriteOutcome {
         if dryRun { return WriteOutcome(unsent: .dryRun) }
         if changes.isEmpty { return WriteOutcome() }
-        let contents = changes.map { ($0.key, $0.after.map(Content.value) ?? .deleted) }
-        return try await open.revert(Dictionary(contents) { first, _ in first })
+        return try await open.revert(ValueChange.contents(changes))
     }
 
     private func report(

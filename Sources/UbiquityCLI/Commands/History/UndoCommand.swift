@@ -48,7 +48,6 @@ struct UndoCommand: AsyncParsableCommand {
         let policy = SyncPolicy(timeout: time.seconds(30))
         let (change, outcome) = try await OpenStore.with(store, policy, ifMissing: .refuse) {
             open in
-            guard open.account != nil else { throw Failure.notSignedIn }
             try await open.exchange()
             let value = try await value(of: key, open)
             var change = ValueChange(key: key, before: open.store.value(key.string), after: value)

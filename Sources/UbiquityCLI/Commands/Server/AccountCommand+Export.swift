@@ -120,18 +120,19 @@ extension AccountCommand {
             to draft: AtomicFile, _ note: @escaping @Sendable (ArchiveCheck) -> Void,
             _ download: (@escaping Take) async throws -> Void
         ) async throws -> (bytes: Int, hasDigests: Bool) {
-            let received = Received()
+            // The pieces arrive on a connection's thread.
+            let check = Mutex(ArchiveCheck())
             do {
                 try await download { piece in
-                    let check = try received.check.withLock { check in
+                    let soFar = try check.withLock { check in
                         try check.take(piece)
                         return check
                     }
-                    note(check)
+                    note(soFar)
                     try draft.write(piece)
                 }
-                let check = received.check.withLock { $0 }
-                return (check.bytes, try check.finish())
+                let whole = check.withLock { $0 }
+                return (whole.bytes, try whole.finish())
             } catch ArchiveError.incomplete {
                 throw Failure(.unavailable, "the archive was cut off in transit; try again")
             } catch let error as ArchiveError {
@@ -148,9 +149,4 @@ extension ArchiveCheck {
         let done = keys.reduce(0) { $0 + part(of: $1.key) * Double($1.value) }
         return ProgressStep("Exporting", Int(done), of: keys.values.reduce(0, &+), .keys)
     }
-}
-
-/// State: the pieces so far, guarded by a lock, because they arrive on a connection's thread.
-private final class Received: Sendable {
-    let check = Mutex(ArchiveCheck())
 }

@@ -71,7 +71,7 @@ extension AccountCommand {
                 let none = limit == .historyDays && limits.values[limit] == 0
                 return [limit.rawValue, none ? "0: no history is kept" : value ?? "default"]
             }
-            Output.print(TerminalText(lines: Table(header: ["LIMIT", "VALUE"], rows: rows).lines))
+            Table(header: ["LIMIT", "VALUE"], rows: rows).print()
         }
     }
 }

@@ -5,6 +5,7 @@ import Foundation
 import Ubiquity
 import UbiquityCore
 import UbiquityServer
+import UbiquityWire
 
 struct AccountCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -72,11 +73,7 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let stores = try store.map { text throws(Failure) in
-                do { return try StoreIdentifier(text).string } catch {
-                    throw Failure(.badInput, "\(error)")
-                }
-            }
+            let stores = try store.map { try StoreIdentifier($0).string }
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.newCode(
                     accountName: name, stores: stores,
@@ -120,8 +117,7 @@ struct AccountCommand: AsyncParsableCommand {
                     account.devices.map(\.name.listed).joined(separator: ", "),
                 ]
             }
-            let table = Table(header: ["NAME", "ID", "DEVICES"], rows: rows)
-            Output.print(TerminalText(lines: table.lines))
+            Table(header: ["NAME", "ID", "DEVICES"], rows: rows).print()
         }
     }
 
@@ -176,12 +172,12 @@ private func print(
 }
 
 extension JSON {
-    fileprivate static func account(_ account: ServerAccount) -> JSON {
+    fileprivate static func account(_ account: WireAccount) -> JSON {
         .object([
             ("name", .string(account.name)), ("id", .string(account.id)),
-            ("created", .string(Phrase.isoTime(account.createdMilliseconds))),
-            ("limits", .limits(account.limits)),
-            ("devices", .array(account.devices.map { JSON.device($0) })),
+            ("created", .string(Phrase.isoTime(Int64(clamping: account.createdMilliseconds)))),
+            ("limits", .limits(AccountLimits(ofServer: account.limits))),
+            ("devices", .array(account.devices.map { JSON.device(ServerDevice($0)) })),
         ])
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Ubiquity
 import UbiquityCore
+import UbiquityWire
 
 struct AppCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,7 +24,7 @@ struct AppCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let app = try AppCommand.check(identifier)
+            let app = try StoreIdentifier(identifier)
             try await operation.withClient(about: .app(app)) { try await $0.register(app) }
             if json.isOn { return Output.print(.app(app)) }
             Output.print("Registered the app \(app).")
@@ -44,15 +44,14 @@ struct AppCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let apps = try await operation.withClient { try await $0.apps() }
-            if json.isOn { return Output.print(.apps(apps)) }
-            if apps.isRegisteredOnly == false {
+            let (isRegisteredOnly, apps) = try await operation.withClient { try await $0.apps() }
+            if json.isOn { return Output.print(.apps(apps, isRegisteredOnly)) }
+            if isRegisteredOnly == false {
                 Output.note("This server accepts all apps, registered or not.")
             }
-            if apps.apps.isEmpty { return Output.note("No apps are registered.") }
-            let rows = apps.apps.map { [$0.identifier, Phrase.time($0.registered)] }
-            let table = Table(header: ["IDENTIFIER", "REGISTERED"], rows: rows)
-            Output.print(TerminalText(lines: table.lines))
+            if apps.isEmpty { return Output.note("No apps are registered.") }
+            let rows = apps.map { [$0.identifier, Phrase.time($0.registered)] }
+            Table(header: ["IDENTIFIER", "REGISTERED"], rows: rows).print()
         }
     }
 
@@ -71,16 +70,16 @@ struct AppCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let app = try AppCommand.check(identifier)
+            let app = try StoreIdentifier(identifier)
             try await operation.withClient(about: .app(app)) { try await $0.remove(app) }
             if json.isOn { return Output.print(.app(app)) }
             Output.print("Unregistered the app \(app).")
         }
     }
+}
 
-    private static func check(_ identifier: String) throws(Failure) -> StoreIdentifier {
-        do { return try StoreIdentifier(identifier) } catch { throw Failure(.badInput, "\(error)") }
-    }
+extension WireAppList.App {
+    fileprivate var registered: Int64 { Int64(clamping: registeredMilliseconds) }
 }
 
 extension JSON {
@@ -88,15 +87,15 @@ extension JSON {
         .object([("identifier", .string(app.string))])
     }
 
-    fileprivate static func apps(_ apps: ServerApps) -> JSON {
-        let list = apps.apps.map {
+    fileprivate static func apps(_ apps: [WireAppList.App], _ isRegisteredOnly: Bool?) -> JSON {
+        let list = apps.map {
             JSON.object([
                 ("identifier", .string($0.identifier)),
                 ("registered", .string(Phrase.isoTime($0.registered))),
             ])
         }
         return .object([
-            ("registeredOnly", apps.isRegisteredOnly.map(JSON.boolean) ?? .null),
+            ("registeredOnly", isRegisteredOnly.map(JSON.boolean) ?? .null),
             ("apps", .array(list)),
         ])
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Ubiquity
+import UbiquityWire
 
 struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -35,26 +35,40 @@ struct AuditCommand: AsyncParsableCommand {
         if entries.isEmpty { return Output.note("The audit log is empty.") }
         let rows = entries.map { entry in
             [
-                Phrase.time(entry.time), entry.action, entry.account ?? "-", entry.device ?? "-",
-                entry.actorDevice.map { "\(entry.actor) \($0)" } ?? entry.actor,
-                entry.count == 1 ? "1" : "\(entry.count), last \(Phrase.time(entry.last))",
-                entry.detail ?? "-",
+                Phrase.time(entry.first), entry.deed, entry.account.unlessEmpty ?? "-",
+                entry.device.unlessEmpty ?? "-",
+                entry.actorDevice.unlessEmpty.map { "\(entry.actor) \($0)" } ?? entry.actor,
+                entry.times == 1 ? "1" : "\(entry.times), last \(Phrase.time(entry.last))",
+                entry.detail.unlessEmpty ?? "-",
             ]
         }
-        let table = Table(
-            header: ["TIME", "WHAT", "ACCOUNT", "DEVICE", "BY", "TIMES", "DETAIL"], rows: rows)
-        Output.print(TerminalText(lines: table.lines))
+        Table(
+            header: ["TIME", "WHAT", "ACCOUNT", "DEVICE", "BY", "TIMES", "DETAIL"], rows: rows
+        ).print()
     }
 }
 
+extension WireAuditTrail.Entry {
+    fileprivate var first: Int64 { Int64(clamping: milliseconds) }
+    /// A server of version 0.1.0 has an entry for each occurrence.
+    fileprivate var times: Int { max(1, Int(clamping: count)) }
+    fileprivate var last: Int64 { Int64(clamping: max(milliseconds, lastMilliseconds)) }
+}
+
+extension String {
+    fileprivate var unlessEmpty: String? { isEmpty ? nil : self }
+}
+
 extension JSON {
-    fileprivate static func entry(_ entry: ServerAuditEntry) -> JSON {
+    fileprivate static func entry(_ entry: WireAuditTrail.Entry) -> JSON {
         .object([
-            ("number", .integer(Int(entry.number))), ("time", .string(Phrase.isoTime(entry.time))),
-            ("deed", .string(entry.action)), ("account", .optional(entry.account)),
-            ("device", .optional(entry.device)), ("actor", .string(entry.actor)),
-            ("actorDevice", .optional(entry.actorDevice)), ("count", .integer(Int(entry.count))),
-            ("last", .string(Phrase.isoTime(entry.last))), ("detail", .optional(entry.detail)),
+            ("number", .integer(Int(clamping: entry.number))),
+            ("time", .string(Phrase.isoTime(entry.first))), ("deed", .string(entry.deed)),
+            ("account", .optional(entry.account.unlessEmpty)),
+            ("device", .optional(entry.device.unlessEmpty)), ("actor", .string(entry.actor)),
+            ("actorDevice", .optional(entry.actorDevice.unlessEmpty)),
+            ("count", .integer(entry.times)), ("last", .string(Phrase.isoTime(entry.last))),
+            ("detail", .optional(entry.detail.unlessEmpty)),
         ])
     }
 }

@@ -74,13 +74,9 @@ struct DatabaseCommand: AsyncParsableCommand {
 
         private func show(_ check: DatabaseCheck) {
             let rows = check.tables.map { table in
-                [
-                    table.name, Phrase.grouped(table.digest.rows),
-                    String(table.digest.text.prefix(16)),
-                ]
+                [table.name, Phrase.grouped(table.rows), String(table.text.prefix(16))]
             }
-            Output.print(
-                TerminalText(lines: Table(header: ["TABLE", "ROWS", "DIGEST"], rows: rows).lines))
+            Table(header: ["TABLE", "ROWS", "DIGEST"], rows: rows).print()
             if check.unreadable > 0 {
                 Output.note(
                     "\(Phrase.counted(check.unreadable, "row")) cannot be used; restore a backup.")
@@ -130,10 +126,10 @@ struct DatabaseCommand: AsyncParsableCommand {
             guard !json.isOn else { return Output.print(copy.json) }
             let target = back ? "from the database to \(folder)" : "from \(folder) to the database"
             Output.print(
-                "Copied \(Phrase.counted(copy.rows(in: "account"), "account")) with "
-                    + "\(Phrase.counted(copy.rows(in: "device"), "device")), "
-                    + "\(Phrase.counted(copy.rows(in: "store"), "store")) and "
-                    + "\(Phrase.counted(copy.rows(in: "record"), "record")) \(target), and "
+                "Copied \(Phrase.counted(copy.tables.rows(in: "account"), "account")) with "
+                    + "\(Phrase.counted(copy.tables.rows(in: "device"), "device")), "
+                    + "\(Phrase.counted(copy.tables.rows(in: "store"), "store")) and "
+                    + "\(Phrase.counted(copy.tables.rows(in: "record"), "record")) \(target), and "
                     + "compared both.")
         }
     }
@@ -176,20 +172,21 @@ extension DatabaseCheck {
 extension DatabaseCopy {
     fileprivate var json: JSON {
         .object([
-            ("accounts", .integer(rows(in: "account"))), ("devices", .integer(rows(in: "device"))),
-            ("stores", .integer(rows(in: "store"))), ("records", .integer(rows(in: "record"))),
-            ("tables", .tables(tables)),
+            ("accounts", .integer(tables.rows(in: "account"))),
+            ("devices", .integer(tables.rows(in: "device"))),
+            ("stores", .integer(tables.rows(in: "store"))),
+            ("records", .integer(tables.rows(in: "record"))), ("tables", .tables(tables)),
         ])
     }
 }
 
 extension JSON {
-    fileprivate static func tables(_ tables: [(name: String, digest: TableDigest)]) -> JSON {
+    fileprivate static func tables(_ tables: [TableDigest]) -> JSON {
         .array(
             tables.map { table in
                 .object([
-                    ("name", .string(table.name)), ("rows", .integer(table.digest.rows)),
-                    ("digest", .string(table.digest.text)),
+                    ("name", .string(table.name)), ("rows", .integer(table.rows)),
+                    ("digest", .string(table.text)),
                 ])
             })
     }

@@ -3,8 +3,6 @@
 import ArgumentParser
 import Foundation
 import Logging
-import Ubiquity
-import UbiquityCore
 import UbiquityServer
 
 struct ServeCommand: AsyncParsableCommand {
@@ -98,15 +96,9 @@ struct ServeCommand: AsyncParsableCommand {
         let credential = hasFolder ? settings.operatorCredentialPath : nil
         let ready = ServerReadiness(
             host: host, data: hasFolder ? settings.dataFolder : nil, credential: credential,
-            isJSON: json.isOn, isTLS: settings.tls != nil,
-            hadCredential: credential.map(FileManager.default.fileExists) ?? false)
-        if settings.tls == nil, !PlainHTTPRule.isLoopback(host) { Self.warnOfPlainHTTP(host) }
-        let metricsHost = settings.metricsPort == nil ? nil : settings.metricsHost
-        let announcement = ServerAnnouncement(ready, metricsHost: metricsHost)
-        try await runServer(
-            settings, logger: logger,
-            onReady: { announcement.isReady(port: $0) },
-            onMetricsReady: { announcement.isMetricsReady(port: $0) })
+            metricsHost: settings.metricsHost, isJSON: json.isOn, isTLS: settings.tls != nil,
+            hadCredential: credential.map(FileManager.default.fileExists) ?? false, logger: logger)
+        try await runServer(settings, logger: logger) { ready.announce(port: $0, metricsPort: $1) }
     }
 
     private func printSettings() throws {
@@ -116,21 +108,9 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private var logger: Logger {
-        var logger = Logger(label: "ubiquity.server") { label in
-            switch logFormat {
-            case .text: TerminalLogHandler(StreamLogHandler.standardError(label: label))
-            case .json: JSONLogHandler()
-            }
-        }
+        var logger = Logger(label: "ubiquity.server") { logFormat.handler(label: $0) }
         logger.logLevel = logLevel.level
         return logger
-    }
-
-    private static func warnOfPlainHTTP(_ host: String) {
-        Output.note(
-            "Warning: plain HTTP on \(host), which others can reach: credentials can be read in "
-                + "transit. Give --tls-certificate and --tls-key, or put a proxy with TLS in "
-                + "front.")
     }
 
     /// Ends the server with its input, for programs that start one and must not leave it behind

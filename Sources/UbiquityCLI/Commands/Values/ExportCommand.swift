@@ -75,12 +75,12 @@ struct ExportCommand: AsyncParsableCommand {
                 .badInput,
                 "XML cannot hold some of the values (control characters, dates outside of the "
                     + "calendar, keys that differ in Unicode normalisation only): "
-                    + "\(XMLCompatibility.names(compatibility.impossible)); use --binary")
+                    + "\(Phrase.names(compatibility.impossible)); use --binary")
         }
         if !compatibility.lossy.isEmpty {
             Output.note(
                 "XML has no fractions of a second, carriage returns and negative zeros; --binary "
-                    + "keeps them: \(XMLCompatibility.names(compatibility.lossy))")
+                    + "keeps them: \(Phrase.names(compatibility.lossy))")
         }
         return bytes
     }
@@ -88,16 +88,5 @@ struct ExportCommand: AsyncParsableCommand {
     private func report(_ count: Int, _ file: String) {
         guard json.isOn else { return Output.print("Exported \(Phrase.keys(count)) to \(file).") }
         json.print(.object([("exported", .integer(count)), ("file", .string(file))]))
-    }
-}
-
-extension XMLCompatibility {
-    private static let keysShown = 5
-
-    /// Lists some of the keys.
-    fileprivate static func names(_ keys: [Key]) -> String {
-        let shown = keys.prefix(keysShown).map { JSON.string($0.string).text }
-        let more = keys.count > shown.count ? " and \(keys.count - shown.count) more" : ""
-        return shown.joined(separator: ", ") + more
     }
 }

@@ -79,12 +79,11 @@ struct ImportCommand: AsyncParsableCommand {
     }
 
     func take(_ plan: ImportPlan, into open: OpenStore) async throws -> ImportedStore {
-        let changes = plan.changes(of: open.store.values)
+        let changes = plan.comparison(with: open.store.values)
         return ImportedStore(
             identifier: open.identifier, imported: changes.count,
             unchanged: plan.accepted.count - changes.count, skipped: plan.rejected,
-            changes: plan.comparison(with: open.store.values),
-            outcome: try await write(changes, to: open))
+            changes: changes, outcome: try await write(ValueChange.contents(changes), to: open))
     }
 
     private func write(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Foundation
 import Ubiquity
 import UbiquityCore
 
@@ -25,7 +24,7 @@ extension StoreCommand {
             let list = try await StoreListing(home.open(), sync.policy)
             if json.isOn { return Output.print(list.json) }
             if list.stores.isEmpty { return Output.note("There are no stores yet.") }
-            Output.print(TerminalText(lines: list.table.lines))
+            list.table.print()
         }
     }
 }
@@ -67,12 +66,9 @@ struct StoreListing {
     }
 
     private static func local(_ home: DeviceHome, _ state: DeviceState) -> [String: Store] {
-        let stores = home.storePaths(in: state.folder).map { path in
-            let inspection = try? StoreInspection(path: path)
-            return Store(
-                identifier: StoreFileName.identifier(of: (path as NSString).lastPathComponent)
-                    ?? path, usage: inspection?.usage,
-                isHere: true)
+        let stores = home.storeFiles(in: state.folder).map { identifier, path in
+            Store(
+                identifier: identifier, usage: try? StoreInspection(path: path).usage, isHere: true)
         }
         return Dictionary(stores.map { ($0.identifier, $0) }) { first, _ in first }
     }

@@ -149,7 +149,10 @@ struct PostgresBatch {
     /// - Throws: Also ``PushRefusal`` and ``StorageError/unreadable``, before anything has changed.
     private mutating func decide(_ waiting: PendingPush) throws -> CommittedPush {
         guard !isFull || waiting.push.onlyTakesAway else { throw PushRefusal.full }
-        try checkRights(of: waiting)
+        // Read after the lock of the store, which a revocation needs too: a push after a revocation
+        // stores nothing.
+        let refusal = rules.refusal(of: waiting) { signedIn.contains($0) }
+        if let refusal { throw refusal }
         let rules = rules.of(waiting)
         let name = waiting.store
         var store = try stores[name]?.get()
@@ -191,16 +194,6 @@ struct PostgresBatch {
         return committed
     }
 
-    /// Read after the lock of the store, which a revocation needs too: a push after a revocation
-    /// stores nothing.
-    private func checkRights(of waiting: PendingPush) throws(PushRefusal) {
-        guard let rights = waiting.rights else { return }
-        guard !rights.hasExpired(at: rules.admission.now) else {
-            throw .notAllowed(.credentialExpired)
-        }
-        guard signedIn.contains(rights.reference) else { throw .notAllowed(.credentialInvalid) }
-    }
-
     /// Prunes the histories that have become too large, as they were before the pushes. That takes a flight.
     /// A store whose history cannot be read is as one that cannot be read itself.
     private mutating func pruneHistories() throws {
@@ -219,7 +212,9 @@ struct PostgresBatch {
         for (found, result) in zip(large, results) {
             var store = found.store
             do {
-                let lines = try result.rows.map { try PostgresVersions.line(ofVersion: $0) }
+                let lines = try result.rows.map {
+                    try HistoryRule.Line($0, from: 0, isCurrent: false)
+                }
                 pruning[store.reference] =
                     PostgresVersions.prune(lines, by: found.rule, in: &store).statements
                 stores[store.reference] = .success(store)

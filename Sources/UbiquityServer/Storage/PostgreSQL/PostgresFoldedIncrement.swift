@@ -27,7 +27,10 @@ enum PostgresFoldedIncrement {
                     WHERE f.account = $1 AND f.store = $2 AND f.key = w.key AND f.run = w.run
                     OFFSET 0) AS f
                 """,
-                of + [.blobs(runs.map { Data($0.0.bytes) }), .blobs(runs.map { data($0.1) })]),
+                of + [
+                    .blobs(runs.map { Data($0.0.bytes) }),
+                    .blobs(runs.map { FoldedIncrement.data($0.1) }),
+                ]),
             PostgresStatement(
                 """
                 SELECT w.key, \(columns)
@@ -71,15 +74,14 @@ enum PostgresFoldedIncrement {
             """,
             .texts(increments.map(\.store.reference.account.string)),
             .integers(increments.map(\.store.number)),
-            .blobs(items.map { Data($0.run.whole.bytes) }), .blobs(items.map { data($0.run) }),
+            .blobs(items.map { Data($0.run.whole.bytes) }),
+            .blobs(items.map { FoldedIncrement.data($0.run) }),
             .integers(items.map(\.after)), .integers(items.map(\.times)),
             .integers(items.map { bits($0.amount) }), .integers(items.map { bits($0.total) }),
             .integers(items.map { (isReal($0.amount) ? 1 : 0) | (isReal($0.total) ? 2 : 0) }),
             .integers(items.map(\.mark.rawValue)), .booleans(items.map(\.isRemoved)),
             .integers(items.map { Int64(bitPattern: $0.timestamp.rawValue) }), .integer(running))
     }
-
-    private static func data(_ run: Key) -> Data { Data((run.part?.text.string ?? "").utf8) }
 
     private static func bits(_ number: Number) -> Int64 {
         switch number.value {

@@ -120,8 +120,7 @@ final class PostgresNews: Sendable {
                 try follow(connection, look)
             } catch {
                 failures += 1
-                let most = min(1, 0.05 * Double(1 << min(failures, 5)))
-                wait(.random(in: most / 2...most))
+                wait(PostgresPool.pause(after: failures, secondsMax: 1))
             }
         }
     }

@@ -43,7 +43,9 @@ final class PostgresPool: Sendable {
         }
         guard !isClosed else { throw StorageError.failed("the storage is closed") }
         if let idle { return (idle, generation) }
-        if failures > 0 { Thread.sleep(forTimeInterval: Self.pause(after: failures)) }
+        if failures > 0 {
+            Thread.sleep(forTimeInterval: Self.pause(after: failures, secondsMax: 2))
+        }
         do {
             let connection = try PostgresConnection(settings)
             state.withLock { $0.failures = 0 }
@@ -69,8 +71,8 @@ final class PostgresPool: Sendable {
     }
 
     /// Grows with each failure, and is a random part of that, so that nodes do not come together.
-    private static func pause(after failures: Int) -> TimeInterval {
-        let most = min(2, 0.05 * Double(1 << min(failures, 6)))
+    static func pause(after failures: Int, secondsMax: TimeInterval) -> TimeInterval {
+        let most = min(secondsMax, 0.05 * Double(1 << min(failures, 6)))
         return .random(in: most / 2...most)
     }
 

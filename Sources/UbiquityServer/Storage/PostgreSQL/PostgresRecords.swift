@@ -223,10 +223,3 @@ struct PostgresRecords {
             .integers(changes.map(\.written.came)), .integer(running))
     }
 }
-
-extension PostgresRow {
-    /// The stamp in three columns: time, device, digest.
-    func stamp(_ index: Int) throws(StorageError) -> Stamp {
-        Stamp(try timestamp(index), try device(index + 1), digest: try bits(index + 2))
-    }
-}

@@ -64,12 +64,6 @@ struct PostgresRow: ColumnReading, Sendable {
         return bytes[0] != 0
     }
 
-    func real(_ index: Int) throws(StorageError) -> Double {
-        guard let (type, bytes) = column(index), type == PostgresType.real, bytes.count == 8
-        else { throw .unreadable }
-        return Double(bitPattern: Self.bits(bytes))
-    }
-
     func text(_ index: Int) throws(StorageError) -> String {
         let types = [PostgresType.text, PostgresType.varying, PostgresType.name]
         guard let (type, bytes) = column(index), types.contains(type),
@@ -83,10 +77,6 @@ struct PostgresRow: ColumnReading, Sendable {
             throw .unreadable
         }
         return Data(bytes)
-    }
-
-    func integerIfAny(_ index: Int) throws(StorageError) -> Int64? {
-        isNull(index) ? nil : try integer(index)
     }
 
     func textIfAny(_ index: Int) throws(StorageError) -> String? {

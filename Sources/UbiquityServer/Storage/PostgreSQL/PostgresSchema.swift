@@ -8,8 +8,8 @@ internal import UbiquityCore
 /// new ones. `meta.compatible` is the oldest version whose nodes may go on. A migration that breaks
 /// them raises it, and they refuse to work from then on.
 enum PostgresSchema {
-    /// One list of statements for each version.
-    private static let migrations: [[String]] = [version1, version2]
+    /// One list of statements for each version. No release has version 1.
+    private static let migrations: [[String]] = [[], version2]
     static var version: Int64 { Int64(migrations.count) }
     /// The oldest version that can work with this one.
     private static let compatible: Int64 = 2
@@ -79,6 +79,7 @@ enum PostgresSchema {
         try transaction.run(
             "UPDATE ubiquity.meta SET version = $1, compatible = $2", .integer(version),
             .integer(compatible))
+        if from == 0 { try transaction.run([renewingIncarnation()]) }
         return from
     }
 
@@ -97,16 +98,26 @@ enum PostgresSchema {
     /// again. `store.head` is a ``StoreHead``. `folded.amount` and `folded.total` are integers or
     /// the bits of reals, which `reals` says: 1 for the amount, 2 for the total, 3 for both. Names
     /// that people gave are bytes, because a text cannot contain a zero byte. `directory` is a
-    /// ``Directory``.
-    private static let version1 = [
+    /// ``Directory``, and `account.limits` an ``AccountLimits``.
+    ///
+    /// `version` has the history of the stores: what `record` does not hold any more, or never did.
+    /// A version came with `revision`, ended with `ended`, and `outcome` says how, see `StoredFate`.
+    /// `record.came` is when the record came; 0 if that is not known, null if it must not be kept.
+    ///
+    /// By how much a device's clock was ahead of the server's, when that was, and the version of its
+    /// client library, are in `device`.
+    ///
+    /// `code` and `sign_in_request` have what devices may grant: `credential_latest` is
+    /// ``CredentialTerms/latestMilliseconds``, and `maker` the device that made the code or approved the
+    /// request, or null for the operator. The terms of a request are those asked for until somebody
+    /// approves it, and `account` is null until then.
+    private static let version2 = [
         """
         CREATE TABLE ubiquity.meta (
             ubiquity_server boolean PRIMARY KEY CHECK (ubiquity_server), version bigint NOT NULL,
             compatible bigint NOT NULL, incarnation bigint NOT NULL)
         """,
-        """
-        INSERT INTO ubiquity.meta VALUES (true, 0, 0, \(randomNumber))
-        """,
+        "INSERT INTO ubiquity.meta VALUES (true, 0, 0, 0)",
         """
         CREATE TABLE ubiquity.running (
             one boolean PRIMARY KEY CHECK (one), milliseconds bigint NOT NULL)
@@ -142,19 +153,21 @@ enum PostgresSchema {
         """
         CREATE TABLE ubiquity.account (
             id text COLLATE "C" PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE,
-            created bigint NOT NULL)
+            created bigint NOT NULL, limits text)
         """,
         """
         CREATE TABLE ubiquity.device (
             account text COLLATE "C" NOT NULL, id bigint NOT NULL, title bytea NOT NULL,
             credential bytea NOT NULL UNIQUE, created bigint NOT NULL, seen bigint NOT NULL,
-            stores text, expires bigint, PRIMARY KEY (account, id)) WITH (fillfactor = 80)
+            stores text, expires bigint, clock_ahead bigint, clock_measured bigint, version text,
+            PRIMARY KEY (account, id)) WITH (fillfactor = 80)
         """,
         "CREATE INDEX device_expires ON ubiquity.device (expires) WHERE expires IS NOT NULL",
         """
         CREATE TABLE ubiquity.code (
             hash bytea PRIMARY KEY, account text COLLATE "C" NOT NULL, expires bigint NOT NULL,
-            stores text, credential_milliseconds bigint, used bigint)
+            stores text, credential_milliseconds bigint, used bigint, credential_latest bigint,
+            maker bigint)
         """,
         "CREATE INDEX code_account ON ubiquity.code (account)",
         "CREATE INDEX code_expires ON ubiquity.code (expires)",
@@ -182,7 +195,7 @@ enum PostgresSchema {
         CREATE TABLE ubiquity.record (
             account text COLLATE "C" NOT NULL, store bigint NOT NULL, key bytea NOT NULL,
             time bigint NOT NULL, device bigint NOT NULL, revision bigint NOT NULL,
-            committed bigint NOT NULL, value bytea, digest bigint NOT NULL,
+            committed bigint NOT NULL, value bytea, digest bigint NOT NULL, came bigint DEFAULT 0,
             PRIMARY KEY (account, store, key))
         WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05,
             autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0)
@@ -208,26 +221,6 @@ enum PostgresSchema {
         CREATE TABLE ubiquity.erased (
             account text COLLATE "C" NOT NULL, store bigint NOT NULL, PRIMARY KEY (account, store))
         """,
-    ]
-
-    /// `version` has the history of the stores: what `record` does not hold any more, or never did.
-    /// A version came with `revision`, ended with `ended`, and `outcome` says how, see `StoredFate`.
-    /// `record.came` is when the record came; 0 if that was before this version, null if it must not
-    /// be kept. Nodes of version 1 would replace records without keeping them.
-    /// `account.limits` is an ``AccountLimits``.
-    /// By how much a device's clock was ahead of the server's, when that was, and the version of its
-    /// client library, are in `device`.
-    /// `code` and `sign_in_request` have what devices may grant: `credential_latest` is
-    /// ``CredentialTerms/latestMilliseconds``, and `maker` the device that made the code or approved the
-    /// request, or null for the operator. The terms of a request are those asked for until somebody
-    /// approves it, and `account` is null until then.
-    private static let version2 = [
-        "ALTER TABLE ubiquity.account ADD COLUMN limits text",
-        """
-        ALTER TABLE ubiquity.device ADD COLUMN clock_ahead bigint,
-            ADD COLUMN clock_measured bigint, ADD COLUMN version text
-        """,
-        "ALTER TABLE ubiquity.record ADD COLUMN came bigint DEFAULT 0",
         """
         CREATE TABLE ubiquity.version (
             account text COLLATE "C" NOT NULL, store bigint NOT NULL, key bytea NOT NULL,
@@ -236,8 +229,6 @@ enum PostgresSchema {
             ended_ms bigint NOT NULL, by_time bigint NOT NULL, by_device bigint NOT NULL,
             outcome bigint NOT NULL, PRIMARY KEY (account, store, key, ended, time, device, digest))
         """,
-        "ALTER TABLE ubiquity.code ADD COLUMN credential_latest bigint",
-        "ALTER TABLE ubiquity.code ADD COLUMN maker bigint",
         """
         CREATE TABLE ubiquity.sign_in_request (
             hash bytea PRIMARY KEY, user_code bytea NOT NULL UNIQUE, title bytea NOT NULL,
@@ -249,11 +240,12 @@ enum PostgresSchema {
     ]
 
     /// Starts a new history: what was committed before is not a part of it.
-    static let renewingIncarnation = PostgresStatement(
-        "UPDATE ubiquity.meta SET incarnation = \(randomNumber)")
-
-    /// 62 random bits, made by the database: SQLite counts on from the greatest.
-    static let randomNumber =
-        "('x' || substr(gen_random_uuid()::text, 1, 8)"
-        + " || substr(gen_random_uuid()::text, 25, 8))::bit(64)::bigint & 4611686018427387903"
+    /// - Parameter old: The incarnation that is replaced; nil for any.
+    static func renewingIncarnation(_ old: Int64? = nil) -> PostgresStatement {
+        PostgresStatement(
+            """
+            UPDATE ubiquity.meta SET incarnation = $1
+            WHERE $2::bigint IS NULL OR incarnation = $2
+            """, .integer(.random(in: 0 ... .max)), .optional(old))
+    }
 }

@@ -20,9 +20,6 @@ enum Directory {
 }
 
 extension PostgresServerStorage {
-    /// The columns of an ``Account``.
-    static let accountColumns = "id, name, created, limits"
-
     func operatorHash() throws(StorageError) -> SecretHash? {
         let statement = PostgresStatement(
             "SELECT hash FROM ubiquity.secret WHERE name = 'operator'")
@@ -105,7 +102,7 @@ extension PostgresServerStorage {
     ) throws(StorageError) -> [Account] {
         let statement = PostgresStatement(
             """
-            SELECT \(Self.accountColumns) FROM ubiquity.account
+            SELECT \(Account.columns) FROM ubiquity.account
             WHERE name > $1 AND strpos(name, $3) > 0 ORDER BY name LIMIT $2
             """, .text(name?.string ?? ""), .integer(Int64(max)), .text(part ?? ""))
         return try reading(statement) { $0.rows.compactMap { try? Account($0) } }
@@ -161,20 +158,20 @@ extension PostgresServerStorage {
 
     static func account(named name: AccountName) -> PostgresStatement {
         PostgresStatement(
-            "SELECT \(accountColumns) FROM ubiquity.account WHERE name = $1",
+            "SELECT \(Account.columns) FROM ubiquity.account WHERE name = $1",
             [.text(name.string)])
     }
 
     static func account(_ id: AccountID) -> PostgresStatement {
         PostgresStatement(
-            "SELECT \(accountColumns) FROM ubiquity.account WHERE id = $1",
+            "SELECT \(Account.columns) FROM ubiquity.account WHERE id = $1",
             [.text(id.string)])
     }
 
     /// Gives the account, and nothing if it does not exist.
     static func locking(_ id: AccountID) -> PostgresStatement {
         PostgresStatement(
-            "SELECT \(accountColumns) FROM ubiquity.account WHERE id = $1 FOR UPDATE",
+            "SELECT \(Account.columns) FROM ubiquity.account WHERE id = $1 FOR UPDATE",
             [.text(id.string)]
         )
     }

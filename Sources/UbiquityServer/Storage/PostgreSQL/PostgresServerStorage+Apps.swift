@@ -6,16 +6,14 @@ extension PostgresServerStorage {
     func apps() throws(StorageError) -> [RegisteredApp] {
         let statement = PostgresStatement(
             "SELECT identifier, registered FROM ubiquity.app ORDER BY identifier")
-        return try reading(statement) { $0.rows.compactMap(RegisteredApp.init(readable:)) }
+        return try reading(statement) { $0.rows.compactMap { try? RegisteredApp($0) } }
     }
 
     func register(
         _ app: RegisteredApp, appsMax: Int, by actor: AuditActor
     ) throws(StorageError) -> Bool {
         let event = AuditEvent(.appRegistered, by: actor)
-        // Whether an earlier attempt found it missing.
-        var isNew = false
-        try writing { transaction in
+        let isNew = try doing { transaction in
             let found = try transaction.run([
                 Directory.locking,
                 PostgresStatement(
@@ -24,14 +22,10 @@ extension PostgresServerStorage {
                 PostgresStatement("SELECT count(*) FROM ubiquity.app", []),
                 PostgresAudit.reading(event),
             ])
-            guard found[1].rows.isEmpty else {
-                isNew = isNew && transaction.mayBeRepeated
-                return
-            }
+            guard found[1].rows.isEmpty else { return false }
             guard try found[2].rows.first?.count(0) ?? 0 < appsMax else {
                 throw StorageError.tooMany("registered apps")
             }
-            isNew = true
             let registering = PostgresStatement(
                 "INSERT INTO ubiquity.app (identifier, registered) VALUES ($1, $2)",
                 [.text(app.identifier.string), .integer(app.registered)]
@@ -39,6 +33,7 @@ extension PostgresServerStorage {
             try transaction.run(
                 [registering]
                     + PostgresAudit.writing(event, at: app.registered, after: found[3]))
+            return true
         }
         if isNew { announce([.appsChanged]) }
         return isNew
@@ -48,21 +43,16 @@ extension PostgresServerStorage {
         _ identifier: StoreIdentifier, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
         let event = AuditEvent(.appRemoved, by: actor)
-        // Whether an earlier attempt found it.
-        var wasThere = false
-        try writing { transaction in
+        let wasThere = try doing { transaction in
             let found = try transaction.run([
                 Directory.locking,
                 PostgresStatement(
                     "DELETE FROM ubiquity.app WHERE identifier = $1", [.text(identifier.string)]),
                 PostgresAudit.reading(event),
             ])
-            guard found[1].changes == 1 else {
-                wasThere = wasThere && transaction.mayBeRepeated
-                return
-            }
-            wasThere = true
+            guard found[1].changes == 1 else { return false }
             try transaction.run(PostgresAudit.writing(event, at: now, after: found[2]))
+            return true
         }
         if wasThere { announce([.appsChanged]) }
         return wasThere

@@ -13,7 +13,7 @@ extension PostgresServerStorage {
     ) throws(StorageError) -> [AuditEntry] {
         let statement = PostgresStatement(
             """
-            SELECT \(PostgresAudit.columns) FROM ubiquity.audit
+            SELECT \(AuditEntry.columns) FROM ubiquity.audit
             WHERE number < $1 AND ($3::text IS NULL OR deed = $3)
                 AND ($4::text IS NULL OR account = $4)
             ORDER BY number DESC LIMIT $2
@@ -41,7 +41,7 @@ extension PostgresServerStorage {
                 Directory.locking,
                 PostgresStatement("SELECT name, value FROM ubiquity.known_limit", []),
             ])[1].rows.reduce(into: [String: String]()) { $0[try $1.text(0)] = try $1.text(1) }
-            let changed = limits.filter { known[$0.key] != $0.value }.sorted { $0.key < $1.key }
+            let changed = limits.filter { known[$0.key] != $0.value }
             guard !changed.isEmpty else { return }
             _ = try transaction.run(
                 """
@@ -49,15 +49,8 @@ extension PostgresServerStorage {
                 SELECT * FROM unnest($1::text[], $2::text[])
                 ON CONFLICT (name) DO UPDATE SET value = excluded.value
                 """, .texts(changed.map(\.key)), .texts(changed.map(\.value)))
-            let entries = changed.compactMap { name, value in
-                known[name].map { old in
-                    AuditEntry(
-                        AuditEvent(
-                            .limitChanged, by: .operatorLocally,
-                            detail: "\(name) from \(old) to \(value)"), at: now)
-                }
-            }
-            try PostgresAudit.record(entries, transaction)
+            let events = AuditEvent.changes(of: known, to: limits)
+            try PostgresAudit.record(events.map { AuditEntry($0, at: now) }, transaction)
         }
     }
 
@@ -94,9 +87,6 @@ extension PostgresServerStorage {
 /// Entries on their way into the log, in two steps so that each can share a flight with others: the
 /// recent entries are read under the lock, and then the new ones are written.
 enum PostgresAudit {
-    static let columns =
-        "number, time, deed, account, device, actor, actor_device, last, count, detail"
-
     /// Records all in two flights.
     static func record(_ entries: [AuditEntry], _ transaction: PostgresTransaction) throws {
         guard !entries.isEmpty else { return }
@@ -130,7 +120,7 @@ enum PostgresAudit {
             let condition = account == nil ? "account IS NULL" : "account = $3"
             return PostgresStatement(
                 """
-                SELECT \(columns) FROM ubiquity.audit WHERE deed = $1 AND \(condition)
+                SELECT \(AuditEntry.columns) FROM ubiquity.audit WHERE deed = $1 AND \(condition)
                 ORDER BY number DESC LIMIT $2
                 """,
                 [.text(action.rawValue), .integer(Int64(AuditRule.entriesPerAccountMax))]
@@ -179,8 +169,7 @@ enum PostgresAudit {
         guard entry.number > 0 else {
             return PostgresStatement(
                 """
-                INSERT INTO ubiquity.audit
-                    (time, deed, account, device, actor, actor_device, last, count, detail)
+                INSERT INTO ubiquity.audit (\(AuditEntry.contentColumns))
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                 """, values
             )

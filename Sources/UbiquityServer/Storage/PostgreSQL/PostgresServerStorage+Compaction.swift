@@ -47,98 +47,50 @@ extension PostgresServerStorage {
 
     private static let headsAtOnce = 2_000
 
-    func compact(
-        _ rule: CompactionRule, in store: StoreReference, now: Int64
-    ) throws(StorageError) -> Int {
-        try compact(
-            store,
-            reading: [
-                Self.tombstones(of: store),
-                Self.leastPassed(of: store, liveSince: now - rule.liveMilliseconds),
-            ]
-        ) { state, running, results in
-            let tombstones = try results[0].rows.map { row in
-                CompactionRule.Tombstone(
-                    revision: try row.revision(0), committed: try row.time(1),
-                    timestamp: try row.timestamp(2),
-                    weight: CompactionRule.Tombstone.weight(bytes: try row.count(3)))
-            }
-            let passed = try results[1].rows.first.flatMap { row in
-                row.isNull(0) ? nil : try row.revision(0)
-            }
-            let horizon = rule.horizon(
-                of: tombstones, passed: passed, running: running, newest: state.newest)
-            guard let horizon else { return nil }
-            state.compact(through: horizon, of: tombstones)
-            return (
-                tombstones.count { $0.revision <= horizon },
-                """
-                DELETE FROM ubiquity.record
-                WHERE account = $1 AND store = $2 AND value IS NULL AND revision <= $3
-                """, horizon
-            )
-        }
-    }
-
-    func compactFolded(
-        _ rule: CompactionRule, in store: StoreReference
-    ) throws(StorageError) -> Int {
-        try compact(store, reading: [Self.increments(of: store)]) { state, running, results in
-            let increments = try results[0].rows.map { row in
-                CompactionRule.Tombstone(
-                    revision: FoldMark(rawValue: try row.integer(0)).revision,
-                    committed: try row.time(1), timestamp: try row.timestamp(2))
-            }
-            let horizon = rule.horizon(
-                of: increments, passed: nil, running: running, newest: state.newest)
-            guard let horizon else { return nil }
-            let compacted = increments.filter { $0.revision <= horizon }
-            state.compactFolded(compacted.map(\.timestamp), through: horizon)
-            return (
-                compacted.count,
-                "DELETE FROM ubiquity.folded WHERE account = $1 AND store = $2 AND mark < $3",
-                FoldMark(revision: horizon + 1, epoch: 0).rawValue
-            )
-        }
-    }
-
     /// Locks the store's row and reads it and what else decides in one flight, and removes rows and
     /// writes the store's in another.
-    /// - Parameters:
-    ///   - statements: Read what else decides.
-    ///   - decide: Changes the state. Returns the number of rows to remove and the statement that
-    ///     removes them, with its last value; nil if there is nothing to do.
-    /// - Returns: The number of removed rows.
-    private func compact(
-        _ store: StoreReference, reading statements: [PostgresStatement],
-        _ decide: (
-            inout StoreState, _ running: Int64, _ results: ArraySlice<PostgresResult>
-        ) throws -> (count: Int, sql: String, limit: Int64)?
+    func compact(
+        _ rule: CompactionRule, folded: CompactionRule, in store: StoreReference, now: Int64
     ) throws(StorageError) -> Int {
         func look(isLocking: Bool) -> [PostgresStatement] {
-            PostgresStore.reading([store], isLocking: isLocking) + statements
-                + [PostgresStatement("SELECT milliseconds FROM ubiquity.running")]
+            PostgresStore.reading([store], isLocking: isLocking) + [
+                Self.tombstones(of: store),
+                Self.leastPassed(of: store, liveSince: now - rule.liveMilliseconds),
+                Self.increments(of: store),
+                PostgresStatement("SELECT milliseconds FROM ubiquity.running"),
+            ]
         }
+        /// The statements to run, and the number of tombstones that they drop; nil if there is
+        /// nothing to do.
         func judge(
             _ results: [PostgresResult]
-        ) throws -> (PostgresStore, (count: Int, sql: String, limit: Int64))? {
+        ) throws -> (statements: [PostgresStatement], count: Int)? {
             let found = try PostgresStore.read([store], from: results[0...1])[store]
             guard var found = try found?.get() else { return nil }
-            guard let time = results.last?.rows.first else { throw StorageError.unreadable }
-            let others = Array(results[2...].dropLast())
-            return try decide(&found.state, try time.time(0), others[...]).map { (found, $0) }
+            guard let time = results[5].rows.first else { throw StorageError.unreadable }
+            let running = try time.time(0)
+            let passed = try results[3].rows.first.flatMap { row in
+                row.isNull(0) ? nil : try row.revision(0)
+            }
+            let compacted = found.state.compact(
+                try Self.tombstones(results[2]), by: rule, passed: passed, running: running)
+            let dropped = found.state.compactFolded(
+                try Self.increments(results[4]), by: folded, running: running)
+            guard compacted != nil || dropped != nil else { return nil }
+            let removing = [
+                compacted.map { Self.removingTombstones(of: found, through: $0.revision) },
+                dropped.map { Self.removingIncrements(of: found, through: $0.revision) },
+            ].compactMap(\.self)
+            return (removing + PostgresStore.updating([found]), compacted?.count ?? 0)
         }
         // Mostly there is nothing to do: then nothing is locked, and no commit is waited for.
         let isAny = try reading(look(isLocking: false)) { results, _ in try judge(results) != nil }
         guard isAny else { return 0 }
         return try writing { transaction in
             let results = try transaction.run(look(isLocking: true))
-            guard let (found, removal) = try judge(results) else { return 0 }
-            let removing = PostgresStatement(
-                removal.sql, .text(store.account.string), .integer(found.number),
-                .integer(removal.limit))
-            try transaction.run([removing] + PostgresStore.updating([found]))
-            return removal.count
+            guard let (statements, count) = try judge(results) else { return 0 }
+            try transaction.run(statements)
+            return count
         }
     }
 
@@ -151,6 +103,28 @@ extension PostgresServerStorage {
             WHERE store.account = $1 AND store.identifier = $2 AND record.value IS NULL
             ORDER BY record.revision
             """, .text(store.account.string), .text(store.identifier.string))
+    }
+
+    private static func tombstones(
+        _ result: PostgresResult
+    ) throws -> [CompactionRule.Tombstone] {
+        try result.rows.map { row in
+            CompactionRule.Tombstone(
+                revision: try row.revision(0), committed: try row.time(1),
+                timestamp: try row.timestamp(2),
+                weight: CompactionRule.Tombstone.weight(bytes: try row.count(3)))
+        }
+    }
+
+    private static func removingTombstones(
+        of store: PostgresStore, through revision: Int64
+    ) -> PostgresStatement {
+        PostgresStatement(
+            """
+            DELETE FROM ubiquity.record
+            WHERE account = $1 AND store = $2 AND value IS NULL AND revision <= $3
+            """, .text(store.reference.account.string), .integer(store.number),
+            .integer(revision))
     }
 
     /// The smallest revision that a live device of the store is known to have.
@@ -175,6 +149,25 @@ extension PostgresServerStorage {
                 ON folded.account = store.account AND folded.store = store.number
             WHERE store.account = $1 AND store.identifier = $2 ORDER BY folded.mark
             """, .text(store.account.string), .text(store.identifier.string))
+    }
+
+    private static func increments(
+        _ result: PostgresResult
+    ) throws -> [CompactionRule.Tombstone] {
+        try result.rows.map { row in
+            CompactionRule.Tombstone(
+                revision: FoldMark(rawValue: try row.integer(0)).revision,
+                committed: try row.time(1), timestamp: try row.timestamp(2))
+        }
+    }
+
+    private static func removingIncrements(
+        of store: PostgresStore, through revision: Int64
+    ) -> PostgresStatement {
+        PostgresStatement(
+            "DELETE FROM ubiquity.folded WHERE account = $1 AND store = $2 AND mark < $3",
+            .text(store.reference.account.string), .integer(store.number),
+            .integer(FoldMark(revision: revision + 1, epoch: 0).rawValue))
     }
 
     /// Only by the node that has the lease: the time of several would be added up.

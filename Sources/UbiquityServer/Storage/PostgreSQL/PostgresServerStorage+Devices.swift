@@ -228,39 +228,27 @@ extension PostgresServerStorage {
                         .integers(reached.map(\.value)),
                     ]
                 ),
-                Self.setting(
-                    "clock_ahead = noted.first, clock_measured = noted.second",
-                    ["bigint", "bigint"],
-                    of: clocks.map(\.key),
-                    to: [
-                        .integers(clocks.map(\.value.aheadMilliseconds)),
-                        .integers(clocks.map(\.value.milliseconds)),
-                    ]),
-                Self.setting(
-                    "version = noted.first", ["text"], of: versions.map(\.key),
-                    to: [.texts(versions.map(\.value))]),
+                PostgresStatement(
+                    """
+                    UPDATE ubiquity.device
+                    SET clock_ahead = noted.ahead, clock_measured = noted.measured
+                    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
+                        AS noted (account, id, ahead, measured)
+                    WHERE device.account = noted.account AND device.id = noted.id
+                    """, .texts(clocks.map(\.key.account.string)),
+                    .integers(clocks.map(\.key.id.bits)),
+                    .integers(clocks.map(\.value.aheadMilliseconds)),
+                    .integers(clocks.map(\.value.milliseconds))),
+                PostgresStatement(
+                    """
+                    UPDATE ubiquity.device SET version = noted.version
+                    FROM unnest($1::text[], $2::bigint[], $3::text[])
+                        AS noted (account, id, version)
+                    WHERE device.account = noted.account AND device.id = noted.id
+                    """, .texts(versions.map(\.key.account.string)),
+                    .integers(versions.map(\.key.id.bits)), .texts(versions.map(\.value))),
             ])
         }
-    }
-}
-
-extension PostgresServerStorage {
-    /// Sets columns of devices' rows.
-    /// - Parameter types: Of the values, which `assignments` calls `noted.first` and `noted.second`.
-    private static func setting(
-        _ assignments: String, _ types: [String], of devices: [DeviceReference],
-        to values: [PostgresValue]
-    ) -> PostgresStatement {
-        let arrays = types.enumerated().map { "$\($0.offset + 3)::\($0.element)[]" }
-        let names = ["first", "second"].prefix(types.count)
-        return PostgresStatement(
-            """
-            UPDATE ubiquity.device SET \(assignments)
-            FROM unnest($1::text[], $2::bigint[], \(arrays.joined(separator: ", ")))
-                AS noted (account, id, \(names.joined(separator: ", ")))
-            WHERE device.account = noted.account AND device.id = noted.id
-            """,
-            [.texts(devices.map(\.account.string)), .integers(devices.map(\.id.bits))] + values)
     }
 }
 

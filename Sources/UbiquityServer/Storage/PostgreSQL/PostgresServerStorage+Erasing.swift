@@ -21,9 +21,7 @@ extension PostgresServerStorage {
     ) throws(StorageError) -> Bool {
         let event = AuditEvent(.accountErased, of: account, by: actor)
         let owner: [PostgresValue] = [.text(account.string)]
-        // Whether an earlier attempt found it.
-        var wasThere = false
-        try writing { transaction in
+        let wasThere = try doing { transaction in
             let found = try transaction.run([
                 Directory.locking, Self.locking(account), Self.lockingStores(of: account),
                 PostgresStatement(
@@ -31,14 +29,11 @@ extension PostgresServerStorage {
                 ),
                 PostgresAudit.reading(event),
             ])
-            guard !found[1].rows.isEmpty else {
-                wasThere = wasThere && transaction.mayBeRepeated
-                return
-            }
-            wasThere = true
+            guard !found[1].rows.isEmpty else { return false }
             try transaction.run(
                 Self.erasing.map { PostgresStatement($0, owner) } + [Directory.adding(-1)]
                     + PostgresAudit.writing(event, at: now, after: found[4]))
+            return true
         }
         if wasThere { announce([.accountChanged(account)]) }
         return wasThere

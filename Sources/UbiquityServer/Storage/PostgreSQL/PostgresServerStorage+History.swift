@@ -18,8 +18,8 @@ extension PostgresServerStorage {
                 return []
             }
             let lines =
-                try results[2].rows.map { try PostgresVersions.line(ofVersion: $0) }
-                + results[3].rows.map { try PostgresVersions.line(ofRecord: $0) }
+                try results[2].rows.map { try HistoryRule.Line($0, from: 0, isCurrent: false) }
+                + results[3].rows.map { try HistoryRule.Line($0, from: 0, isCurrent: true) }
             let chosen = choose(found.state, lines).map { lines[$0] }
             guard !chosen.isEmpty else { return [] }
             var versions = chosen.map { StoredVersion(line: $0, value: nil) }
@@ -47,7 +47,7 @@ extension PostgresServerStorage {
             let found = try PostgresStore.read([store], from: results[..<heads.count])[store]
             guard var found = try found?.get() else { return 0 }
             let lines = try results[heads.count].rows.map {
-                try PostgresVersions.line(ofVersion: $0)
+                try HistoryRule.Line($0, from: 0, isCurrent: false)
             }
             let account = try results[heads.count + 1].rows.first.map(Account.init)
             let own = rule.of(account?.limits ?? AccountLimits())

@@ -29,7 +29,7 @@ extension PostgresServerStorage {
                 PostgresStatement(
                     """
                     INSERT INTO ubiquity.sign_in_request
-                        (hash, user_code, title, address, expires, \(Self.terms))
+                        (hash, user_code, title, address, expires, \(CredentialTerms.columns))
                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                     """,
                     [
@@ -43,10 +43,8 @@ extension PostgresServerStorage {
     }
 
     func request(userCode: SecretHash, now: Int64) throws(StorageError) -> SignInRequest? {
-        try reading { transaction in
-            try transaction.run([Self.request(userCode, now: now)])[0].rows.first.map {
-                try SignInRequest($0, userCode)
-            }
+        try reading(Self.request(userCode, now: now)) { result in
+            try result.rows.first.map { try SignInRequest($0, userCode) }
         }
     }
 
@@ -55,7 +53,7 @@ extension PostgresServerStorage {
     ) -> PostgresStatement {
         PostgresStatement(
             """
-            SELECT hash, title, address, expires, \(terms) FROM ubiquity.sign_in_request
+            SELECT hash, title, address, expires, \(CredentialTerms.columns) FROM ubiquity.sign_in_request
             WHERE user_code = $1 AND expires > $2 AND account IS NULL AND denied IS NULL \(locking)
             """, [.bytes(userCode.bytes), .integer(now)]
         )
@@ -132,7 +130,7 @@ extension PostgresServerStorage {
         try writing { transaction in
             let row = try transaction.run(
                 """
-                SELECT account, denied, title, \(Self.terms), used FROM ubiquity.sign_in_request
+                SELECT account, denied, title, \(CredentialTerms.columns), used FROM ubiquity.sign_in_request
                 WHERE hash = $1 AND expires > $2
                 """, .bytes(secret.bytes), .integer(now)
             ).rows.first
@@ -143,18 +141,13 @@ extension PostgresServerStorage {
             guard !row.isNull(0) else { throw StorageError.signInPending }
             var device = try device.on(CredentialTerms(row, from: 3), now: now)
             device.displayName = String(decoding: try row.bytes(2), as: UTF8.self)
-            let signIn = SignIn(device, to: try row.account(0), now: now)
-            let results = try transaction.run(
-                signIn.first + [
-                    PostgresStatement(
-                        """
-                        UPDATE ubiquity.sign_in_request SET used = $1
-                        WHERE hash = $2 AND used IS NULL AND account = $3 AND expires > $1
-                        """,
-                        [.integer(now), .bytes(secret.bytes), .text(signIn.account.string)]
-                    )
-                ])
-            return try signIn.redeem(results, transaction)
+            let account = try row.account(0)
+            let using = PostgresStatement(
+                """
+                UPDATE ubiquity.sign_in_request SET used = $1
+                WHERE hash = $2 AND used IS NULL AND account = $3 AND expires > $1
+                """, .integer(now), .bytes(secret.bytes), .text(account.string))
+            return try SignIn(device, to: account, now: now).redeem(using, transaction)
         }
     }
 
@@ -208,20 +201,6 @@ extension PostgresServerStorage {
     ) throws(StorageError) {
         guard !results[0].rows.isEmpty else { throw .noSuchAccount }
         guard actor.device == nil || !results[1].rows.isEmpty else { throw .noSuchDevice }
-    }
-
-    /// The columns of ``CredentialTerms``.
-    static let terms = "stores, credential_milliseconds, credential_latest"
-}
-
-extension SignInRequest {
-    /// - Throws: ``StorageError/unreadable``.
-    fileprivate init(_ row: PostgresRow, _ userCode: SecretHash) throws(StorageError) {
-        self.init(
-            secret: SecretHash(bytes: try row.bytes(0)), userCode: userCode,
-            displayName: String(decoding: try row.bytes(1), as: UTF8.self),
-            address: try row.text(2), terms: try CredentialTerms(row, from: 4),
-            expiresMilliseconds: try row.time(3))
     }
 }
 

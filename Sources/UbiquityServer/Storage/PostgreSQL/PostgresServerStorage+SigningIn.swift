@@ -27,7 +27,7 @@ extension PostgresServerStorage {
             }
             let inserting = PostgresStatement(
                 """
-                INSERT INTO ubiquity.code (hash, account, expires, maker, \(Self.terms))
+                INSERT INTO ubiquity.code (hash, account, expires, maker, \(CredentialTerms.columns))
                 VALUES ($1, $2, $3, $4, $5, $6, $7)
                 """,
                 [
@@ -73,27 +73,19 @@ extension PostgresServerStorage {
     ) throws(StorageError) -> (account: Account, device: Device) {
         try writing { transaction in
             let found = try transaction.run(
-                "SELECT account, \(Self.terms) FROM ubiquity.code WHERE hash = $1",
+                "SELECT account, \(CredentialTerms.columns) FROM ubiquity.code WHERE hash = $1",
                 .bytes(code.bytes)
             ).rows.first
             guard let found else { throw StorageError.codeInvalid }
             let account = try found.account(0)
             let device = try device.on(CredentialTerms(found, from: 1), now: now)
-            let signIn = SignIn(device, to: account, now: now)
-            // Only the first account needs the directory.
-            let directory = name == nil ? [] : [Directory.locking]
-            let results = try transaction.run(
-                directory + signIn.first + [
-                    PostgresStatement(
-                        """
-                        UPDATE ubiquity.code SET used = $1
-                        WHERE hash = $2 AND used IS NULL AND expires > $1
-                        """, [.integer(now), .bytes(code.bytes)]
-                    )
-                ])
-            guard let name else { return try signIn.redeem(results, transaction) }
-            return try signIn.redeem(
-                Array(results.dropFirst()), naming: name, results[0], transaction)
+            let using = PostgresStatement(
+                """
+                UPDATE ubiquity.code SET used = $1
+                WHERE hash = $2 AND used IS NULL AND expires > $1
+                """, .integer(now), .bytes(code.bytes))
+            return try SignIn(device, to: account, now: now)
+                .redeem(using, naming: name, transaction)
         }
     }
 
@@ -102,19 +94,13 @@ extension PostgresServerStorage {
         by device: NewDevice, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device) {
         try writing { transaction in
-            var account = try transaction.run([Self.account(of: identity)])[0].rows.first
+            let known = try transaction.run([Self.account(of: identity)])[0].rows.first
                 .map(Account.init)
-            // Nil unless it was found before the lock, which erasing may have had meanwhile.
-            if let known = account {
-                let signIn = SignIn(device, to: known.id, now: now)
-                let results = try transaction.run(signIn.first)
-                account = try results[0].rows.first.map(Account.init)
-                if let account {
-                    if transaction.mayBeRepeated, let done = try signIn.done(results) {
-                        return (account, done)
-                    }
-                    return (account, try signIn.finish(results, transaction))
-                }
+            // Erasing may have removed it before the lock.
+            if let known,
+                let signedIn = try SignIn(device, to: known.id, now: now).run(transaction)
+            {
+                return signedIn
             }
             return try signInNew(
                 identity, preferredName, accountsMax: accountsMax, by: device, now: now,
@@ -132,59 +118,35 @@ extension PostgresServerStorage {
         let found = try transaction.run([
             Directory.locking, Self.account(of: identity), Self.account(named: name),
         ])
-        if let account = try found[1].rows.first.map(Account.init) {
-            // No other node can erase it: that needs the directory.
-            let signIn = SignIn(device, to: account.id, now: now)
-            let results = try transaction.run(signIn.first)
-            if transaction.mayBeRepeated, let done = try signIn.done(results) {
-                return (account, done)
-            }
-            return (account, try signIn.finish(results, transaction))
+        let known = try found[1].rows.first.map(Account.init)
+        let signIn = SignIn(device, to: known?.id ?? id, now: now)
+        if known == nil {
+            let account = Account(
+                id: id, name: found[2].rows.isEmpty ? name : AccountName(id.string)!,
+                createdMilliseconds: now)
+            let making = try Self.inserting(
+                account, accountsMax: accountsMax, by: .device(signIn.id), found[0])
+            try transaction.run(making + [Self.inserting(identity, of: id)])
         }
-        let account = Account(
-            id: id, name: found[2].rows.isEmpty ? name : AccountName(id.string)!,
-            createdMilliseconds: now)
-        let signIn = SignIn(device, to: id, now: now)
-        let making = try Self.inserting(
-            account, accountsMax: accountsMax, by: .device(signIn.id), found[0])
-        try transaction.run(
-            making + [
-                PostgresStatement(
-                    "INSERT INTO ubiquity.identity (issuer, subject, account) VALUES ($1, $2, $3)",
-                    [
-                        .bytes(Data(identity.issuer.utf8)), .bytes(Data(identity.subject.utf8)),
-                        .text(id.string),
-                    ]
-                )
-            ])
-        return (account, try signIn.finish(nil, transaction))
+        // No other node can erase it: that needs the directory.
+        guard let signedIn = try signIn.run(transaction) else { throw StorageError.noSuchAccount }
+        return signedIn
     }
 
-    func account(of identity: Identity) throws(StorageError) -> Account? {
-        try reading(Self.account(of: identity)) { try $0.rows.first.map(Account.init) }
-    }
-
-    func identities(of account: AccountID) throws(StorageError) -> [Identity] {
-        let statement = PostgresStatement(
-            """
-            SELECT issuer, subject FROM ubiquity.identity WHERE account = $1
-            ORDER BY issuer, subject
-            """, .text(account.string))
-        return try reading(statement) { result in
-            try result.rows.map { row in
-                Identity(
-                    issuer: String(decoding: try row.bytes(0), as: UTF8.self),
-                    subject: String(decoding: try row.bytes(1), as: UTF8.self))
-            }
-        }
+    private static func inserting(
+        _ identity: Identity, of account: AccountID
+    ) -> PostgresStatement {
+        PostgresStatement(
+            "INSERT INTO ubiquity.identity (issuer, subject, account) VALUES ($1, $2, $3)",
+            .bytes(Data(identity.issuer.utf8)), .bytes(Data(identity.subject.utf8)),
+            .text(account.string))
     }
 
     private static func account(of identity: Identity) -> PostgresStatement {
         PostgresStatement(
             """
-            SELECT account.id, account.name, account.created, account.limits
-            FROM ubiquity.identity JOIN ubiquity.account ON account.id = identity.account
-            WHERE issuer = $1 AND subject = $2
+            SELECT \(Account.columns) FROM ubiquity.account WHERE id = (
+                SELECT account FROM ubiquity.identity WHERE issuer = $1 AND subject = $2)
             """,
             [.bytes(Data(identity.issuer.utf8)), .bytes(Data(identity.subject.utf8))]
         )
@@ -207,7 +169,7 @@ struct SignIn {
     }
 
     /// Locks the account, which the first result is, and reads what decides.
-    var first: [PostgresStatement] {
+    private var first: [PostgresStatement] {
         [
             PostgresServerStorage.locking(account),
             PostgresStatement(
@@ -221,48 +183,57 @@ struct SignIn {
     }
 
     /// The device that an earlier attempt signed in.
-    func done(_ results: [PostgresResult]) throws -> Device? {
+    private func done(_ results: [PostgresResult]) throws -> Device? {
         let done = try results[3].rows.first.map(Device.init)
         return done?.reference.account == account ? done : nil
     }
 
-    /// Signs in by what the last of the results has used up.
-    /// - Throws: ``StorageError/codeInvalid`` if it did not, ``StorageError/tooMany(_:)``.
-    func redeem(
-        _ results: [PostgresResult], _ transaction: PostgresTransaction
-    ) throws -> (account: Account, device: Device) {
-        guard let account = try results[0].rows.first.map(Account.init) else {
-            throw StorageError.codeInvalid
-        }
+    /// Signs in.
+    /// - Returns: Nil if there is no such account.
+    /// - Throws: ``StorageError/tooMany(_:)``.
+    func run(
+        _ transaction: PostgresTransaction
+    ) throws -> (account: Account, device: Device)? {
+        let results = try transaction.run(first)
+        guard let account = try results[0].rows.first.map(Account.init) else { return nil }
         if transaction.mayBeRepeated, let done = try done(results) { return (account, done) }
-        guard results.last?.changes == 1 else { throw StorageError.codeInvalid }
         return (account, try finish(results, transaction))
     }
 
-    /// The same for the first account, which this makes.
-    /// - Parameter directory: The result of ``Directory/locking``.
+    /// Signs in by what a statement uses up.
+    /// - Parameters:
+    ///   - using: Changes one row, or none if it is used up.
+    ///   - name: The name of the first account, which this makes; nil for an account that exists.
+    /// - Throws: ``StorageError/codeInvalid``, ``StorageError/tooMany(_:)``.
     func redeem(
-        _ results: [PostgresResult], naming name: AccountName, _ directory: PostgresResult,
+        _ using: PostgresStatement, naming name: AccountName? = nil,
         _ transaction: PostgresTransaction
     ) throws -> (account: Account, device: Device) {
-        if transaction.mayBeRepeated, let known = try results[0].rows.first.map(Account.init),
-            let done = try done(results)
-        {
-            return (known, done)
+        // Only the first account needs the directory.
+        let directory = name == nil ? [] : [Directory.locking]
+        let found = try transaction.run(directory + first + [using])
+        let results = Array(found.dropFirst(directory.count))
+        var account = try results[0].rows.first.map(Account.init)
+        if transaction.mayBeRepeated, let account, let done = try done(results) {
+            return (account, done)
         }
-        guard results.last?.changes == 1, try directory.rows.first?.count(0) == 0 else {
-            throw StorageError.codeInvalid
+        guard results.last?.changes == 1 else { throw StorageError.codeInvalid }
+        if let name {
+            guard try found[0].rows.first?.count(0) == 0 else { throw StorageError.codeInvalid }
+            let new = Account(id: self.account, name: name, createdMilliseconds: now)
+            try transaction.run(
+                PostgresServerStorage.inserting(new, accountsMax: 1, by: .device(id), found[0]))
+            account = new
         }
-        let new = Account(id: account, name: name, createdMilliseconds: now)
-        try transaction.run(
-            PostgresServerStorage.inserting(new, accountsMax: 1, by: .device(id), directory))
-        return (new, try finish(nil, transaction))
+        guard let account else { throw StorageError.codeInvalid }
+        return (account, try finish(results, transaction))
     }
 
-    /// - Parameter results: Those of ``first``; nil for a new account.
-    /// - Throws: ``StorageError/tooMany(_:)``.
-    func finish(_ results: [PostgresResult]?, _ transaction: PostgresTransaction) throws -> Device {
-        let count = try results?[1].rows.first?.count(0) ?? 0
+    /// - Parameter results: Those of ``first``.
+    private func finish(
+        _ results: [PostgresResult], _ transaction: PostgresTransaction
+    ) throws -> Device {
+        let count = try results[1].rows.first?.count(0) ?? 0
         guard count < device.devicesPerAccountMax else {
             throw StorageError.tooMany("devices in this account")
         }
@@ -279,12 +250,7 @@ struct SignIn {
             ]
         )
         try transaction.run(
-            [inserting] + PostgresAudit.writing(event, at: now, after: results?[2]))
-        let rights = DeviceRights(
-            reference: DeviceReference(account: account, id: id), stores: device.stores,
-            expiresMilliseconds: device.expiresMilliseconds)
-        return Device(
-            rights: rights, displayName: device.displayName, createdMilliseconds: now,
-            seenMilliseconds: now)
+            [inserting] + PostgresAudit.writing(event, at: now, after: results[2]))
+        return Device(device, DeviceReference(account: account, id: id), now: now)
     }
 }

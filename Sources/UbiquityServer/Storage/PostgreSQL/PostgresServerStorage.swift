@@ -94,6 +94,19 @@ final class PostgresServerStorage: ServerStorage {
         try transact(Self.beginWriting, guards: commitGuards, milliseconds, body)
     }
 
+    /// Runs the body, as ``writing(milliseconds:_:)`` does.
+    /// - Parameter body: Returns whether there was something to do.
+    /// - Returns: Whether it was done, perhaps by an earlier attempt whose commit was in doubt.
+    func doing(
+        _ body: (PostgresTransaction) throws -> Bool
+    ) throws(StorageError) -> Bool {
+        var isDone = false
+        try writing { transaction in
+            isDone = try body(transaction) || isDone && transaction.mayBeRepeated
+        }
+        return isDone
+    }
+
     private func transact<T>(
         _ begin: PostgresStatement, guards: [PostgresStatement], _ milliseconds: Int64?,
         _ body: (PostgresTransaction) throws -> T
@@ -251,9 +264,7 @@ final class PostgresServerStorage: ServerStorage {
             defer { pool.close() }
             _ = try? pool.with { connection in
                 try Self.transact(connection, settings) { transaction in
-                    _ = try transaction.run(
-                        "\(PostgresSchema.renewingIncarnation.sql) WHERE incarnation = $1",
-                        .integer(old))
+                    _ = try transaction.run([PostgresSchema.renewingIncarnation(old)])
                 }
             }
         }

@@ -22,9 +22,6 @@ struct PostgresStore: Sendable {
         HistoryWatch.Revision(store: number, revision: storedRevision)
     }
 
-    /// The most spans in a head, a few bytes each.
-    private static let headSpansMax = 8
-
     // MARK: - Reading
 
     /// The statements that read stores, in this order: their rows, and their older spans.
@@ -115,13 +112,6 @@ struct PostgresStore: Sendable {
             compactedRevision: lineage.compactedRevision)
     }
 
-    /// Locks the rows of sorted stores.
-    static func lock(
-        _ stores: [StoreReference], _ transaction: PostgresTransaction
-    ) throws -> [StoreReference: Result<PostgresStore, StorageError>] {
-        try read(stores, from: transaction.run(reading(stores, isLocking: true))[...])
-    }
-
     // MARK: - Writing
 
     /// The statements that store the states of locked stores. They fail if a row is not as it was
@@ -172,7 +162,7 @@ struct PostgresStore: Sendable {
     /// - Returns: The spans that become rows.
     private mutating func moveSpans() -> ArraySlice<Lineage.Span> {
         let spans = state.lineage.spans
-        guard spans.count - spanRows > Self.headSpansMax else { return [] }
+        guard spans.count - spanRows > StoreHead.spansMax else { return [] }
         defer { spanRows = spans.count - 1 }
         return spans[spanRows..<(spans.count - 1)]
     }

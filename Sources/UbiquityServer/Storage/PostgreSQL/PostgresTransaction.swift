@@ -53,9 +53,8 @@ final class PostgresTransaction {
 
     /// Runs the last statements and commits, in one flight.
     /// - Throws: ``PostgresFailure``, in doubt if the commit may have taken effect.
-    @discardableResult
-    func commit(_ statements: [PostgresStatement] = []) throws -> [PostgresResult] {
-        if statements.isEmpty, !beginning.isEmpty { return [] }
+    func commit(_ statements: [PostgresStatement] = []) throws {
+        if statements.isEmpty, !beginning.isEmpty { return }
         do {
             let results = try run(statements + guards + [PostgresStatement("COMMIT")])
             // A transaction that had failed is answered so.
@@ -66,7 +65,6 @@ final class PostgresTransaction {
                 // It is committed here, and perhaps on no standby.
                 throw PostgresFailure(state: warning, message: "", isInDoubt: true)
             }
-            return Array(results.prefix(statements.count))
         } catch let failure as PostgresFailure where failure.state == "22P02" && !guards.isEmpty {
             throw StorageError.failed(
                 "the database has no synchronous standby, which this server requires")

@@ -8,7 +8,6 @@ enum PostgresValue: Hashable, Sendable {
     case null
     case integer(Int64)
     case boolean(Bool)
-    case real(Double)
     case text(String)
     case bytes(Data)
     case integers([Int64?])
@@ -31,9 +30,6 @@ struct PostgresStatement: Hashable, Sendable {
 }
 
 extension PostgresValue {
-    /// The number of bits that are unsigned in the program.
-    static func bits(_ bits: UInt64) -> PostgresValue { .integer(Int64(bitPattern: bits)) }
-
     static func optional(_ number: Int64?) -> PostgresValue { number.map { .integer($0) } ?? .null }
 
     static func optional(_ text: String?) -> PostgresValue { text.map { .text($0) } ?? .null }
@@ -44,7 +40,6 @@ extension PostgresValue {
         case .null: 0
         case .boolean: PostgresType.boolean
         case .integer: PostgresType.integer
-        case .real: PostgresType.real
         case .text: PostgresType.text
         case .bytes: PostgresType.bytes
         case .integers: 1016
@@ -64,7 +59,6 @@ enum PostgresType {
     static let small: Oid = 21
     static let medium: Oid = 23
     static let text: Oid = 25
-    static let real: Oid = 701
     static let varying: Oid = 1043
 }
 
@@ -106,7 +100,6 @@ struct PostgresParameters {
         case .null: return false
         case .integer(let number): append(number)
         case .boolean(let truth): bytes.append(truth ? 1 : 0)
-        case .real(let number): append(Int64(bitPattern: number.bitPattern))
         case .text(let text): bytes += text.utf8
         case .bytes(let data): bytes += data
         case .integers(let items):

@@ -178,15 +178,15 @@ struct PostgresVersions {
     /// notes, and of the current records.
     static func lines(of store: StoreReference, key: Key?) -> [PostgresStatement] {
         let (condition, arguments) = entries(of: store, key: key)
+        let columns =
+            "t.key, t.time, t.device, t.digest, t.revision, t.came, octet_length(t.value)"
         return [
-            ("version", "t.outcome, t.ended, t.ended_ms, t.by_time, t.by_device"),
-            ("record", "t.came IS NULL"),
-        ].map { table, others in
+            ("version", "\(columns), t.outcome, t.ended, t.ended_ms, t.by_time, t.by_device"),
+            ("record", columns),
+        ].map { table, columns in
             PostgresStatement(
                 """
-                SELECT t.key, t.time, t.device, t.digest, t.revision, coalesce(t.came, 0),
-                    octet_length(t.value), \(others)
-                FROM ubiquity.store s
+                SELECT \(columns) FROM ubiquity.store s
                 JOIN ubiquity.\(table) t ON t.account = s.account AND t.store = s.number
                 \(condition)
                 """, arguments)
@@ -206,32 +206,6 @@ struct PostgresVersions {
             condition + " AND (t.key >= $3 AND t.key < $4 OR t.key >= $5 AND t.key < $6)",
             name + bounds.flatMap { [.bytes(Data($0.lower)), .bytes(Data($0.upper))] }
         )
-    }
-
-    static func line(
-        ofVersion row: PostgresRow
-    ) throws(StorageError) -> HistoryRule.Line {
-        guard let fate = StoredFate(rawValue: try row.integer(7)) else { throw .unreadable }
-        let ended = RecordVersion.Moment(
-            revision: try row.revision(8), milliseconds: try row.time(9))
-        let stamp = Stamp(try row.timestamp(10), try row.device(11))
-        return try line(row, fate.fate(ended, by: stamp))
-    }
-
-    static func line(
-        ofRecord row: PostgresRow
-    ) throws(StorageError) -> HistoryRule.Line {
-        try line(row, .current(isKept: !(try row.boolean(7))))
-    }
-
-    private static func line(
-        _ row: PostgresRow, _ fate: HistoryRule.Line.Fate
-    ) throws(StorageError) -> HistoryRule.Line {
-        try HistoryRule.Line(
-            keyBytes: try row.bytes(0), stamp: try row.stamp(1),
-            came: RecordVersion.Moment(
-                revision: try row.revision(4), milliseconds: try row.time(5)),
-            fate: fate, valueBytes: row.isNull(6) ? nil : try row.count(6))
     }
 
     /// The statements that read the values of lines of a store: of the versions, and of the current

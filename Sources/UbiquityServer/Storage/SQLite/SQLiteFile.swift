@@ -60,15 +60,10 @@ enum SQLiteFile {
 
     private static func prepare(_ db: Database, _ path: String) throws {
         try SQLiteSchema.migrate(db, path: path)
-        try db.execute(sql: durability)
+        // An answer follows the flush of the log. Set after the connection is made, because GRDB
+        // sets NORMAL with WAL.
+        try db.execute(sql: "PRAGMA synchronous = FULL")
     }
-
-    /// FULL: an answer follows the flush of the log. On Apple's systems a plain fsync leaves the
-    /// data in the drive's cache. Set after the connection is made, because GRDB sets NORMAL with
-    /// WAL.
-    private static let durability = """
-        PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON
-        """
 
     private static var configuration: Configuration {
         var configuration = Configuration()

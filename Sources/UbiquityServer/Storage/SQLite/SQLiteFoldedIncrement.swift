@@ -28,7 +28,7 @@ enum SQLiteFoldedIncrement {
                     found[increment.id] = increment
                 }
             }
-            for run in query.runs { try take(ofRun, data(run)) }
+            for run in query.runs { try take(ofRun, FoldedIncrement.data(run)) }
             if let after = query.after { try take(since, after.rawValue) }
         }
         return Array(found.values)
@@ -43,8 +43,8 @@ enum SQLiteFoldedIncrement {
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         try statement.execute(arguments: [
-            store, Data(increment.run.whole.bytes), data(increment.run), increment.after,
-            increment.times, value(increment.amount), value(increment.total),
+            store, Data(increment.run.whole.bytes), FoldedIncrement.data(increment.run),
+            increment.after, increment.times, value(increment.amount), value(increment.total),
             increment.mark.rawValue, increment.isRemoved,
             Int64(bitPattern: increment.timestamp.rawValue), running,
         ])
@@ -69,8 +69,6 @@ enum SQLiteFoldedIncrement {
             sql: "DELETE FROM folded WHERE store = ? AND mark < ?",
             arguments: [store, after.rawValue])
     }
-
-    private static func data(_ run: Key) -> Data { Data((run.part?.text.string ?? "").utf8) }
 
     private static func value(_ number: Number) -> DatabaseValue {
         switch number.value {

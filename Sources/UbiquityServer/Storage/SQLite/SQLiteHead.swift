@@ -10,8 +10,6 @@ internal import UbiquityCore
 /// Its revision is the store's, and its time is the newest one. The rest is in the value, see
 /// ``StoreHead``.
 enum SQLiteHead {
-    static let key = Data()
-
     /// - Parameter value: See ``StoreHead``.
     static func write(
         _ state: StoreState, _ value: [UInt8], of store: Int64, _ db: Database

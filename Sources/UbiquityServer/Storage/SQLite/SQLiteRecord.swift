@@ -6,7 +6,7 @@ internal import UbiquityCore
 
 /// Stores a record as a row.
 enum SQLiteRecord {
-    private static let columns = "key, time, device, value, digest"
+    static let columns = "key, time, device, value, digest"
     private static let heldColumns = "\(columns), revision, came"
     /// Leaves out the stores' heads, see ``SQLiteHead``.
     private static let isRecord = "key IS NOT x''"
@@ -92,20 +92,6 @@ enum SQLiteRecord {
         return entries
     }
 
-    /// The usage of a store's values, except unreadable ones.
-    static func usage(of store: Int64, _ db: Database) throws -> Usage {
-        let statement = try RawStatement(
-            "SELECT \(columns) FROM record WHERE store = ? AND \(isRecord) AND value IS NOT NULL",
-            db)
-        statement.bind(store, at: 1)
-        var usage = Usage()
-        try statement.run { row in
-            guard let record = try? record(row) else { return }
-            usage.replace(nil, by: record.content.value, of: record.key)
-        }
-        return usage
-    }
-
     static func write(
         _ held: HeldRecord, of store: Int64, running: Int64, _ db: Database
     ) throws {
@@ -141,18 +127,14 @@ enum SQLiteRecord {
         return count
     }
 
-    private static func record(_ row: RawStatement) throws(StorageError) -> UbiquityCore.Record {
-        try stored(row).record()
-    }
-
     private static func held(_ row: RawStatement) throws(StorageError) -> HeldRecord {
         HeldRecord(
-            record: try record(row), revision: try row.revision(5),
+            record: try stored(row).record(), revision: try row.revision(5),
             came: row.isNull(6) ? nil : try row.time(6))
     }
 
     /// A row that begins with the columns of a record.
-    private static func stored(_ row: RawStatement) throws(StorageError) -> StoredRecord {
+    static func stored(_ row: RawStatement) throws(StorageError) -> StoredRecord {
         StoredRecord(
             key: try row.bytes(0),
             stamp: Stamp(try row.timestamp(1), try row.device(2), digest: try row.bits(4)),

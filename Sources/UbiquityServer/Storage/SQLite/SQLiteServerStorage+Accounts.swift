@@ -6,9 +6,6 @@ internal import Synchronization
 internal import UbiquityCore
 
 extension SQLiteServerStorage: ServerStorage {
-    /// The columns of an ``Account``.
-    static let accountColumns = "id, name, created, limits"
-
     func operatorHash() throws(StorageError) -> SecretHash? {
         try reading { db in
             try Data.fetchOne(db, sql: "SELECT hash FROM secret WHERE name = 'operator'")
@@ -65,7 +62,7 @@ extension SQLiteServerStorage: ServerStorage {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT \(Self.accountColumns) FROM account
+                    SELECT \(Account.columns) FROM account
                     WHERE name > ?1 AND (?2 IS NULL OR instr(name, ?2) > 0)
                     ORDER BY name LIMIT ?3
                     """, arguments: [name?.string ?? "", part, max]
@@ -110,7 +107,7 @@ extension SQLiteServerStorage: ServerStorage {
         _ db: Database, _ condition: String, _ values: String...
     ) throws -> Account? {
         try Row.fetchOne(
-            db, sql: "SELECT \(Self.accountColumns) FROM account WHERE \(condition)",
+            db, sql: "SELECT \(Account.columns) FROM account WHERE \(condition)",
             arguments: StatementArguments(values)
         ).map(Account.init)
     }
@@ -120,7 +117,7 @@ extension SQLiteServerStorage {
     func apps() throws(StorageError) -> [RegisteredApp] {
         try reading { db in
             try Row.fetchAll(db, sql: "SELECT identifier, registered FROM app ORDER BY identifier")
-                .compactMap(RegisteredApp.init(readable:))
+                .compactMap { try? RegisteredApp($0) }
         }
     }
 

@@ -5,10 +5,6 @@ internal import GRDB
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
-    private static let columns = """
-        number, time, deed, account, device, actor, actor_device, last, count, detail
-        """
-
     func auditEntries(
         before number: Int64?, _ filter: AuditFilter, max: Int
     ) throws(StorageError) -> [AuditEntry] {
@@ -16,7 +12,7 @@ extension SQLiteServerStorage {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT \(Self.columns) FROM audit
+                    SELECT \(AuditEntry.columns) FROM audit
                     WHERE number < ?1 AND (?2 IS NULL OR deed = ?2) AND (?3 IS NULL OR account = ?3)
                     ORDER BY number DESC LIMIT ?4
                     """,
@@ -38,14 +34,12 @@ extension SQLiteServerStorage {
         try writing { db in
             let known = try Row.fetchAll(db, sql: "SELECT name, value FROM known_limit")
                 .reduce(into: [String: String]()) { $0[try $1.value(0)] = try $1.value(1) }
-            guard known != limits else { return }
-            for (name, value) in limits.sorted(by: { $0.key < $1.key }) where known[name] != value {
+            for (name, value) in limits where known[name] != value {
                 try db.execute(
                     sql: "INSERT OR REPLACE INTO known_limit (name, value) VALUES (?, ?)",
                     arguments: [name, value])
-                guard let old = known[name] else { continue }
-                let event = AuditEvent(
-                    .limitChanged, by: .operatorLocally, detail: "\(name) from \(old) to \(value)")
+            }
+            for event in AuditEvent.changes(of: known, to: limits) {
                 try record(event, at: now, db)
             }
         }
@@ -82,7 +76,7 @@ extension SQLiteServerStorage {
         let recent = try Row.fetchAll(
             db.cachedStatement(
                 sql: """
-                    SELECT \(Self.columns) FROM audit WHERE deed = ? AND account IS ?
+                    SELECT \(AuditEntry.columns) FROM audit WHERE deed = ? AND account IS ?
                     ORDER BY number DESC LIMIT ?
                     """),
             arguments: [
@@ -92,7 +86,7 @@ extension SQLiteServerStorage {
         let sum = AuditRule.fold(entry, into: recent)
         let statement = try db.cachedStatement(
             sql: """
-                INSERT OR REPLACE INTO audit (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT OR REPLACE INTO audit (\(AuditEntry.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         let new = sum ?? entry
         try statement.execute(arguments: [

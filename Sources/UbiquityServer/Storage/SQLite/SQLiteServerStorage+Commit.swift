@@ -63,7 +63,7 @@ private struct SQLiteBatch {
     /// - Throws: Also ``PushRefusal`` and ``StorageError/unreadable``, before anything of the push is
     ///   written.
     private mutating func decide(_ waiting: PendingPush) throws -> CommittedPush {
-        try checkRights(of: waiting)
+        if let refusal = try rules.refusal(of: waiting, isSignedIn: isSignedIn) { throw refusal }
         let rules = rules.of(waiting)
         var store = try known(waiting.store)
         if store.state.history.exceeds(rules.admission.history, byFar: hasPruned) {
@@ -104,18 +104,12 @@ private struct SQLiteBatch {
         for store in touched.keys { try touched[store]?.update(db) }
     }
 
-    /// Checked in the same transaction: a push after a revocation stores nothing.
-    private func checkRights(of waiting: PendingPush) throws {
-        guard let rights = waiting.rights else { return }
-        guard !rights.hasExpired(at: rules.admission.now) else {
-            throw PushRefusal.notAllowed(.credentialExpired)
-        }
-        let device = rights.reference
-        guard storage.memory.withLock({ $0.devices.value(device) }) == nil else { return }
-        guard try SQLiteServerStorage.isSignedIn(device, db) else {
-            throw PushRefusal.notAllowed(.credentialInvalid)
-        }
+    /// Asked in the same transaction: a push after a revocation stores nothing.
+    private func isSignedIn(_ device: DeviceReference) throws -> Bool {
+        if storage.memory.withLock({ $0.devices.value(device) }) != nil { return true }
+        guard try SQLiteServerStorage.isSignedIn(device, db) else { return false }
         storage.memory.withLock { $0.remember(device) }
+        return true
     }
 
     private func known(_ store: StoreReference) throws -> SQLiteStore {

@@ -146,10 +146,7 @@ extension SQLiteServerStorage {
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError) {
         try writing { db in
             for (device, time) in lastSeen.seenMilliseconds {
-                let statement = try db.cachedStatement(
-                    sql: "UPDATE device SET seen = max(seen, ?) WHERE account = ? AND id = ?")
-                try statement.execute(
-                    arguments: [time, device.account.string, device.id.bits])
+                try set("seen = max(seen, ?)", [time], of: device, db)
             }
             for (deviceStore, revision) in lastSeen.passed { try note(deviceStore, revision, db) }
             for (device, clock) in lastSeen.clocks {
@@ -201,9 +198,6 @@ extension SQLiteServerStorage {
         guard count ?? 0 < device.devicesPerAccountMax else {
             throw StorageError.tooMany("devices in this account")
         }
-        let rights = DeviceRights(
-            reference: DeviceReference(account: account, id: id), stores: device.stores,
-            expiresMilliseconds: device.expiresMilliseconds)
         try db.execute(
             sql: """
                 INSERT INTO device (account, id, title, credential, created, seen, stores, expires)
@@ -211,13 +205,11 @@ extension SQLiteServerStorage {
                 """,
             arguments: [
                 account.string, id.bits, SQLiteText.bytes(device.displayName),
-                device.credential.bytes, now, now, rights.stores.map(StoreList.text),
-                rights.expiresMilliseconds,
+                device.credential.bytes, now, now, device.stores.map(StoreList.text),
+                device.expiresMilliseconds,
             ])
         try record(AuditEvent(.deviceSignedIn, of: account, id, by: .device(id)), at: now, db)
-        return Device(
-            rights: rights, displayName: device.displayName, createdMilliseconds: now,
-            seenMilliseconds: now)
+        return Device(device, DeviceReference(account: account, id: id), now: now)
     }
 }
 

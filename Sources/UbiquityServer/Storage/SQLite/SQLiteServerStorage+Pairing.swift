@@ -43,16 +43,11 @@ extension SQLiteServerStorage {
         try Row.fetchOne(
             db,
             sql: """
-                SELECT hash, \(SQLiteText.read("title")), address, expires, \(Self.terms)
+                SELECT hash, \(SQLiteText.read("title")), address, expires, \(CredentialTerms.columns)
                 FROM sign_in_request
                 WHERE user_code = ? AND expires > ? AND account IS NULL AND denied IS NULL
                 """, arguments: [userCode.bytes, now]
-        ).map { row in
-            SignInRequest(
-                secret: SecretHash(bytes: try row.value(0)), userCode: userCode,
-                displayName: SQLiteText.text(try row.value(1)), address: try row.value(2),
-                terms: try CredentialTerms(row, from: 4), expiresMilliseconds: try row.time(3))
-        }
+        ).map { try SignInRequest($0, userCode) }
     }
 
     func decide(
@@ -91,7 +86,7 @@ extension SQLiteServerStorage {
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT account, denied, \(SQLiteText.read("title")), \(Self.terms)
+                    SELECT account, denied, \(SQLiteText.read("title")), \(CredentialTerms.columns)
                     FROM sign_in_request WHERE hash = ? AND used IS NULL AND expires > ?
                     """, arguments: [secret.bytes, now])
             guard let row else { throw StorageError.codeInvalid }
@@ -139,7 +134,4 @@ extension SQLiteServerStorage {
             throw StorageError.noSuchDevice
         }
     }
-
-    /// The columns of ``CredentialTerms``.
-    static let terms = "stores, credential_milliseconds, credential_latest"
 }

@@ -22,7 +22,7 @@ extension SQLiteServerStorage {
             }
             try db.execute(
                 sql: """
-                    INSERT INTO code (hash, account, expires, maker, \(Self.terms))
+                    INSERT INTO code (hash, account, expires, maker, \(CredentialTerms.columns))
                     VALUES (?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
@@ -62,7 +62,7 @@ extension SQLiteServerStorage {
                     """, arguments: [now, code.bytes, now])
             guard db.changesCount == 1,
                 let row = try Row.fetchOne(
-                    db, sql: "SELECT account, \(Self.terms) FROM code WHERE hash = ?",
+                    db, sql: "SELECT account, \(CredentialTerms.columns) FROM code WHERE hash = ?",
                     arguments: [code.bytes])
             else { throw StorageError.codeInvalid }
             let device = try device.on(CredentialTerms(row, from: 1), now: now)
@@ -95,26 +95,6 @@ extension SQLiteServerStorage {
                     for: identity, preferredName, accountsMax: accountsMax, now: now,
                     by: .device(id), db)
             return (account, try insert(device, id, of: account.id, now: now, db))
-        }
-    }
-
-    func account(of identity: Identity) throws(StorageError) -> Account? {
-        try reading { try fetchAccount(of: identity, $0) }
-    }
-
-    func identities(of account: AccountID) throws(StorageError) -> [Identity] {
-        try reading { db in
-            try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT \(SQLiteText.read("issuer")), \(SQLiteText.read("subject"))
-                    FROM identity WHERE account = ? ORDER BY issuer, subject
-                    """, arguments: [account.string]
-            ).map { row in
-                Identity(
-                    issuer: SQLiteText.text(try row.value(0)),
-                    subject: SQLiteText.text(try row.value(1)))
-            }
         }
     }
 

@@ -89,70 +89,49 @@ extension SQLiteServerStorage {
         """
 
     func compact(
-        _ rule: CompactionRule, in store: StoreReference, now: Int64
+        _ rule: CompactionRule, folded: CompactionRule, in store: StoreReference, now: Int64
     ) throws(StorageError) -> Int {
         try writing { db in
             memory.withLock { $0.stores.remove(store) }
-            return try SQLiteStore.fetch(store, db).map {
-                try compact(rule, in: $0, now: now, db)
-            } ?? 0
+            guard var found = try SQLiteStore.fetch(store, db), let id = found.id else { return 0 }
+            var state = found.state
+            let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
+            let compacted = state.compact(
+                try tombstones(of: id, db), by: rule, passed: passed, running: running)
+            let dropped = state.compactFolded(
+                try SQLiteFoldedIncrement.ages(of: id, db), by: folded, running: running)
+            if let compacted {
+                try db.execute(
+                    sql: "DELETE FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
+                    arguments: [id, compacted.revision])
+            }
+            if let dropped {
+                try SQLiteFoldedIncrement.compact(through: dropped.revision, of: id, db)
+            }
+            if state != found.state { found.state = state }
+            try found.update(db)
+            return compacted?.count ?? 0
         } committed: { _, _ in
             positions.forget(store)
         }
     }
 
-    private func compact(
-        _ rule: CompactionRule, in store: SQLiteStore, now: Int64, _ db: Database
-    ) throws -> Int {
-        guard let id = store.id else { return 0 }
-        let deletions = try Row.fetchAll(
+    /// In the order of their revisions.
+    private func tombstones(
+        of store: Int64, _ db: Database
+    ) throws -> [CompactionRule.Tombstone] {
+        try Row.fetchAll(
             db.cachedStatement(
                 sql: """
                     SELECT revision, committed, time, key FROM record
                     WHERE store = ? AND value IS NULL ORDER BY revision
-                    """), arguments: [id]
+                    """), arguments: [store]
         ).map { row in
             CompactionRule.Tombstone(
                 revision: try row.revision(0), committed: try row.time(1),
                 timestamp: try row.timestamp(2),
                 weight: CompactionRule.Tombstone.weight(bytes: (try row.value(3) as Data).count))
         }
-        let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
-        let horizon = rule.horizon(
-            of: deletions, passed: passed, running: running, newest: store.state.newest)
-        guard let horizon else { return 0 }
-        try db.execute(
-            sql: "DELETE FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
-            arguments: [id, horizon])
-        var store = store
-        store.state.compact(through: horizon, of: deletions)
-        try store.update(db)
-        return deletions.lazy.filter { $0.revision <= horizon }.count
-    }
-
-    func compactFolded(
-        _ rule: CompactionRule, in store: StoreReference
-    ) throws(StorageError) -> Int {
-        try writing { db in
-            memory.withLock { $0.stores.remove(store) }
-            return try SQLiteStore.fetch(store, db).map { try compactFolded(rule, in: $0, db) } ?? 0
-        }
-    }
-
-    private func compactFolded(
-        _ rule: CompactionRule, in store: SQLiteStore, _ db: Database
-    ) throws -> Int {
-        guard let id = store.id else { return 0 }
-        let all = try SQLiteFoldedIncrement.ages(of: id, db)
-        let horizon = rule.horizon(
-            of: all, passed: nil, running: running, newest: store.state.newest)
-        guard let horizon else { return 0 }
-        let compacted = all.filter { $0.revision <= horizon }
-        try SQLiteFoldedIncrement.compact(through: horizon, of: id, db)
-        var store = store
-        store.state.compactFolded(compacted.map(\.timestamp), through: horizon)
-        try store.update(db)
-        return compacted.count
     }
 
     private func leastPassed(of store: Int64, liveSince: Int64, _ db: Database) throws -> Int64? {

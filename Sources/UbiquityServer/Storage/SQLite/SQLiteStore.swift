@@ -46,12 +46,9 @@ struct SQLiteStore: Sendable {
     }
 
     /// The spans that are rows.
-    static func spans(
-        _ id: Int64, in table: String = "span", _ db: Database
-    ) throws -> [Lineage.Span] {
+    static func spans(_ id: Int64, _ db: Database) throws -> [Lineage.Span] {
         let statement = try RawStatement(
-            "SELECT first_revision, epoch FROM \(table) WHERE store = ? ORDER BY first_revision", db
-        )
+            "SELECT first_revision, epoch FROM span WHERE store = ? ORDER BY first_revision", db)
         statement.bind(id, at: 1)
         var spans: [Lineage.Span] = []
         try statement.run { row in

@@ -317,21 +317,15 @@ enum SQLiteVersion {
         guard let id = store.id else { return Found() }
         var found = Found()
         let columns = """
-            ended, ended_ms, by_time, by_device, outcome, CASE WHEN key = x'' THEN value END,
-            key, ended, time, device, digest
+            \(lineColumns), outcome, ended, ended_ms, by_time, by_device,
+            CASE WHEN key = x'' THEN value END, key, ended, time, device, digest
             """
         try rows(of: "version", in: "ended", columns, id, key, db) { row in
             if row.isEmptyBlob(1) {
                 let bytes = Array(try row.bytes(13))
                 return try found.add(bytes, of: RowName(row, from: 14), key: key)
             }
-            guard let fate = StoredFate(rawValue: try row.integer(12)) else {
-                throw StorageError.unreadable
-            }
-            let ended = RecordVersion.Moment(
-                revision: try row.revision(8), milliseconds: try row.time(9))
-            let by = Stamp(try row.timestamp(10), try row.device(11))
-            found.add(try line(row, fate.fate(ended, by: by)))
+            found.add(try HistoryRule.Line(row, from: 1, isCurrent: false))
         }
         try found.add(store.recent.bytes, of: nil, key: key)
         return found
@@ -342,26 +336,28 @@ enum SQLiteVersion {
         of store: Int64, key: Key?, _ db: Database
     ) throws -> [HistoryRule.Line] {
         var lines: [HistoryRule.Line] = []
-        try rows(of: "record", in: "key", "came IS NULL", store, key, db) { row in
+        try rows(of: "record", in: "key", lineColumns, store, key, db) { row in
             guard !row.isEmptyBlob(1) else { return }
-            lines.append(try line(row, .current(isKept: try row.integer(8) == 0)))
+            lines.append(try HistoryRule.Line(row, from: 1, isCurrent: true))
         }
         return lines
     }
 
+    private static let lineColumns = "key, time, device, digest, revision, came, length(value)"
+
     /// Reads the rows of a table, packs included. Long values are in pages of their own, which are not
     /// read. So the end of a store is found here: SQLite would compare all of each row with the end of
     /// a range.
+    /// - Parameter columns: Read after the store.
     private static func rows(
-        of table: String, in order: String, _ others: String, _ store: Int64, _ key: Key?,
+        of table: String, in order: String, _ columns: String, _ store: Int64, _ key: Key?,
         _ db: Database, _ body: (RawStatement) throws -> Void
     ) throws {
         func run(_ condition: String, _ bind: (RawStatement) -> Void) throws {
             let statement = try RawStatement(
                 """
-                SELECT store, key, time, device, digest, revision, coalesce(came, 0),
-                    length(value), \(others)
-                FROM \(table) WHERE \(condition) ORDER BY store, \(order)
+                SELECT store, \(columns) FROM \(table)
+                WHERE \(condition) ORDER BY store, \(order)
                 """, db)
             bind(statement)
             try statement.runRows(while: { row in
@@ -378,18 +374,6 @@ enum SQLiteVersion {
             let ends = bounds.flatMap { [$0.lower, $0.upper] }
             for (index, end) in zip(Int32(2)..., ends) { statement.bind(end, at: index) }
         }
-    }
-
-    private static func line(
-        _ row: RawStatement, _ fate: HistoryRule.Line.Fate
-    ) throws -> HistoryRule.Line {
-        let key = try row.bytes(1)
-        return try HistoryRule.Line(
-            keyBytes: key,
-            stamp: Stamp(try row.timestamp(2), try row.device(3), digest: try row.bits(4)),
-            came: RecordVersion.Moment(
-                revision: try row.revision(5), milliseconds: try row.time(6)),
-            fate: fate, valueBytes: row.isNull(7) ? nil : try row.count(7))
     }
 
     /// The value of a version that is not in a pack, or of a current record.

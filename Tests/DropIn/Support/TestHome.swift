@@ -5,11 +5,9 @@
 import Foundation
 
 /// Where the default store of this process keeps its values, so that no test touches a person's.
-///
-/// The other drop-in target has the same lines: what runs second sets the same again.
-enum TestHome {
+public enum TestHome {
     /// To be called before the default store is used first.
-    static func use() { _ = path }
+    public static func use() { _ = path }
 
     private static let path: String = {
         let process = ProcessInfo.processInfo.processIdentifier

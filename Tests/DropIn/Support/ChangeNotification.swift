@@ -6,7 +6,7 @@ import Foundation
 import Ubiquity
 
 /// A notification as the store posts it.
-func changeNotification(_ reason: Int, _ keys: [String]) -> Notification {
+public func changeNotification(_ reason: Int, _ keys: [String]) -> Notification {
     Notification(
         name: NSUbiquitousKeyValueStore.didChangeExternallyNotification,
         object: NSUbiquitousKeyValueStore.default,

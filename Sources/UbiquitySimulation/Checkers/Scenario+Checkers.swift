@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension Scenario {
+    /// The checkers of what devices do.
+    package func deviceCheckers(_ clock: TrueTime) -> [any Checker] {
+        [
+            NoticeChecker { clock.now }, BatchChecker(groups: groupedKeys), CommitChecker(),
+            CursorChecker(), RoundTripChecker(),
+            PushRateChecker(allowance: allowance) { clock.now }, ConvergenceChecker(),
+            FirstSyncChecker(timeTolerance: timeTolerance),
+            MergeChecker(policies: mergedKeys, timeTolerance: timeTolerance),
+            SavedFirstChecker(),
+            SurvivalChecker(timeTolerance: timeTolerance, keepsStamps: keepsStamps),
+        ]
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// Callers that a node, and each of its connections, know from an earlier request.
+struct KnownCallerTests {
+    @Test func `a credential is good for a second if the news of its revocation is lost`()
+        async throws
+    {
+        let clock = TestClock()
+        let credential = Secret.random(prefix: Secret.devicePrefix)
+        // Nobody listens to its news.
+        let storage = MemoryServerStorage(isShared: true)
+        try storage.makeSampleAccount()
+        try storage.addCode("code")
+        let device = try storage.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice(credential), now: 1_000
+        ).device
+        let threads = BlockingThreads(name: "test", count: 1, waitingMax: 9)
+        defer { threads.close() }
+        let gate = Gate(
+            authenticator: Authenticator(
+                storage: storage, threads: threads, operatorHash: nil,
+                lastSeen: LastSeenBuffer(clock: clock.clock), clock: clock.clock),
+            apps: AppRegistry(storage: storage, admission: .open), clock: clock.clock)
+        let loop = MultiThreadedEventLoopGroup.singleton.any()
+        let connection = try await loop.submit {
+            NIOLoopBound(HTTPConnection(on: loop), eventLoop: loop)
+        }.get()
+        func caller() async throws -> Caller {
+            try await withCheckedThrowingContinuation { continuation in
+                loop.execute {
+                    var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/")
+                    head.headers.add(name: "authorization", value: "Bearer \(credential)")
+                    Exchange(head, on: connection.value, origin: nil).findCaller(by: gate) {
+                        continuation.resume(returning: $0)
+                    }
+                }
+            }
+        }
+        #expect(try await caller() == .device(device.rights))
+        #expect(storage.revoke(device.reference, now: 1_000, by: .operatorLocally))
+        #expect(try await caller() == .device(device.rights))
+        clock.advance(seconds: 1)
+        #expect(try await caller() == .stranger)
+    }
+}
