@@ -85,7 +85,6 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOExtras", package: "swift-nio-extras"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
                 .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -166,7 +165,6 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         .testTarget(
             name: "UbiquityDefaultsTests",
@@ -213,7 +211,7 @@ let package = Package(
             name: "UbiquityTorture",
             dependencies: [
                 "ClientTestSupport", "ProcessHarness", "TortureLanguage", "Ubiquity",
-                "UbiquityCore", "UbiquitySimulation", "UbiquityWire",
+                "UbiquityCore", "UbiquitySimulation",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -265,7 +263,6 @@ let package = Package(
             dependencies: [
                 "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),

@@ -69,9 +69,9 @@ class Server:
 
 
 class Ubiquity(Server):
-    """The server with everything as it comes, but for the limits of how much one address may ask."""
+    """The server with everything as it comes, but for its log and the limits of what one address may ask."""
 
-    LIMITS = ["--connections-per-address-max", "16384", *(word for rate in (
+    OPTIONS = ["--log-level", "error", "--connections-per-address-max", "16384", *(word for rate in (
         "--push-burst", "--pushes-per-second", "--request-burst", "--requests-per-second",
         "--sign-in-burst", "--sign-ins-per-second", "--total-sign-in-burst",
         "--total-sign-ins-per-second") for word in (rate, "1000000"))]
@@ -82,8 +82,8 @@ class Ubiquity(Server):
         folder = tempfile.mkdtemp(prefix="ubiquity-", dir=stage)
         self.program, self.data = program, data or os.path.join(folder, "data")
         command = [
-            *pinned, program, "serve", *self.place(), "--port", "0", "--json", "--log-level", "error",
-            "--end-with-input", *self.LIMITS, *options]
+            *pinned, program, "serve", *self.place(), "--port", "0", "--json",
+            "--end-with-input", *self.OPTIONS, *options]
         super().__init__(folder, command, 0)
         self.wait(self.has_said_port)
         self.connection = (

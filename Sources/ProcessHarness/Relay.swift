@@ -61,8 +61,11 @@ package final class Relay: @unchecked Sendable {
         client.closeFuture.whenComplete { [self] _ in clients[ObjectIdentifier(client)] = nil }
         return server().flatMapThrowing { [tap] server in
             for (end, other, isServer) in [(client, server, false), (server, client, true)] {
-                // The client may be gone already.
-                end.closeFuture.whenComplete { _ in other.close(promise: nil) }
+                // The client may be gone already. What is still to be written comes first.
+                end.closeFuture.whenComplete { _ in
+                    other.writeAndFlush(ByteBuffer()).whenComplete { _ in other.close(promise: nil)
+                    }
+                }
                 try end.pipeline.syncOperations.addHandler(
                     Passing(to: other) { tap($0, isServer) })
             }

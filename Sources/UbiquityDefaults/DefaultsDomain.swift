@@ -104,13 +104,8 @@ struct PreferencesFile {
     /// Not by `copyItem`, which never ends if the file becomes shorter while it is copied: apps write
     /// their preferences at any time.
     private func keepCopy() {
-        let files = FileManager.default
-        guard let data = files.contents(atPath: path) else { return }
-        let mode = (try? files.attributesOfItem(atPath: path))?[.posixPermissions]
-        // All of it or nothing: half would be taken for what the file had.
-        _ = files.createFile(
-            atPath: copyPath, contents: data,
-            attributes: mode.map { [.posixPermissions: $0] })
+        guard let data = FileManager.default.contents(atPath: path) else { return }
+        try? PrivateFiles.replace(copyPath, with: data)
     }
 
     /// Ends a write of this process, or of one that was killed.
@@ -119,6 +114,8 @@ struct PreferencesFile {
         if isReadable {
             try? FileManager.default.removeItem(atPath: copyPath)
         } else {
+            var file = stat()
+            if stat(path, &file) == 0 { chmod(copyPath, file.st_mode & 0o777) }
             rename(copyPath, path)
         }
     }

@@ -187,8 +187,10 @@ extension Server {
         if let warning = edge.tls?.warning(now: now) { logger.warning("\(warning).") }
         if edge.tls == nil, !PlainHTTPRule.isLoopback(settings.host) {
             logger.warning(
-                "Plain HTTP on an address that others can reach. Use TLS, or a proxy that does."
-            )
+                """
+                Plain HTTP on an address that others can reach: credentials can be read in transit. Give \
+                --tls-certificate and --tls-key, or put a proxy with TLS in front.
+                """)
         }
     }
 

@@ -23,8 +23,9 @@ struct ArgumentsTests {
 
     @Test(arguments: [["--edition", "lite"], ["--home"], ["--home", "--print"], ["x"]])
     func `something that does not exist is refused with a sentence`(arguments: [String]) {
-        #expect(throws: (any Error).self) {
+        let error = #expect(throws: (any Error).self) {
             try Arguments(arguments, home: nil, names: [])
         }
+        #expect("\(error.map { "\($0)" } ?? "")".contains(arguments[0]))
     }
 }

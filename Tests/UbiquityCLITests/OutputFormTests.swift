@@ -125,13 +125,13 @@ struct OutputFormTests {
 
     @Test func `a log line cannot control a terminal, whatever is in it`() {
         let evil = "\u{1B}[2J\n"
-        let event = event { logger in
+        let line = event(in: .text) { logger in
             logger[metadataKey: "own"] = "\(evil)"
             logger.error(
                 "A \(evil)", metadata: ["a": "\(evil)", "b": ["\(evil)"], "c": ["d": "\(evil)"]])
         }
-        #expect(event?.metadata?.count == 4)
-        let text = "\(event?.visible.message ?? "none") \(event?.visible.metadata ?? [:])"
+        #expect(line?.metadata?.count == 4)
+        let text = "\(line?.message ?? "none") \(line?.metadata ?? [:])"
         #expect(!text.hasControls && text.contains(#"\u001b[2J\n"#), "\(text)")
     }
 
@@ -143,11 +143,11 @@ struct OutputFormTests {
         for form in forms { #expect(form?.contains("its reason") == true) }
     }
 
-    /// The event that is logged, as the forms get it.
-    private func event(_ log: (inout Logger) -> Void) -> LogEvent? {
+    /// The event that is logged, as the handler of a format gives it to what writes the lines.
+    private func event(in format: LogFormat? = nil, _ log: (inout Logger) -> Void) -> LogEvent? {
         let logged = Mutex<LogEvent?>(nil)
-        let handler = EventLogHandler { event in logged.withLock { $0 = event } }
-        var logger = Logger(label: "test") { _ in handler }
+        let lines = EventLogHandler { event in logged.withLock { $0 = event } }
+        var logger = Logger(label: "test") { _ in format?.handler(lines: lines) ?? lines }
         log(&logger)
         return logged.withLock { $0 }
     }

@@ -71,6 +71,8 @@ import UbiquityCore
         let copy = PreferencesFile.folder + "/.\(device.suite).ubiquity-copy"
         #expect(!FileManager.default.fileExists(atPath: copy))
         try FileManager.default.copyItem(atPath: file, toPath: copy)
+        chmod(copy, 0o600)
+        chmod(file, 0o640)
         try Data().write(to: URL(fileURLWithPath: file))
         device.defaults.synchronize()
         #expect(device.own.isEmpty)
@@ -80,6 +82,8 @@ import UbiquityCore
         }
         #expect(try device.saved["other"] as? String == "mine")
         #expect(!FileManager.default.fileExists(atPath: copy))
+        let attributes = try FileManager.default.attributesOfItem(atPath: file)
+        #expect(attributes[.posixPermissions] as? Int == 0o640)
     }
     #endif
 
@@ -99,15 +103,18 @@ import UbiquityCore
         Thread.detachNewThread {
             for round in 0..<100 {
                 truncate(path, 4 << 20)
-                Thread.detachNewThread {
+                let emptying = DispatchGroup()
+                DispatchQueue.global().async(group: emptying) {
                     usleep(UInt32(round) * 20)
                     truncate(path, 0)
                 }
                 file.exclusively {}
+                emptying.wait()
                 rounds.withLock { $0 += 1 }
             }
         }
         try await until("all rounds") { rounds.withLock { $0 } == 100 }
+        try FileManager.default.removeItem(atPath: path)
     }
     #endif
 

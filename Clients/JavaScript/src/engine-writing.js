@@ -108,7 +108,7 @@ export class WritingEngine {
     });
   }
 
-  /** Whether no difference brings a counter to an integer: its sums end where 64 bits do. */
+  /** Whether a counter cannot be brought to an integer by a difference, whose sums have 64 bits. */
   misses(key, value) {
     if (value?.integer === undefined) return false;
     const operation = { policy: policies.counter, old: this.value(key), value };

@@ -87,7 +87,7 @@ folderTest('a disk that refuses is said in the status, and tried again', async (
   await store.close();
 });
 
-folderTest('who asks whether all is saved makes a disk that refused try again', async (home) => {
+folderTest('synchronize tries a disk again that refused a save', async (home) => {
   const store = await openStore({ home, identifier });
   const { folder } = store.device;
   const write = folder.write.bind(folder);

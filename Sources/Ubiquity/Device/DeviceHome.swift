@@ -41,8 +41,8 @@ package struct DeviceHome: Hashable, Sendable {
         return folder + "/" + StoreFileName.name(of: identifier, among: Self.names(in: folder))
     }
 
-    /// The stores of a folder and their files, sorted by the files' names. Of an identifier that the
-    /// disk cannot hold, there is the beginning, followed by "…".
+    /// The stores of a folder and their files, sorted by the files' names. An identifier too long for
+    /// a file's name is cut, and ends with "…".
     package func storeFiles(in folder: String) -> [(identifier: String, path: String)] {
         let folder = storesFolder(folder)
         return Self.names(in: folder).sorted().compactMap { name in

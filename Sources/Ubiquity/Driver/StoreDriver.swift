@@ -120,8 +120,8 @@ final class StoreDriver: @unchecked Sendable {
 
     /// Waits for something until ``finish(_:throwing:)``, cancellation, or the end of the queue.
     /// - Parameters:
-    ///   - number: Returns its number.
-    ///   - begin: Begins it.
+    ///   - number: Registers it with the engine, and returns the number that it ends with.
+    ///   - begin: Called with that number, outside the engine's lock.
     private func wait(
         for number: (inout SharedEngine.State) -> Int, begin: (Int) -> Void
     ) async throws {

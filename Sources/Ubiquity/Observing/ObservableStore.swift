@@ -22,15 +22,20 @@ public final class ObservableStore: Observable {
     /// - Parameter store: Nil for the default store.
     public init(_ store: UbiquitousKeyValueStore? = nil) { self.store = store ?? .default }
 
+    private var observation: StoreObservation { store.backing.observation }
+
     /// The value of a key, or its default, as ``UbiquitousKeyValueStore/subscript(_:)``.
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
-        get { store[observed: key] }
-        set { store[observed: key] = newValue }
+        get {
+            observation.access(key.name)
+            return store[key]
+        }
+        set { observation.mutate(key.name) { store[key] = newValue } }
     }
 
     /// The current sync status.
     public var status: UbiquityStatus {
-        store.backing.observation.accessStatus()
+        observation.accessStatus()
         return store.status
     }
 }

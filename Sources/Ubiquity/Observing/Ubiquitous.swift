@@ -39,8 +39,16 @@ public struct Ubiquitous<Value: Codable & Sendable>: Sendable {
 
     /// The value, or the key's default.
     public var wrappedValue: Value {
-        get { store[observed: key] }
-        nonmutating set { store[observed: key] = newValue }
+        get {
+            let store = store
+            if store.hasBacking { store.backing.observation.access(key.name) }
+            return store[key]
+        }
+        nonmutating set {
+            let store = store
+            guard store.hasBacking else { return store[key] = newValue }
+            store.backing.observation.mutate(key.name) { store[key] = newValue }
+        }
     }
 
     /// The wrapper itself: `$volume.values`, `$volume.remove()`.

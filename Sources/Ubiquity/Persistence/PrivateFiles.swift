@@ -81,7 +81,7 @@ package enum PrivateFiles {
     /// Atomically replaces a file: readers, also after a power failure, find either the old or the
     /// new content. Concurrent replacements of the same file must exclude each other.
     /// - Throws: ``SystemError``; the old file is then unchanged.
-    static func replace(_ path: String, with bytes: Data) throws(SystemError) {
+    package static func replace(_ path: String, with bytes: Data) throws(SystemError) {
         guard let folder = parent(of: path) else { throw SystemError(EINVAL) }
         // Begins with a period, so that watchers do not mistake it for the file.
         let new = folder + "/." + (path as NSString).lastPathComponent + ".new"

@@ -69,18 +69,3 @@ final class StoreObservation: Observable, Sendable {
     private subscript(named key: String) -> String { key }
     private var statusNow: Bool { true }
 }
-
-extension UbiquitousKeyValueStore {
-    /// The value of a key, or its default. Reads and writes are reported to Observation, but not those
-    /// of a test double that never opens a store.
-    subscript<Value>(observed key: UbiquityKey<Value>) -> Value {
-        get {
-            if hasBacking { backing.observation.access(key.name) }
-            return self[key]
-        }
-        set {
-            guard hasBacking else { return self[key] = newValue }
-            backing.observation.mutate(key.name) { self[key] = newValue }
-        }
-    }
-}

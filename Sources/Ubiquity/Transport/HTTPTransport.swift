@@ -53,6 +53,8 @@ package struct HTTPTransport: Sendable {
     ) async throws(LinkFailure) {
         var request = try request(.get, since: cursor, isSaved: isSaved)
         request.accept = "text/event-stream;events=binary"
+        // The engine tries again, after a while.
+        request.isRepeatable = false
         var stream = ChangeStream(within: intake.message, receive: receive)
         try await request.send(
             to: AnswerReceiver(

@@ -34,13 +34,11 @@ enum LogFormat: String, CaseIterable {
     /// One JSON object per line, for programs.
     case json
 
-    func handler(label: String) -> EventLogHandler {
+    /// - Parameter lines: Writes a line for people.
+    func handler(lines: any LogHandler) -> EventLogHandler {
         switch self {
-        case .text:
-            let lines = StreamLogHandler.standardError(label: label)
-            return EventLogHandler { lines.log(event: $0.visible) }
-        case .json:
-            return EventLogHandler { Output.note(TerminalText($0.json(at: Date()).text)) }
+        case .text: EventLogHandler { lines.log(event: $0.visible) }
+        case .json: EventLogHandler { Output.note(TerminalText($0.json(at: Date()).text)) }
         }
     }
 }

@@ -37,11 +37,10 @@ struct ServerReadiness: Sendable {
         if let metrics { Output.print("Metrics on \(metrics)") }
         guard let data, let credential, !hadCredential else { return }
         logger.notice(
-            "The operator's credential was created. This command makes an account.",
-            metadata: [
-                "file": "\(credential)",
-                "command": "ubiquity account create NAME --data \(data) --server \(url)",
-            ])
+            """
+            The operator's credential was created. To make an account: ubiquity account create NAME \
+            --data \(data) --server \(url)
+            """, metadata: ["file": "\(credential)"])
     }
 
     private func bracketed(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }

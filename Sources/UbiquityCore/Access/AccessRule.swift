@@ -97,7 +97,7 @@ package enum AccessRefusal: Error, Hashable, Sendable, CaseIterable {
     case appNotRegistered
 }
 
-/// What a route does, as far as rights depend on it.
+/// The kind of a route's work, as far as rights depend on it.
 ///
 /// A device's operations always concern its own account: no address names another one.
 package enum ServerOperation: Hashable, Sendable {

@@ -23,6 +23,8 @@ package enum DatabaseProblem: Error, Hashable, Sendable {
     case foreign
     case newer(version: Int64, known: Int64)
     case older(version: Int64, known: Int64)
+    /// No release of this program knows it.
+    case unreleased(version: Int64)
     /// Within one history it has lost what it had confirmed.
     case wentBack(String)
     case unusable(String)
@@ -72,6 +74,9 @@ extension DatabaseProblem: CustomStringConvertible {
         case .older(let version, let known):
             "the database has format \(version), and this program needs format \(known); run "
                 + "`ubiquity database migrate`"
+        case .unreleased(let version):
+            "the database has format \(version), of a program between two releases; copy its data to "
+                + "a folder with the program that wrote it, or choose another database"
         case .wentBack(let reason):
             "the database has lost what it had confirmed: \(reason); find out why before you start "
                 + "a server again, see docs/OPERATING.md"

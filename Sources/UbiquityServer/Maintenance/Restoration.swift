@@ -79,7 +79,7 @@ package struct Restoration: Sendable {
             let devices = try queue.write { db in
                 try db.execute(sql: "DELETE FROM code; DELETE FROM sign_in_request")
                 if signsOutDevices {
-                    // Works for every format of the file: a credential without a row is unknown.
+                    // A credential without a row is unknown.
                     try db.execute(sql: "DELETE FROM device; DELETE FROM passed")
                 }
                 return try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0

@@ -56,6 +56,9 @@ final class PushHub: Sendable {
     var waitingBytes: Int { waiting.bytes }
     var count: Int { state.withLock { $0.groups.values.reduce(0) { $0 + $1.subscribers.count } } }
     var bytesPerListenerMax: Int { settings.listenerBufferBytesMax }
+
+    /// The time that a slow listener has.
+    var slowMilliseconds: Int64 { settings.slowSecondsMax * 1_000 }
     /// The stores with subscribers.
     var stores: [StoreReference] { state.withLock { Array($0.groups.keys) } }
     /// The devices with subscribers.

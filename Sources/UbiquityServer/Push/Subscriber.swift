@@ -51,15 +51,6 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
         case overflow
         /// The server is shutting down, the device may no longer listen, or the connection is gone.
         case closed
-
-        /// The time in which the rest must be sent. A revocation must take effect within a second,
-        /// and may be noticed late; an overflow only affects the slow reader.
-        fileprivate var lingerMilliseconds: Int64 {
-            switch self {
-            case .overflow: 5_000
-            case .closed: 500
-            }
-        }
     }
 
     init(
@@ -179,7 +170,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     func end(_ end: End) {
         guard !hasEnded else {
             // After an overflow, a close still matters, because it leaves less time.
-            if end == .closed { context?.close(after: end.lingerMilliseconds) }
+            if end == .closed { context?.close(after: lingerMilliseconds(after: end)) }
             return
         }
         let isOpen = context != nil
@@ -189,12 +180,21 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
         if isOpen { close(after: end) }
     }
 
+    /// The time in which the rest must be sent. A revocation must take effect within a second, and
+    /// may be noticed late; an overflow only affects the slow reader.
+    private func lingerMilliseconds(after end: End) -> Int64 {
+        switch end {
+        case .overflow: hub.slowMilliseconds
+        case .closed: 500
+        }
+    }
+
     /// Sends the end of the stream and closes the connection.
     private func close(after end: End) {
         guard let context else { return }
         if end == .overflow { context.write(wrapOutboundOut(framed(.resync)), promise: nil) }
         let last = isChunked ? Self.lastChunk : ByteBuffer()
-        context.finish(wrapOutboundOut(last), within: end.lingerMilliseconds)
+        context.finish(wrapOutboundOut(last), within: lingerMilliseconds(after: end))
     }
 
     private static let lastChunk = ByteBuffer(string: AnswerText.lastChunk)

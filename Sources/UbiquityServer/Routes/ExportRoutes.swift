@@ -14,9 +14,17 @@ struct ExportRoutes: Sendable {
     let readers: BlockingThreads
     var gate: Gate
     let settings: ServerSettings
+    private let permits = AccountShares(of: ByteBudget(max: exportsMax), placesMax: 1, bytesMin: 1)
+
+    private static let exportsMax = 4
+
     /// One export of an account at a time, and four at all: each has a store in memory, and lasts as
     /// long as its client takes to read it.
-    let permits = AccountShares(of: ByteBudget(max: 4), placesMax: 1)
+    func permit(for account: AccountID) throws(Busy) -> AccountShares.Permit {
+        let permit = try permits.take(account)
+        guard permit.take(1) else { throw Busy() }
+        return permit
+    }
 
     @Sendable func own(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
@@ -48,8 +56,7 @@ struct ExportRoutes: Sendable {
             default: throw Problem.malformed("with_history must be true or false.")
             }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
-        let permit = try permits.take(account.id)
-        guard permit.take(1) else { throw Busy() }
+        let permit = try permit(for: account.id)
         let now = settings.clock.now()
         if request.method != .head {
             let event = AuditEvent(.accountExported, of: account.id, by: actor)

@@ -44,7 +44,7 @@ struct StreamRoute: Sendable {
         guard exchange.begin(.ok, Self.headers) else { return }
         let config = ServerConfig(settings, rights.limits)
         // The answer already contains the changes.
-        let start = StreamStart(answer.head, isResumed: true, config)
+        let start = StreamStart(answer.head.cursor)
         var bytes = answer.answer
         bytes.append(ServerSentEvent.ready(answer.head.cursor, config))
         subscription.subscriber.begin(

@@ -39,9 +39,12 @@ final class VirtualHub {
             stream.send(.changes(changes))
         }
 
-        func begin(with start: StreamStart) {
-            self.start = start
-            for message in start.messages { stream.send(message) }
+        /// - Parameter isResumed: Whether the device named a cursor. If not, the changes are the whole
+        ///   store.
+        func begin(with changes: ChangeSet, isResumed: Bool, _ config: ServerConfig) {
+            start = StreamStart(changes.cursor)
+            if !isResumed || !changes.records.isEmpty { stream.send(.changes(changes)) }
+            stream.send(.ready(changes.cursor, config))
             for changes in waiting { offer(changes) }
             waiting = []
         }
@@ -78,22 +81,19 @@ final class VirtualHub {
         do throws(LinkFailure) {
             let changes = try node.read(
                 stream.store, since: cursor, isSaved: isSaved, by: stream.device)
-            let start = StreamStart(changes, isResumed: cursor != nil, node.config)
-            guard isShared else { return begin(subscriber, with: start, changes.cursor) }
-            node.after(node.flight) { [self] in
-                if isSubscribed(stream) { begin(subscriber, with: start, changes.cursor) }
+            let config = node.config
+            func begin() {
+                subscriber.begin(with: changes, isResumed: cursor != nil, config)
+                guard let position = Position(changes.cursor) else { return }
+                advance(stream.store) { $0.begin(at: position) }
+                compareSoon()
             }
+            guard isShared else { return begin() }
+            node.after(node.flight) { [self] in if isSubscribed(stream) { begin() } }
         } catch {
             unsubscribe(stream)
             stream.breakOff(error)
         }
-    }
-
-    private func begin(_ subscriber: Subscriber, with start: StreamStart, _ cursor: Cursor) {
-        subscriber.begin(with: start)
-        guard let position = Position(cursor) else { return }
-        advance(subscriber.stream.store) { $0.begin(at: position) }
-        compareSoon()
     }
 
     private func isSubscribed(_ stream: VirtualStream) -> Bool {

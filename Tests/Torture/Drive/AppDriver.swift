@@ -94,7 +94,7 @@ struct AppDriver {
     // MARK: - A life
 
     private mutating func live(_ process: AppProcess) async throws {
-        let life = random.interval(mean: TorturePlan.appKillInterval * Double(run.appCount))
+        let life = random.interval(mean: run.plan.appKillInterval * Double(run.appCount))
         let end = ContinuousClock.now.advanced(by: life)
         // Seven of ten know of the policies.
         if random.chance(70) { process.send(.declare) }
@@ -103,7 +103,7 @@ struct AppDriver {
             try mustRun(process)
             act(process)
             if random.chance(2) { await stop(process) }
-            try await Task.sleep(for: random.interval(mean: TorturePlan.workInterval))
+            try await Task.sleep(for: random.interval(mean: run.plan.workInterval))
         }
     }
 

@@ -18,10 +18,10 @@ struct TorturePlan: Sendable {
     enum Database: String, CaseIterable, Sendable { case sqlite, postgresql }
 
     /// Milliseconds between two things that an app does, on average.
-    static let workInterval = 250.0
+    var workInterval: Double { isQuick ? 60 : 250 }
     /// Milliseconds between two kills of an app's process, on average; of the server's; between two
     /// faults of the network, and two full disks.
-    static let appKillInterval = 2_500.0
+    var appKillInterval: Double { isQuick ? 800 : 2_500 }
     var serverKillInterval: Double { isQuick ? 2_000 : database == .sqlite ? 9_000 : 4_000 }
     /// Of one device.
     var networkFaultInterval: Double { isQuick ? 1_500 : 4_000 }

@@ -91,6 +91,25 @@ struct AccessRuleTests {
         }
     }
 
+    @Test func `the table has every kind of operation`() {
+        #expect(Set(Self.all.map(Self.kind)) == Set(1...9))
+    }
+
+    /// Fails to compile for a new kind.
+    private static func kind(of operation: ServerOperation) -> Int {
+        switch operation {
+        case .anybodys: 1
+        case .operators: 2
+        case .itself: 3
+        case .wholeAccount: 4
+        case .device: 5
+        case .store: 6
+        case .makeOwnCode: 7
+        case .signInRequest: 8
+        case .approveSignIn: 9
+        }
+    }
+
     @Test(arguments: Who.allCases)
     func `what can be refused before the address is read is refused in the same way`(who: Who) {
         let rule = AccessRule(now: Self.now)

@@ -146,14 +146,13 @@ import UbiquityWire
             ServerSettings(dataFolder: ""), storage: MemoryServerStorage(), operatorHash: nil,
             logger: Logger(label: "test"))
         defer { server.close() }
-        let permits = server.routes.exports.permits
+        let exports = server.routes.exports
         let accounts = (0..<5).map { _ in AccountID.random() }
-        var held = try accounts[0...3].map { try permits.take($0) }
-        for permit in held { #expect(permit.take(1)) }
-        #expect(throws: Busy()) { try permits.take(accounts[0]) }
-        #expect(try !permits.take(accounts[4]).take(1))
+        var held = try accounts[0...3].map { try exports.permit(for: $0) }
+        #expect(throws: Busy()) { try exports.permit(for: accounts[0]) }
+        #expect(throws: Busy()) { try exports.permit(for: accounts[4]) }
         held.removeFirst()
-        #expect(try permits.take(accounts[4]).take(1))
+        _ = try exports.permit(for: accounts[4])
     }
 
     @Test func `a reader of the data folder can export beside the server`() async throws {

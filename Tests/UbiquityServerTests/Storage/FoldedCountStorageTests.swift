@@ -90,7 +90,13 @@ struct FoldedCountStorageTests {
             retentionMilliseconds: 1_000, liveMilliseconds: 0, tombstonesMax: 0)
         let push = Sample.push(count(3, 1, .integer(1), at: 3))
         #expect(try storage.commit(push)?.foldedCount ?? 0 > 30)
-        _ = try storage.compact(rule, folded: rule, in: Sample.store, now: 1_000)
+        let keepsAll = CompactionRule(
+            retentionMilliseconds: 1_000, liveMilliseconds: 1_000, tombstonesMax: 9_999)
+        // The second time there is nothing to do.
+        for _ in 0..<2 {
+            let count = try storage.compact(keepsAll, folded: rule, in: Sample.store, now: 1_000)
+            #expect(count == 0)
+        }
         let commit = try storage.commit(push)
         #expect(commit?.results == [.refused(.olderThanCompacted)])
         #expect(commit?.foldedCount == 0)

@@ -289,10 +289,10 @@ internal import UbiquityCore
         #expect(
             problem(isServing: true)
                 == .database(.newer(version: 99, known: PostgresSchema.version)))
-        try database.query("UPDATE ubiquity.meta SET version = 0, compatible = 0")
-        #expect(
-            problem(isServing: true)
-                == .database(.older(version: 0, known: PostgresSchema.version)))
+        try database.query("UPDATE ubiquity.meta SET version = 1, compatible = 1")
+        let unreleased = ServerStartError.database(.unreleased(version: 1))
+        #expect(problem(isServing: true) == unreleased)
+        #expect(throws: unreleased) { try settings.migrate() }
     }
 
     @Test func `a node stops committing when a newer program migrates the database`() throws {

@@ -5,12 +5,6 @@ internal import NIOCore
 /// Limits on how long tests wait for results that are due at once. They guard against hanging and
 /// do not test speed.
 enum TestPatience {
-    #if UBIQUITY_TSAN
-    static let isSanitized = true
-    #else
-    static let isSanitized = false
-    #endif
-
     static let answer = TimeAmount.seconds(300)
     static let stream = TimeAmount.seconds(600)
 }

@@ -179,22 +179,4 @@ struct TypedKeyTests {
         double.remove(.appVolume)
         #expect(double.kept.keys.sorted() == ["game"])
     }
-
-    @Test func `a test double that is observed does not open the default store`() async {
-        // In a process of its own, which has a default store of its own.
-        await #expect(processExitsWith: .success) {
-            let folder = try TemporaryFolder()
-            let home = folder.file("home")
-            try UbiquitousKeyValueStore.configureDefault(
-                UbiquityConfiguration(identifier: "TEAM.com.example", home: home))
-            await MainActor.run {
-                let double = StoreDouble()
-                let observable = ObservableStore(double)
-                observable[.appVolume] = 0.5
-                #expect(observable[.appVolume] == 0.5)
-                #expect(double.kept["volume"] as? NSNumber == 0.5)
-            }
-            #expect(!FileManager.default.fileExists(atPath: home))
-        }
-    }
 }

@@ -108,7 +108,9 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private var logger: Logger {
-        var logger = Logger(label: "ubiquity.server") { logFormat.handler(label: $0) }
+        var logger = Logger(label: "ubiquity.server") { label in
+            logFormat.handler(lines: StreamLogHandler.standardError(label: label))
+        }
         logger.logLevel = logLevel.level
         return logger
     }

@@ -11,6 +11,8 @@ enum PostgresSchema {
     /// One list of statements for each version. No release has version 1.
     private static let migrations: [[String]] = [[], version2]
     static var version: Int64 { Int64(migrations.count) }
+    /// The oldest version that a release has.
+    private static let oldest: Int64 = 2
     /// The oldest version that can work with this one.
     private static let compatible: Int64 = 2
 
@@ -27,6 +29,8 @@ enum PostgresSchema {
             switch self {
             case .empty: throw .empty
             case .foreign: throw .foreign
+            case .ours(let version, _) where version < PostgresSchema.oldest:
+                throw .unreleased(version: version)
             case .ours(let version, _) where version < PostgresSchema.version:
                 throw .older(version: version, known: PostgresSchema.version)
             case .ours(let version, let compatible) where compatible > PostgresSchema.version:
@@ -66,6 +70,9 @@ enum PostgresSchema {
             // Waits for another migration.
             from = try transaction.run("SELECT version FROM ubiquity.meta FOR UPDATE").rows[0]
                 .integer(0)
+        }
+        guard from == 0 || from >= oldest else {
+            throw DatabaseProblem.unreleased(version: from)
         }
         guard from <= version else {
             throw DatabaseProblem.newer(version: from, known: version)

@@ -153,7 +153,7 @@ extension PostgresServerStorage {
     }
 }
 
-/// A device that is being signed in to an account, in two flights.
+/// A device that is being signed in to an account.
 struct SignIn {
     let device: NewDevice
     let id = DeviceID.random()

@@ -4,7 +4,7 @@ internal import Foundation
 internal import GRDB
 internal import UbiquityCore
 
-/// Version 0.1.0 had a store's state in `store`, and less of it.
+/// In version 0.1.0, a store's state was in `store`, and had fewer fields.
 ///
 /// Takes as long as writing the whole file once.
 extension SQLiteSchema {
@@ -50,8 +50,7 @@ extension SQLiteSchema {
         ALTER TABLE store RENAME TO older_store;
         """
 
-    /// What 0.1.0 counted, it counted otherwise, so that is done anew; a record that cannot be read
-    /// counts nothing.
+    /// Counts anew what 0.1.0 counted by other rules. A record that cannot be read counts nothing.
     private static func state(_ row: Row, _ db: Database) throws -> StoreState {
         let id: Int64 = try row.value(0)
         let revision = try row.revision(1)

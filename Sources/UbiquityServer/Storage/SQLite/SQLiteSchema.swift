@@ -19,7 +19,7 @@ enum SQLiteSchema {
         try db.inTransaction(.immediate) {
             // Another process may have been first.
             switch try check(db, path: path) {
-            case 0: try db.execute(sql: olderTables + newTables)
+            case 0: try db.execute(sql: keptTables + newTables)
             case olderVersion: try migrateOlderVersion(db)
             default: return .commit
             }
@@ -57,7 +57,7 @@ enum SQLiteSchema {
         return verdict == "ok" ? nil : verdict
     }
 
-    /// The tables that version 0.1.0 has too, except `store`.
+    /// The tables that version 0.1.0 has too, with fewer columns.
     ///
     /// Times of people and machines are milliseconds since 1970 by the server's clock, except
     /// `record.time` and `folded.time`, hybrid timestamps, and `committed`, the server's running time,
@@ -83,7 +83,7 @@ enum SQLiteSchema {
     /// the last one, or null if they are equal.
     ///
     /// `chore` lists pending work: `scrub` after an account was erased.
-    private static let olderTables = """
+    private static let keptTables = """
         CREATE TABLE secret (name TEXT PRIMARY KEY NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE account (
             id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,
