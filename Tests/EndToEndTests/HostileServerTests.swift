@@ -61,6 +61,19 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a device whose ID is none is refused with a sentence`() async throws {
+            var list = WireDeviceList()
+            list.devices = [.init()]
+            (list.devices[0].id, list.devices[0].name) = ("x", "phone")
+            try await run(
+                ["device", "rename", "phone", "tablet"], type: WireFormat.protobuf.rawValue,
+                body: WireFormat.protobuf.encode(list)
+            ) { run, _ in
+                #expect(run.status == 69, "\(run)")
+                #expect(run.errors.contains("an ID that is none: x"), "\(run)")
+            }
+        }
+
         @Test(arguments: [2, 8])
         func `an event without end breaks the stream, and the status says why`(
             _ megabytes: Int

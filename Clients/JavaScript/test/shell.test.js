@@ -73,29 +73,31 @@ folderTest('a damaged file is named, and left as it is', async (home) => {
   assert.equal(readFileSync(join(folder, name), 'utf8'), '{"format": 1, "rows"');
 });
 
-folderTest('a disk that refuses is said in the status, and tried again', async (home) => {
+/** A store with a value that its disk refuses to save, until room is made. */
+async function storeOnFullDisk(home) {
   const store = await openStore({ home, identifier });
   const { folder } = store.device;
   const write = folder.write.bind(folder);
   folder.write = async () => { throw new Error('no space'); };
   store.set('a', 1);
+  return { store, makeRoom: () => { folder.write = write; } };
+}
+
+folderTest('a disk that refuses is said in the status, and tried again', async (home) => {
+  const { store, makeRoom } = await storeOnFullDisk(home);
   assert.equal(await store.synchronize(), false);
   assert.match(store.status.explanation, /no space/);
-  folder.write = write;
+  makeRoom();
   await until(store, () => store.status.diskError === null);
   assert.equal(await store.synchronize(), true);
   await store.close();
 });
 
 folderTest('synchronize tries a disk again that refused a save', async (home) => {
-  const store = await openStore({ home, identifier });
-  const { folder } = store.device;
-  const write = folder.write.bind(folder);
-  folder.write = async () => { throw new Error('no space'); };
-  store.set('a', 1);
+  const { store, makeRoom } = await storeOnFullDisk(home);
   assert.equal(await store.synchronize(), false);
   assert.equal(await store.synchronize(), false);
-  folder.write = write;
+  makeRoom();
   assert.equal(await store.synchronize(), true);
   await store.close();
 });

@@ -59,7 +59,11 @@ enum DeviceManager {
             orThrow: Failure(
                 .no,
                 "there is no device \"\(text)\"; `ubiquity device list` shows the existing ones"))
-        return DeviceID(device.id)!
+        guard let id = DeviceID(device.id) else {
+            throw Failure(
+                .unavailable, "the server gives \"\(text)\" an ID that is none: \(device.id)")
+        }
+        return id
     }
 }
 

@@ -94,12 +94,12 @@ extension SQLiteServerStorage {
         try writing { db in
             memory.withLock { $0.stores.remove(store) }
             guard var found = try SQLiteStore.fetch(store, db), let id = found.id else { return 0 }
-            var state = found.state
             let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
-            let compacted = state.compact(
+            let compacted = found.state.compact(
                 try tombstones(of: id, db), by: rule, passed: passed, running: running)
-            let dropped = state.compactFolded(
+            let dropped = found.state.compactFolded(
                 try SQLiteFoldedIncrement.ages(of: id, db), by: folded, running: running)
+            guard compacted != nil || dropped != nil else { return 0 }
             if let compacted {
                 try db.execute(
                     sql: "DELETE FROM record WHERE store = ? AND value IS NULL AND revision <= ?",
@@ -108,7 +108,6 @@ extension SQLiteServerStorage {
             if let dropped {
                 try SQLiteFoldedIncrement.compact(through: dropped.revision, of: id, db)
             }
-            if state != found.state { found.state = state }
             try found.update(db)
             return compacted?.count ?? 0
         } committed: { _, _ in
