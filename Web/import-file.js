@@ -85,23 +85,24 @@ const isTyped = (value) => isObject(value) && Object.keys(value).length === 1
     && ['string', 'boolean', 'integer', 'unsigned', 'real', 'date', 'data', 'array', 'dictionary'].includes(Object.keys(value)[0]);
 
 /** A value of JSON without types. */
-const plain = (value) => (isExact(value) ? toWire(value) : fail('JSON cannot hold so large an integer exactly'));
+const plain = (value) => (isExact(value) ? toWire(value) : fail('JSON cannot hold so large a number exactly'));
 const isExact = (value) => (typeof value === 'object' && value !== null ? Object.values(value).every(isExact)
-    : !Number.isInteger(value) || Number.isSafeInteger(value));
+    : typeof value !== 'number' || (Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value)));
 
 // Property lists in XML
 
 /** The pieces of XML that a property list has: comments and instructions, tags, and text. */
-const pieces = /<!--[\s\S]*?-->|<\?[\s\S]*?\?>|<!DOCTYPE[^[>]*>|<!\[CDATA\[([\s\S]*?)\]\]>|<(\/?)([a-z]+)\s*(?:version\s*=\s*(?:"[^"]*"|'[^']*')\s*)?(\/?)>|([^<]+)/gy;
+const pieces = /<!--(?:(?!--)[\s\S])*-->|<\?[\s\S]*?\?>|<!DOCTYPE[^[>]*>|<!\[CDATA\[([\s\S]*?)\]\]>|<(\/?)([a-z]+)\s*(?:version\s*=\s*(?:"[^"]*"|'[^']*')\s*)?(\/?)>|([^<]+)/gy;
 const entities = { lt: '<', gt: '>', amp: '&', quot: '"', apos: '\'' };
 
 /** @returns {any} A value in the protocol's form. @throws {FileError} */
 function xml(source) {
     const text = source.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
+    if (/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/.test(text)) fail('It has a character that XML does not have');
     const count = new Count();
     /** Open containers; the first takes the root. */
     const stack = [{ name: 'plist', values: [], keys: [] }];
-    let [leaf, content, isOpen] = [null, '', false];
+    let [leaf, content, isOpen, isClosed] = [null, '', false, false];
     const add = (wire) => {
         count.value(stack.length);
         const top = stack.at(-1);
@@ -109,8 +110,8 @@ function xml(source) {
         top.values.push(wire);
     };
     const begin = (name) => {
+        if (!isOpen !== (name === 'plist') || isClosed) fail(isClosed ? 'It has something behind its end' : 'It has a value outside of <plist>');
         if (name === 'plist') {
-            if (isOpen) fail('It has one property list in another');
             isOpen = true;
         } else if (name === 'dict' || name === 'array') {
             count.value(stack.length);
@@ -129,7 +130,8 @@ function xml(source) {
             const top = stack.length > 1 ? stack.pop() : fail(`It has </${name}> without a beginning`);
             if (top.name !== name) fail(`It has </${name}> where </${top.name}> should be`);
             add(name === 'dict' ? dictionary(top.keys, top.values) : wireArray(top.values));
-        } else if (name !== 'plist') fail(`It has </${name}> without a beginning`);
+        } else if (name !== 'plist' || stack.length > 1) fail(`It has </${name}> where something else should end`);
+        else isClosed = true;
     };
     pieces.lastIndex = 0;
     while (pieces.lastIndex < text.length) {
@@ -145,12 +147,13 @@ function xml(source) {
             }
         } else if (verbatim !== undefined || plainText !== undefined) {
             const more = verbatim ?? plainText.replace(/&([^;&]*);?/g, entity);
+            if (plainText?.includes(']]>')) fail('It has ]]> in a text');
             if (leaf !== null) content += more;
             else if (more.trim()) fail('It has text outside of a value');
         }
     }
     const [root] = stack;
-    if (leaf !== null || stack.length > 1) fail('It is not complete');
+    if (leaf !== null || stack.length > 1 || (isOpen && !isClosed)) fail('It is not complete');
     if (!isOpen || root.values.length !== 1) fail('It is not a property list');
     return root.values[0];
 }
@@ -158,7 +161,7 @@ function xml(source) {
 function entity(whole, name) {
     const code = /^#x[0-9a-f]{1,6}$/i.test(name) ? parseInt(name.slice(2), 16) : /^#\d{1,7}$/.test(name) ? Number(name.slice(1)) : NaN;
     if (whole.endsWith(';') && Object.hasOwn(entities, name)) return entities[name];
-    if (!whole.endsWith(';') || !(code > 0 && code <= 0x10ffff && (code & 0xfff800) !== 0xd800)) fail(`It has an entity that is not known: &${name.slice(0, 20)}`);
+    if (!whole.endsWith(';') || !(code >= 0x20 || [9, 10, 13].includes(code)) || code > 0x10ffff || (code & 0xfff800) === 0xd800 || (code & 0xfffffe) === 0xfffe) fail(`It has an entity that is not known: &${name.slice(0, 20)}`);
     return String.fromCodePoint(code);
 }
 
@@ -166,8 +169,8 @@ function entity(whole, name) {
 const leaves = {
     key: null,
     string: (text) => ({ string: text }),
-    true: () => ({ boolean: true }),
-    false: () => ({ boolean: false }),
+    true: (text) => (text.trim() ? fail('It has text in a Boolean') : { boolean: true }),
+    false: (text) => (text.trim() ? fail('It has text in a Boolean') : { boolean: false }),
     integer(text) {
         const digits = text.trim();
         const number = /^[+-]?(\d{1,20}|0x[0-9a-f]{1,16})$/i.test(digits) ? BigInt(digits.replace(/^[+-]/, '')) : fail('It has an integer that is none');
@@ -177,17 +180,21 @@ const leaves = {
         const word = text.trim().toLowerCase();
         const known = { nan: NaN, inf: Infinity, '+infinity': Infinity, infinity: Infinity, '-infinity': -Infinity, '-inf': -Infinity };
         if (!Object.hasOwn(known, word) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(word)) fail('It has a number that is none');
+        if (!Object.hasOwn(known, word) && !Number.isFinite(Number(word))) fail('It has a number that is too large');
         return { real: wireReal(known[word] ?? Number(word)) };
     },
     date(text) {
         const milliseconds = /^\s*-?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\dZ\s*$/.test(text) ? Date.parse(text.trim()) : NaN;
-        if (Number.isNaN(milliseconds)) fail('It has a date that is none');
+        // A day or an hour that there is not would become another one.
+        if (Number.isNaN(milliseconds) || !new Date(milliseconds).toISOString().startsWith(text.trim().slice(0, -1))) fail('It has a date that is none');
         return { date: wireReal((milliseconds - dateReference) / 1_000) };
     },
     data(text) {
-        try {
-            return { data: btoa(atob(text.replace(/\s/g, ''))) };
-        } catch { return fail('It has data that is not in base64'); }
+        const digits = text.replace(/\s/g, '');
+        let again = null;
+        try { again = btoa(atob(digits)); } catch { /* Not in base64. */ }
+        // Another text lacks its padding, or has bits behind the last byte: something was lost.
+        return again === digits ? { data: digits } : fail('It has data that is not in base64');
     },
 };
 

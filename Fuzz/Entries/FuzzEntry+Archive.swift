@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
 internal import Ubiquity
 internal import UbiquityArchive
 internal import UbiquityCore
@@ -75,7 +74,7 @@ extension FuzzEntry {
     }
 
     private static func readText(_ bytes: [UInt8]) throws -> PropertyListValue {
-        try PropertyListFile.value(of: Data(bytes))
+        try PropertyList.decode(bytes)
     }
 }
 

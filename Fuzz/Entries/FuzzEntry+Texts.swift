@@ -16,6 +16,7 @@ extension FuzzEntry {
             try checkCursor(text)
             try checkNames(text)
             try checkKey(text)
+            try checkDate(text)
             try checkSignIn(text)
             try checkAddress(text)
             try checkNetwork(text)
@@ -52,6 +53,12 @@ extension FuzzEntry {
         try must(key == (try Key(text)) && !(key < key), "a key is not itself")
         try? KeyLimit.utf8Bytes(64).check(key)
         try? KeyLimit.utf16Units(128).check(key)
+    }
+
+    private static func checkDate(_ text: String) throws {
+        guard let seconds = DateText.seconds(of: text) else { return }
+        let again = DateText.seconds(of: DateText.text(of: seconds))
+        try must(again == seconds || seconds.isNaN, "a date changed")
     }
 
     private static func checkSignIn(_ text: String) throws {

@@ -3,7 +3,6 @@
 internal import Foundation
 internal import GRDB
 internal import Ubiquity
-internal import UbiquityArchive
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -20,12 +19,17 @@ extension Samples {
         return lists
     }
 
-    /// Forms that no program of ours writes.
+    /// JSON, and forms that no program of ours writes.
     private static let otherTexts = [
         "openstep": """
         { a = b; "c d" = ( 1, two, <0a0B ff> ); /* no */ e = { f = "\\U00e9\\n"; }; }
         """,
         "strings": "\"one\" = \"eins\";\n// two\n\"two\" = \"zwei\";\n",
+        "json": #"{"a": [1, -2.5e3, true, "\u00e9\ud83d\ude00"], "b": {"c": "d"}, "n": null}"#,
+        "json-exact": """
+        {"a": {"integer": "5"}, "b": {"real": "-0"}, "c": {"data": "aGk="}, "d": {"date": 0.5},
+        "e": {"array": {"values": [{"dictionary": {"entries": [{"key": "k", "value": {"array": {}}}]}}]}}}
+        """,
         "references": """
         <plist><dict><key>a</key><string>&#233;&amp;<![CDATA[<x>]]></string></dict></plist>
         """,

@@ -17,7 +17,8 @@ extension Samples {
             "address": "https://ubiquity.example:8443/below/", "address-six": "http://[::1]:7717",
             "escaped": "TEAMID%2Ecom%C3%A9%00", "media-type": "Application/JSON; charset=utf-8",
             "ipv4": "192.0.2.17", "ipv6": "2001:db8::ffff:192.0.2.17", "zone": "fe80::1%eth0",
-            "range": "2001:db8::/32", "empty": "",
+            "range": "2001:db8::/32", "empty": "", "date": "1500-03-01T00:00:00.25+01:00",
+            "date-expanded": "-000044-03-15T00:00:00Z",
         ]
     }
 

@@ -108,7 +108,7 @@ struct CountingOptionsTests {
         Mode(
             words: ["export", "-", "--binary"], counts: values.subtracting(["--json", "--exact"])),
         Mode(
-            words: ["export", "f", "--binary"],
+            words: ["export", "f.plist", "--binary"],
             counts: values.union(["--force"]).subtracting(["--exact"])),
         Mode(words: ["store", "list"], counts: ["--home", "--local", "--timeout", "--json"]),
         Mode(

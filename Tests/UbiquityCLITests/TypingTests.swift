@@ -139,6 +139,12 @@ struct TypingTests {
         ("write TEAM.app k -data <6869>", "set k --store TEAM.app --data aGk="),
         ("write TEAM.app k -array a -int 1", "set k --store TEAM.app --array a --integer 1"),
         ("write TEAM.app k -dict a 1", "set k --store TEAM.app --dict a 1"),
+        ("write TEAM.app k <true/>", "set k --store TEAM.app --plist <true/>"),
+        ("write TEAM.app k -string (1)", "set k --store TEAM.app --string (1)"),
+        (
+            "write TEAM.app k -array <true/> -string (1)",
+            "set k --store TEAM.app --array --plist <true/> --string (1)"
+        ),
         ("write k v", "set k v"), ("write k --integer 5", "set k --integer 5"),
         ("write k v --store TEAM.app", "set k v --store TEAM.app"),
         ("delete TEAM.app k", "remove k --store TEAM.app"), ("delete k", "remove k"),
@@ -159,10 +165,26 @@ struct TypingTests {
         }
     }
 
-    @Test(arguments: ["write TEAM.app k -array-add a", "write TEAM.app k -data 686"])
+    @Test(arguments: [
+        "write TEAM.app k -array-add a", "write TEAM.app k -data 686", "write TEAM.app k (1,2,3)",
+        "write TEAM.app k {a=1;}", "write TEAM.app k -array a (1)",
+        "write TEAM.app k -dict a {b=1;}",
+    ])
     func `what defaults can do and this program cannot is an error`(_ line: String) {
         #expect(throws: Failure.self) {
             try DefaultsWords.translated(line.split(separator: " ").map(String.init))
+        }
+    }
+
+    @Test(arguments: ["NAME", "TEAM.com.example.app", "app.old", "values.json"])
+    func `an export does not take for a file what may be a store`(_ word: String) throws {
+        let error = #expect(throws: (any Error).self) { try Program.parsed(["export", word]) }
+        let message = try Program.message(for: #require(error))
+        #expect(
+            message.contains(word.hasSuffix("json") ? "--json > " : "--store \(word)"), "\(message)"
+        )
+        for file in ["./\(word)", "values.plist", "VALUES.XML", "-"] where file != "./values.json" {
+            #expect(throws: Never.self) { _ = try Program.parsed(["export", file]) }
         }
     }
 

@@ -32,6 +32,27 @@ struct ValueParserTests {
         #expect(throws: Failure.self) { try ValueParser.data("a%") }
     }
 
+    @Test(arguments: ["2023-02-29T00:00:00Z", "2023-02-28T25:00:00Z", "2023-02-28"])
+    func `a day or a time that there is not is refused`(text: String) {
+        #expect(throws: Failure.self) { try ValueParser.date(text) }
+    }
+
+    @Test func `a property list and JSON are taken as they are written`() throws {
+        let list = PropertyListValue.array([.integer(1), .string("a")])
+        let xml = "<array><integer>1</integer><string>a</string></array>"
+        #expect(try ValueParser.propertyList(xml) == list)
+        #expect(try ValueParser.propertyList("<plist>\(xml)</plist>") == list)
+        #expect(try ValueParser.json(#"[1,"a"]"#) == list)
+        #expect(try ValueParser.json("1.0") == .real(1))
+        let options = try ValueOptions.parse(["--json-value", #"{"a":1}"#])
+        #expect(try options.parsed() == .dictionary(["a": .integer(1)]))
+        let failure = #expect(throws: Failure.self) { try ValueParser.json("{\"a\":\nnul}") }
+        #expect(failure?.sentence.contains("(line 2, column 1)") == true)
+        let null = #expect(throws: Failure.self) { try ValueParser.json(#"{"a":[null]}"#) }
+        #expect(null?.sentence.contains(".a[0]: null") == true)
+        #expect(throws: Failure.self) { try ValueParser.propertyList("<data>aGk</data>") }
+    }
+
     @Test func `a file that is not there is named`() {
         let failure = #expect(throws: Failure.self) { try ValueParser.data("@/no/such/file") }
         #expect(failure == Failure(.noInput, "there is no file /no/such/file"))
@@ -94,31 +115,5 @@ struct ElementListTests {
     func `a dictionary that is none is refused`(_ words: [String]) {
         let failure = #expect(throws: Failure.self) { try ElementList.dictionary(words) }
         #expect(failure?.status == .usage)
-    }
-}
-
-struct DateTextTests {
-    @Test(arguments: [
-        ("2001-01-01T00:00:00Z", 0), ("2001-01-01T01:00:00+01:00", 0),
-        ("2001-01-01T00:00:00.25Z", 0.25), ("2026-11-21T10:00:00.123456Z", 816_948_000.123456),
-        ("1969-07-20T20:17:40.5Z", -992_490_139.5),
-    ])
-    func `times of ISO 8601 are read with all their digits`(text: String, seconds: Double) {
-        #expect(DateText.seconds(of: text) == seconds)
-    }
-
-    @Test(arguments: ["", "2026-11-21", "10:00", "2026-13-01T00:00:00Z", "2026-11-21T10:00:00"])
-    func `a text that is not a time with a zone is not read`(text: String) {
-        #expect(DateText.seconds(of: text) == nil)
-    }
-
-    @Test(arguments: [0, 0.1, 816_948_000.123456, 1e9 + 0.5, -0.25, -992_490_139.5, 1 / 3.0])
-    func `what is printed reads as the same time`(seconds: Double) {
-        #expect(DateText.seconds(of: DateText.text(of: seconds)) == seconds)
-    }
-
-    @Test func `a date outside of the calendar is printed as a number`() {
-        #expect(DateText.text(of: .infinity) == "inf s after 2001-01-01T00:00:00Z")
-        #expect(DateText.text(of: .nan) == "nan s after 2001-01-01T00:00:00Z")
     }
 }

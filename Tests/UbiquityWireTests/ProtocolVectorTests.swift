@@ -21,6 +21,35 @@ import UbiquityWire
         }
     }
 
+    @Test func `say which files can be imported, and where the others are refused`() throws {
+        let file = try Vectors("imports.json")
+        for vector in try file.cases() {
+            #expect(try imported(vector) == value(vector["value"]), "\(vector)")
+        }
+        for vector in try file.cases("refused") {
+            let error = #expect(throws: PropertyListError.self, "\(vector)") {
+                try imported(vector)
+            }
+            if let place = vector["place"] as? String {
+                #expect(error?.description.hasSuffix("(\(place))") == true, "\(vector), \(error!)")
+            }
+        }
+    }
+
+    private func imported(_ vector: Vectors.Vector) throws -> PropertyListValue {
+        if let text = vector["json"] as? String {
+            var fault: UnsupportedValue?
+            let root = try JSONValues.decode(Array(text.utf8)) { fault = $1 }
+            if let fault { throw PropertyListError.unsupported(fault) }
+            guard case .dictionary = root else { throw PropertyListError.unreadable("no object") }
+            return root
+        }
+        let bytes =
+            try (vector["xml"] as? String).map { Array($0.utf8) }
+            ?? [UInt8](#require(Data(base64Encoded: vector.text("bytes"))))
+        return try PropertyList.decode(bytes, depthMax: PropertyListValue.depthMax + 1)
+    }
+
     @Test func `say which of two contents is less`() throws {
         let contents = try Vectors("order.json").cases("ascending").map { vector in
             vector["deleted"] == nil ? Content.value(try value(vector.json)) : .deleted

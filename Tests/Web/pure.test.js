@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after } from 'node:test';
@@ -82,10 +82,21 @@ test('a file that is not what it seems is refused with a reason', () => {
     ['<!DOCTYPE plist [<!ENTITY a "b">]><plist><dict/></plist>', /cannot be read/],
     [dict('<true/><key>k</key><true/>'), /key twice/], [dict('<constructor/>'), /do not know/], [plist('<dict><array></dict>'), /where <\/array>/],
     ['<plist><dict>', /not complete/], ['{"a": nul', /not JSON/], ['[1]', /not an object/], ['{"a": null}', /null is not/],
-    ['{"a": 12345678901234567890}', /so large an integer/], ['{"a": {"integer": "x"}}', /value of a is not one/],
+    ['{"a": 12345678901234567890}', /so large a number/], ['{"a": {"integer": "x"}}', /value of a is not one/],
     ['{"a": "\\ud800"}', /Unicode/], ['{"a": {"\\ud800": 1, "b": 2}}', /Unicode/],
   ]) refuses(data, reason);
   refuses(new Uint8Array([0x7b, 0xff]), /UTF-8/);
+});
+
+test('the files of the vectors are taken and refused as by the command line', () => {
+  const { cases, refused } = JSON.parse(readFileSync(join(root, 'Protocol/vectors/imports.json'), 'utf8'));
+  const data = ({ xml, json, bytes: base64 }) => (base64 ? new Uint8Array(Buffer.from(base64, 'base64')) : bytes(xml ?? json));
+  for (const one of cases) {
+    assert.deepEqual(values(data(one)), Object.fromEntries((one.value.dictionary.entries ?? []).map(({ key, value }) => [key, value])), JSON.stringify(one));
+  }
+  for (const one of refused.filter(({ notInJavaScript }) => !notInJavaScript)) {
+    assert.throws(() => storesOf(data(one)), FileError, one.why);
+  }
 });
 
 test('JSON is taken with types or without', () => {

@@ -80,7 +80,7 @@ struct ArchiveImport {
     }
 
     private static func readText(_ bytes: [UInt8]) throws -> PropertyListValue {
-        try PropertyListFile.value(of: Data(bytes))
+        try PropertyList.decode(bytes)
     }
 }
 

@@ -22,7 +22,7 @@ struct ImportPlan {
                 accepted[key] = value
             } catch let error as UnsupportedValue {
                 rejected.append(
-                    Rejected(key: entry.key, path: error.path, reason: error.reason))
+                    Rejected(key: entry.key, path: error.path, reason: error.sentence))
             } catch {
                 rejected.append(Rejected(key: entry.key, reason: "\(error)"))
             }

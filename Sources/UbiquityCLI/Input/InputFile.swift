@@ -2,12 +2,13 @@
 
 import Foundation
 import Ubiquity
+import UbiquityCore
 
 /// Reads files that a person names; "-" is the standard input.
 enum InputFile {
     /// The maximum size of a file read at once. An archive may be larger, because it is read in
     /// parts.
-    static let bytesMax = PropertyListFile.bytesMax
+    static let bytesMax = PropertyList.bytesMax
     private static let pieceBytes = 1 << 20
 
     /// - Throws: ``Failure`` with the system's reason, or for more than ``bytesMax``.

@@ -55,8 +55,24 @@ enum DefaultsWords {
         let own = words.dropFirst(hasDomain ? 1 : 0)
         let key = own.prefix(1)
         // A dash alone is the standard input only in this program's own words.
-        let value = own.dropFirst().flatMap { $0 == "-" ? ["--string", "-"] : [$0] }
-        return try ["set"] + key + store + value + typed(others)
+        let values = try own.dropFirst().map { word throws(Failure) in
+            word == "-" ? ["--string", "-"] : try untyped(word)
+        }
+        return try ["set"] + key + store + values.joined() + typed(others)
+    }
+
+    /// A word without a type, in which `defaults` also understands property lists.
+    private static func untyped(_ word: String) throws(Failure) -> [String] {
+        let first = word.first { !$0.isWhitespace }
+        if first == "<" {
+            return ["--plist", String(word.drop(while: \.isWhitespace))]
+        }
+        guard first == "(" || first == "{" else { return [word] }
+        throw Failure(
+            .usage,
+            "\"\(word)\" is in the old text form of property lists, which has no types; write -array "
+                + "a -int 1, -dict a -int 1, or XML such as '<array><integer>1</integer></array>', "
+                + "and -string before a text")
     }
 
     private static let types = [
@@ -74,11 +90,15 @@ enum DefaultsWords {
                     "\(word) is not supported; write the whole value, with \(word.dropLast(4))")
             }
             guard let type = types[word] else {
-                line.append(word)
+                line +=
+                    line.contains(where: LineForm.remaining.contains) ? try untyped(word) : [word]
                 continue
             }
             switch (type, rest.first) {
             case ("--string", let text?) where text.hasPrefix("@"): break
+            case ("--string", let text?):
+                line += [type, text]
+                rest.removeFirst()
             case ("--data", let digits?):
                 line += [type, try base64(ofHexadecimal: digits)]
                 rest.removeFirst()

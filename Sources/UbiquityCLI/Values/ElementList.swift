@@ -15,6 +15,7 @@ enum ElementList {
         "--real": { try ValueParser.real($0) }, "--bool": { try ValueParser.boolean($0) },
         "--data": { try ValueParser.data($0) }, "--date": { try ValueParser.date($0) },
         "--plist": { try ValueParser.propertyList($0) },
+        "--json-value": { try ValueParser.json($0) },
     ]
 
     static func array(_ words: [String]) throws -> PropertyListValue {

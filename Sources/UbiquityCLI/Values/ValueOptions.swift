@@ -51,10 +51,17 @@ struct ValueOptions: ParsableArguments {
     var plist: String?
 
     @Option(
+        help: ArgumentHelp(
+            "A value in JSON, such as '{\"a\":[1,2.5,true]}'; @FILE, @- for standard input.",
+            valueName: "json"),
+        completion: .file())
+    var jsonValue: String?
+
+    @Option(
         parsing: .remaining,
         help: ArgumentHelp(
-            "An array of strings; --integer, --real, --bool, --data and --date give the next "
-                + "element another type.",
+            "An array of strings; --integer, --real, --bool, --data, --date, --plist and "
+                + "--json-value give the next element another type.",
             valueName: "element"))
     var array: [String] = []
 
@@ -91,7 +98,7 @@ struct ValueOptions: ParsableArguments {
     private var given: [Given] {
         let texts = [
             ("--string", string), ("--integer", integer), ("--real", real), ("--bool", bool),
-            ("--data", data), ("--date", date), ("--plist", plist),
+            ("--data", data), ("--date", date), ("--plist", plist), ("--json-value", jsonValue),
         ]
         var given: [Given] = value.map { word in [("VALUE", { try ValueParser.word(word) })] } ?? []
         for case (let name, let text?) in texts {

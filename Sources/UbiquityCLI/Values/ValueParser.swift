@@ -62,12 +62,38 @@ enum ValueParser {
     }
 
     static func propertyList(_ text: String) throws(Failure) -> PropertyListValue {
+        // As the words of `defaults` have it: a value without the elements around it.
+        if text.hasPrefix("<") {
+            let isWhole = ["<?", "<!", "<plist"].contains(where: text.hasPrefix)
+            let bytes = Array((isWhole ? text : "<plist>\(text)</plist>").utf8)
+            return try read("the text", "a property list") { () throws(PropertyListError) in
+                try PropertyList.decode(bytes)
+            }
+        }
         let path = text.hasPrefix("@") ? String(text.dropFirst()) : text
-        let data = try InputFile.read(path)
-        do throws(PropertyListError) { return try PropertyListFile.value(of: data) } catch {
-            let name = InputFile.name(path)
+        let bytes = [UInt8](try InputFile.read(path))
+        return try read(InputFile.name(path), "a property list") { () throws(PropertyListError) in
+            try PropertyList.decode(bytes)
+        }
+    }
+
+    /// Plain JSON: the text itself, or for `@FILE` that of the file.
+    static func json(_ text: String) throws(Failure) -> PropertyListValue {
+        let path = text.hasPrefix("@") ? String(text.dropFirst()) : nil
+        let bytes = try path.map { path throws(Failure) in [UInt8](try InputFile.read(path)) }
+        let name = path.map(InputFile.name) ?? "the text"
+        return try read(name, "JSON") { () throws(PropertyListError) in
+            try JSONValues.value(bytes ?? Array(text.utf8))
+        }
+    }
+
+    private static func read(
+        _ name: String, _ form: String,
+        _ decode: () throws(PropertyListError) -> PropertyListValue
+    ) throws(Failure) -> PropertyListValue {
+        do throws(PropertyListError) { return try decode() } catch {
             guard case .unsupported(let value) = error else {
-                throw Failure(.badInput, "\(name) is not a property list")
+                throw Failure(.badInput, "\(name) is not \(form): \(error)")
             }
             throw Failure(.badInput, "\(name) cannot be a value: \(value)")
         }

@@ -153,26 +153,3 @@ extension BinaryPropertyList {
         }
     }
 }
-
-/// The reason bytes are not a property list that a store can hold.
-package enum PropertyListError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Not a property list, or one that must not be read, with the reason in a few words for people.
-    case unreadable(String)
-    /// A property list with a value that no store can hold.
-    case unsupported(UnsupportedValue)
-
-    package var description: String {
-        switch self {
-        case .unreadable(let reason): reason
-        case .unsupported(let value): value.description
-        }
-    }
-
-    static let broken = Self.unreadable("its parts do not match")
-    static let tooLarge = Self.unreadable("repeated content makes it too large")
-
-    /// Adds the place of the container to an unsupported value in it.
-    func within(_ place: (UnsupportedValue) -> UnsupportedValue) -> Self {
-        if case .unsupported(let value) = self { .unsupported(place(value)) } else { self }
-    }
-}

@@ -27,7 +27,7 @@ struct BinaryPropertyListReader {
     ) throws(PropertyListError) {
         guard bytes.starts(with: BinaryPropertyList.magic),
             bytes.count > BinaryPropertyList.trailerBytes
-        else { throw .broken }
+        else { throw Self.broken(at: 0) }
         self.bytes = bytes
         self.depthMax = depthMax
         self.unsupported = unsupported
@@ -46,8 +46,10 @@ struct BinaryPropertyListReader {
     private mutating func value(
         _ object: Int, depth: Int
     ) throws(PropertyListError) -> PropertyListValue {
-        guard depth <= depthMax else { throw .unsupported(.tooDeep) }
         let start = try offset(of: object)
+        guard depth <= depthMax else {
+            throw Self.unsupported(PropertyListValue.depthRule, at: start)
+        }
         let marker = try byte(start)
         switch marker >> 4 {
         case 0x0 where marker == 0x08 || marker == 0x09:
@@ -58,11 +60,11 @@ struct BinaryPropertyListReader {
         case 0x3 where marker == 0x33: return .date(try real(at: start))
         case 0x4: return .data(Array(try content(at: start, unit: 1)))
         case 0x5, 0x6: return .string(try string(at: start))
-        case 0x8: throw .unsupported(.archiveReference)
+        case 0x8: throw Self.unsupported(UnsupportedValue.archiveReference.reason, at: start)
         case 0xA: return .array(try elements(at: start, depth: depth))
-        case 0xB, 0xC: throw .unsupported(UnsupportedValue("a set is not a property-list value"))
+        case 0xB, 0xC: throw Self.unsupported("a set is not a property-list value", at: start)
         case 0xD: return .dictionary(try entries(at: start, depth: depth))
-        default: throw .unsupported(.otherType)
+        default: throw Self.unsupported(UnsupportedValue.otherType.reason, at: start)
         }
     }
 
@@ -84,17 +86,23 @@ struct BinaryPropertyListReader {
     ) throws(PropertyListError) -> [ExactString: PropertyListValue] {
         let references = try references(at: start, times: 2)
         let count = references.count / 2
+        let isRoot = depth == 1 && unsupported != nil
         var entries: [ExactString: PropertyListValue] = [:]
+        var leftOut: Set<ExactString> = []
         for index in 0..<count {
-            let key = ExactString(try string(at: offset(of: references[index])))
+            let place = try offset(of: references[index])
+            let key = ExactString(try string(at: place))
             do throws(PropertyListError) {
                 let value = try value(references[count + index], depth: depth + 1)
-                guard entries.updateValue(value, forKey: key) == nil else { throw .broken }
+                guard entries.updateValue(value, forKey: key) == nil, !leftOut.contains(key) else {
+                    throw Self.unsupported(PropertyListValue.keyTwice, at: place)
+                }
             } catch {
-                guard depth == 1, let unsupported, case .unsupported(let value) = error else {
+                guard isRoot, case .unsupported(let value) = error else {
                     throw error.within { $0.within(key: key.string) }
                 }
-                unsupported(key, value)
+                entries[key] = nil
+                if leftOut.insert(key).inserted { unsupported?(key, value) }
             }
         }
         return entries
@@ -107,7 +115,7 @@ struct BinaryPropertyListReader {
         // A number of eight bytes each while what they refer to is read, at every depth.
         try spend(count * times * max(referenceBytes, 8))
         // Each element is a part, and takes eight bytes in the list.
-        guard count * times <= budget / Self.partBytes else { throw .tooLarge }
+        guard count * times <= budget / Self.partBytes else { throw Self.tooLarge }
         var references: [Int] = []
         for index in 0..<(count * times) {
             references.append(try number(first + index * referenceBytes, referenceBytes))
@@ -115,17 +123,23 @@ struct BinaryPropertyListReader {
         return references
     }
 
+    /// Text of one byte for each character is ASCII, other text is in UTF-16.
     private mutating func string(at start: Int) throws(PropertyListError) -> String {
+        let text: String?
         switch try byte(start) >> 4 {
-        case 0x5: return String(decoding: try content(at: start, unit: 1), as: UTF8.self)
+        case 0x5:
+            let bytes = try content(at: start, unit: 1)
+            text = bytes.allSatisfy { $0 < 0x80 } ? String(decoding: bytes, as: UTF8.self) : nil
         case 0x6:
             let bytes = Array(try content(at: start, unit: 2))
             let units = stride(from: 0, to: bytes.count, by: 2).map {
                 UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1])
             }
-            return String(decoding: units, as: UTF16.self)
-        default: throw .unsupported(.otherType)
+            text = String(validating: units, as: UTF16.self)
+        default: throw Self.unsupported("a key is not text", at: start)
         }
+        guard let text else { throw Self.unsupported("its bytes are not text", at: start) }
+        return text
     }
 
     private mutating func integer(
@@ -133,7 +147,7 @@ struct BinaryPropertyListReader {
     ) throws(PropertyListError) -> PropertyListValue {
         try spend(0)
         let size = 1 << Int(try byte(start) & 0xF)
-        guard size <= 16 else { throw .broken }
+        guard size <= 16 else { throw Self.broken(at: start) }
         let bytes = try slice(start + 1, size)
         let low = bytes.suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard size >= 8 else { return .integer(Int64(low)) }
@@ -141,7 +155,9 @@ struct BinaryPropertyListReader {
         if high.isEmpty || high.allSatisfy({ $0 == 0xFF }) && low >> 63 == 1 {
             return .integer(Int64(bitPattern: low))
         }
-        guard high.allSatisfy({ $0 == 0 }) else { throw .unsupported(.otherType) }
+        guard high.allSatisfy({ $0 == 0 }) else {
+            throw Self.unsupported("an integer of more than 64 bits", at: start)
+        }
         return PropertyListValue(unsigned: low)
     }
 
@@ -154,7 +170,7 @@ struct BinaryPropertyListReader {
         case 3:
             let bits = try slice(start + 1, 8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             return PropertyListValue.canonical(Double(bitPattern: bits))
-        default: throw .broken
+        default: throw Self.broken(at: start)
         }
     }
 
@@ -172,45 +188,58 @@ struct BinaryPropertyListReader {
         let low = Int(try byte(start) & 0xF)
         guard low == 0xF else { return (low, start + 1) }
         let type = try byte(start + 1)
-        guard type >> 4 == 1, type & 0xF <= 3 else { throw .broken }
+        guard type >> 4 == 1, type & 0xF <= 3 else { throw Self.broken(at: start) }
         let size = 1 << Int(type & 0xF)
         let count = try number(start + 2, size)
         // Each element takes at least a byte.
-        guard count <= bytes.count else { throw .broken }
+        guard count <= bytes.count else { throw Self.broken(at: start) }
         return (count, start + 2 + size)
     }
 
     private func offset(of object: Int) throws(PropertyListError) -> Int {
-        guard object < count, object < bytes.count else { throw .broken }
+        guard object < count, object < bytes.count else { throw Self.broken(at: table) }
         return try number(table + object * offsetBytes, offsetBytes)
     }
 
     private func byte(_ offset: Int) throws(PropertyListError) -> UInt8 {
-        guard bytes.indices.contains(offset) else { throw .broken }
+        guard bytes.indices.contains(offset) else { throw Self.broken(at: offset) }
         return bytes[offset]
     }
 
     private func slice(
         _ offset: Int, _ size: Int
     ) throws(PropertyListError) -> ArraySlice<UInt8> {
-        guard offset >= 0, size >= 0, offset <= bytes.count - size else { throw .broken }
+        guard offset >= 0, size >= 0, offset <= bytes.count - size else {
+            throw Self.broken(at: offset)
+        }
         return bytes[offset..<(offset + size)]
     }
 
     private func number(_ offset: Int, _ size: Int) throws(PropertyListError) -> Int {
-        guard size > 0 else { throw .broken }
+        guard size > 0 else { throw Self.broken(at: offset) }
         return try Self.number(try slice(offset, size))
     }
 
     /// No offset in a file needs more than six bytes.
     private static func number(_ bytes: ArraySlice<UInt8>) throws(PropertyListError) -> Int {
         let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        guard number < 1 << 48 else { throw .broken }
+        guard number < 1 << 48 else { throw broken(at: bytes.startIndex) }
         return Int(number)
     }
 
     private mutating func spend(_ payload: Int) throws(PropertyListError) {
         budget -= Self.partBytes + payload
-        guard budget >= 0 else { throw .tooLarge }
+        guard budget >= 0 else { throw Self.tooLarge }
+    }
+
+    private static let tooLarge = PropertyListError.unreadable(
+        "repeated content makes it too large")
+
+    private static func broken(at offset: Int) -> PropertyListError {
+        .unreadable("its parts do not match", at: .byte(offset))
+    }
+
+    private static func unsupported(_ reason: String, at offset: Int) -> PropertyListError {
+        .unsupported(UnsupportedValue(reason, place: .byte(offset)))
     }
 }

@@ -6,11 +6,17 @@ package struct UnsupportedValue: Error, Hashable, Sendable {
     package var reason: String
     /// The place in the value, such as `[3].url`; empty for the value itself.
     package var path: String
+    /// The place in the file that the value is read from.
+    package var place: PropertyListPlace?
 
-    package init(_ reason: String, path: String = "") {
+    package init(_ reason: String, path: String = "", place: PropertyListPlace? = nil) {
         self.reason = reason
         self.path = path
+        self.place = place
     }
+
+    /// The reason with the place in the file.
+    package var sentence: String { place.map { "\(reason) (\($0))" } ?? reason }
 
     /// Longer places in nested values lose their beginning.
     private static let pathBytesMax = 8_192
@@ -21,7 +27,7 @@ package struct UnsupportedValue: Error, Hashable, Sendable {
 
     private func within(_ place: String) -> Self {
         guard place.utf8.count + path.utf8.count <= Self.pathBytesMax else { return self }
-        return UnsupportedValue(reason, path: place + path)
+        return UnsupportedValue(reason, path: place + path, place: self.place)
     }
 
     package static let tooDeep = UnsupportedValue(PropertyListValue.depthRule)
@@ -46,9 +52,9 @@ package struct UnsupportedValue: Error, Hashable, Sendable {
 
     /// The same as ``description``, with the key before the path: `bookmarks[3].url: a URL is no
     /// property-list value`.
-    package func description(forKey key: String) -> String { "\(key)\(path): \(reason)" }
+    package func description(forKey key: String) -> String { "\(key)\(path): \(sentence)" }
 }
 
 extension UnsupportedValue: CustomStringConvertible {
-    package var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
+    package var description: String { path.isEmpty ? sentence : "\(path): \(sentence)" }
 }

@@ -3,7 +3,6 @@
 import ArgumentParser
 import Foundation
 import Ubiquity
-import UbiquityArchive
 import UbiquityCore
 import UbiquityServer
 
@@ -15,6 +14,9 @@ struct ExportCommand: AsyncParsableCommand {
             Changes on the server are fetched first if possible. The XML form cannot hold control \
             characters, and loses fractions of a second; --binary keeps everything. Only you can \
             read the file. An existing file is only replaced with --force: as a whole, or not at all.
+
+            A file's name ends in .plist or .xml, or has a /: another word could be a store's name. \
+            Write --store NAME to export that store.
 
             JSON, with a file: {"exported", "file"}. Without one, the values themselves, as `list \
             --json` prints them; - is always a property list.
@@ -47,10 +49,26 @@ struct ExportCommand: AsyncParsableCommand {
         if path != nil {
             try refuse(given(("--exact", json.exact)), "with a file, which is a property list.")
         }
+        if let path { try checkName(path) }
         if path == nil { try refuse(given(("--force", force)), "without a file.") }
         if path == nil, binary, json.isOn {
             throw ValidationError("Without a file, --binary cannot be used with --json or --exact.")
         }
+    }
+
+    /// Users of `defaults` write the domain first.
+    private func checkName(_ path: String) throws {
+        guard !path.contains("/") else { return }
+        let name = path.lowercased()
+        if name.hasSuffix(".json") {
+            throw ValidationError(
+                "A file is a property list; for JSON write `ubiquity export --json > \(path)`, or "
+                    + "--exact to keep all types.")
+        }
+        guard ![".plist", ".xml"].contains(where: name.hasSuffix) else { return }
+        throw ValidationError(
+            "\(path) could be a store: write `ubiquity export --store \(path)` for that, and "
+                + "./\(path) for a file.")
     }
 
     func run() async throws {
@@ -79,8 +97,8 @@ struct ExportCommand: AsyncParsableCommand {
         }
         if !compatibility.lossy.isEmpty {
             Output.note(
-                "XML has no fractions of a second, carriage returns and negative zeros; --binary "
-                    + "keeps them: \(Phrase.names(compatibility.lossy))")
+                "XML has no fractions of a second and, for most programs, no negative zeros; "
+                    + "--binary keeps them: \(Phrase.names(compatibility.lossy))")
         }
         return bytes
     }

@@ -9,16 +9,23 @@ import UbiquityCore
 struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Import a property list, such as an app's preferences, or an account's archive.",
+        abstract:
+            "Import a property list, such as an app's preferences, JSON, or an account's archive.",
         discussion: """
-            Imports XML and binary property lists. All entries that differ become one change: \
-            here, on the server, and for other devices. Other keys in the store stay.
+            Imports property lists, in XML and in the binary form, and JSON: an object with the \
+            keys and values, plain or as `ubiquity export --exact` and the page write it. In plain \
+            JSON, 1 is an integer, 1.0 a real number, and dates and data stay strings. All entries \
+            that differ become one change: here, on the server, and for other devices. Other keys \
+            in the store stay.
+
+            What is not well-formed is refused, with its line or byte. The old text form that \
+            `defaults read` prints cannot be imported: use what `defaults export DOMAIN -` prints.
 
             --dry-run shows the keys that would be overwritten (~) or added (+), with their values \
             before and after.
 
-            If a store cannot take some entries, they are listed with the reason, and nothing is \
-            imported; --skip-invalid imports the others.
+            If a store cannot take some entries, they are listed with the reason and the place, \
+            and nothing is imported; --skip-invalid imports the others.
 
             An archive from `ubiquity account export` is recognised by its content. All its \
             stores are imported, each as one change, or one of them with --store.
@@ -30,7 +37,7 @@ struct ImportCommand: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: "The property list or archive; - for standard input.", completion: .file(),
+        help: "The property list, JSON or archive; - for standard input.", completion: .file(),
         transform: notEmpty)
     var file: String
 
@@ -52,7 +59,8 @@ struct ImportCommand: AsyncParsableCommand {
         if Archive.isArchive([UInt8](data.prefix(Archive.beginningBytes))) {
             return try await importArchive(ArchiveFile([UInt8](data)))
         }
-        let entries = try PropertyListFile.read(data, name: InputFile.name(file))
+        let entries = try PropertyListFile.read(
+            data, name: InputFile.name(file), takesJSON: true)
         try await OpenStore.with(store, sync.policy, ifMissing: dryRun ? .imagine : .make) { open in
             // Otherwise a device that has never synced would know neither the account's limits nor
             // its values, to which its own would yield.

@@ -12,6 +12,7 @@ struct SetCommand: AsyncParsableCommand {
             ubiquity set KEY --integer 5
             ubiquity set KEY --array red green --integer 5
             ubiquity set KEY --dict name Ann age --integer 5
+            ubiquity set KEY --json-value '{"name":"Ann","age":5}'
             ubiquity set KEY - < FILE
             """,
         discussion: """
@@ -21,6 +22,9 @@ struct SetCommand: AsyncParsableCommand {
 
             A string that is read from a file loses its last line end, which `get` prints again. \
             A file has at most \(InputFile.bytesMax >> 20) MB.
+
+            In --json-value, 1 is an integer and 1.0 a real number; null is no value, and nothing \
+            becomes a date or data.
 
             `ubiquity write STORE KEY -int 5`, as for macOS's `defaults`, is understood too.
 

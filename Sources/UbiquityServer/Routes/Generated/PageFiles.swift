@@ -4114,16 +4114,17 @@ return [key, convert(value)];
 }
 const isTyped = (value) => isObject(value) && Object.keys(value).length === 1
 && ['string', 'boolean', 'integer', 'unsigned', 'real', 'date', 'data', 'array', 'dictionary'].includes(Object.keys(value)[0]);
-const plain = (value) => (isExact(value) ? toWire(value) : fail('JSON cannot hold so large an integer exactly'));
+const plain = (value) => (isExact(value) ? toWire(value) : fail('JSON cannot hold so large a number exactly'));
 const isExact = (value) => (typeof value === 'object' && value !== null ? Object.values(value).every(isExact)
-: !Number.isInteger(value) || Number.isSafeInteger(value));
-const pieces = /<!--[\s\S]*?-->|<\?[\s\S]*?\?>|<!DOCTYPE[^[>]*>|<!\[CDATA\[([\s\S]*?)\]\]>|<(\/?)([a-z]+)\s*(?:version\s*=\s*(?:"[^"]*"|'[^']*')\s*)?(\/?)>|([^<]+)/gy;
+: typeof value !== 'number' || (Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value)));
+const pieces = /<!--(?:(?!--)[\s\S])*-->|<\?[\s\S]*?\?>|<!DOCTYPE[^[>]*>|<!\[CDATA\[([\s\S]*?)\]\]>|<(\/?)([a-z]+)\s*(?:version\s*=\s*(?:"[^"]*"|'[^']*')\s*)?(\/?)>|([^<]+)/gy;
 const entities = { lt: '<', gt: '>', amp: '&', quot: '"', apos: '\'' };
 function xml(source) {
 const text = source.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
+if (/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/.test(text)) fail('It has a character that XML does not have');
 const count = new Count();
 const stack = [{ name: 'plist', values: [], keys: [] }];
-let [leaf, content, isOpen] = [null, '', false];
+let [leaf, content, isOpen, isClosed] = [null, '', false, false];
 const add = (wire) => {
 count.value(stack.length);
 const top = stack.at(-1);
@@ -4131,8 +4132,8 @@ if (top.name === 'dict' && top.keys.length !== top.values.length + 1) fail('It h
 top.values.push(wire);
 };
 const begin = (name) => {
+if (!isOpen !== (name === 'plist') || isClosed) fail(isClosed ? 'It has something behind its end' : 'It has a value outside of <plist>');
 if (name === 'plist') {
-if (isOpen) fail('It has one property list in another');
 isOpen = true;
 } else if (name === 'dict' || name === 'array') {
 count.value(stack.length);
@@ -4151,7 +4152,8 @@ else if (stack.at(-1).keys.push(content) !== stack.at(-1).values.length + 1) fai
 const top = stack.length > 1 ? stack.pop() : fail(`It has </${name}> without a beginning`);
 if (top.name !== name) fail(`It has </${name}> where </${top.name}> should be`);
 add(name === 'dict' ? dictionary(top.keys, top.values) : wireArray(top.values));
-} else if (name !== 'plist') fail(`It has </${name}> without a beginning`);
+} else if (name !== 'plist' || stack.length > 1) fail(`It has </${name}> where something else should end`);
+else isClosed = true;
 };
 pieces.lastIndex = 0;
 while (pieces.lastIndex < text.length) {
@@ -4167,26 +4169,27 @@ if (isEmpty) end(name);
 }
 } else if (verbatim !== undefined || plainText !== undefined) {
 const more = verbatim ?? plainText.replace(/&([^;&]*);?/g, entity);
+if (plainText?.includes(']]>')) fail('It has ]]> in a text');
 if (leaf !== null) content += more;
 else if (more.trim()) fail('It has text outside of a value');
 }
 }
 const [root] = stack;
-if (leaf !== null || stack.length > 1) fail('It is not complete');
+if (leaf !== null || stack.length > 1 || (isOpen && !isClosed)) fail('It is not complete');
 if (!isOpen || root.values.length !== 1) fail('It is not a property list');
 return root.values[0];
 }
 function entity(whole, name) {
 const code = /^#x[0-9a-f]{1,6}$/i.test(name) ? parseInt(name.slice(2), 16) : /^#\d{1,7}$/.test(name) ? Number(name.slice(1)) : NaN;
 if (whole.endsWith(';') && Object.hasOwn(entities, name)) return entities[name];
-if (!whole.endsWith(';') || !(code > 0 && code <= 0x10ffff && (code & 0xfff800) !== 0xd800)) fail(`It has an entity that is not known: &${name.slice(0, 20)}`);
+if (!whole.endsWith(';') || !(code >= 0x20 || [9, 10, 13].includes(code)) || code > 0x10ffff || (code & 0xfff800) === 0xd800 || (code & 0xfffffe) === 0xfffe) fail(`It has an entity that is not known: &${name.slice(0, 20)}`);
 return String.fromCodePoint(code);
 }
 const leaves = {
 key: null,
 string: (text) => ({ string: text }),
-true: () => ({ boolean: true }),
-false: () => ({ boolean: false }),
+true: (text) => (text.trim() ? fail('It has text in a Boolean') : { boolean: true }),
+false: (text) => (text.trim() ? fail('It has text in a Boolean') : { boolean: false }),
 integer(text) {
 const digits = text.trim();
 const number = /^[+-]?(\d{1,20}|0x[0-9a-f]{1,16})$/i.test(digits) ? BigInt(digits.replace(/^[+-]/, '')) : fail('It has an integer that is none');
@@ -4196,17 +4199,19 @@ real(text) {
 const word = text.trim().toLowerCase();
 const known = { nan: NaN, inf: Infinity, '+infinity': Infinity, infinity: Infinity, '-infinity': -Infinity, '-inf': -Infinity };
 if (!Object.hasOwn(known, word) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(word)) fail('It has a number that is none');
+if (!Object.hasOwn(known, word) && !Number.isFinite(Number(word))) fail('It has a number that is too large');
 return { real: wireReal(known[word] ?? Number(word)) };
 },
 date(text) {
 const milliseconds = /^\s*-?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\dZ\s*$/.test(text) ? Date.parse(text.trim()) : NaN;
-if (Number.isNaN(milliseconds)) fail('It has a date that is none');
+if (Number.isNaN(milliseconds) || !new Date(milliseconds).toISOString().startsWith(text.trim().slice(0, -1))) fail('It has a date that is none');
 return { date: wireReal((milliseconds - dateReference) / 1_000) };
 },
 data(text) {
-try {
-return { data: btoa(atob(text.replace(/\s/g, ''))) };
-} catch { return fail('It has data that is not in base64'); }
+const digits = text.replace(/\s/g, '');
+let again = null;
+try { again = btoa(atob(digits)); } catch { /* Not in base64. */ }
+return again === digits ? { data: digits } : fail('It has data that is not in base64');
 },
 };
 const exactInteger = (number) => (number >= -(integerMax / 2n) && number < integerMax ? toWire(number)
@@ -4300,7 +4305,7 @@ if (values.size !== Number(store.get('keys')?.integer)) fail(`Its file ${shortKe
 return { name, values };
 });
 }
-"""##, compressed: "H4sIAAAAAAACA50aa3PbxvG7fsUp9RiAxLckWqEenMROZtwmdqZ22mlJuDqSRxExCbAAaEmR+d+7j7vDHUgpbeMJBRzudvf2vXuXrNZZXopHMZGF6p82xHShpp/V7G9yuVENMVPrcvGzvG+IpHg/+U1Ny4Yos78nOXy7g9/v8lw+8OObZFomWSpz/f5XJZdiK+Z5thJBqz1dJiot218QbtH6rQguDhKDeyZLmD5XuUqnALhYwPBf1IOzulT3JS9S97RomqVFKebJUn3/UKoCSBRXon8qLi9Fr1ObxTh5StfM4E9JWqpblfO3XiqOjgBIWq1fyqIQPwKWH/I8ywVQodJZIfjtcauhzGWyhPVhrmSRpZG4uoZNlYs8uxOpuqvWmwkXYgsEEOzX2SYFFjCgfDMtYVZEq5OixYQD5A6sOKC3kCQCMw7cGcewMeDnXITu6HW184hoDG/elmIhC7HKcgUoZCpePNo5rTL7KZvKpfpQ5kl6GwYqDaKthnETMXxCD5CNYohj0X0GuJm2FUv1RS0JzBb+af7ONykpjShg36p4Pw9BFSTujnDBc2up0lvC6Mr6GYyeSlxfg6y34ufvDfmymCYJAW6I3tkr+On3QF5XVyLYFKXMg0jkqtzkqZD5dJF8UTOmyOpL8ecP79+BRNqfxsXR6HEUt1uAq/QAdxqgRFErV+ulnKoQpt6r+fh+MoH/5+2GCIIIAGo8o0eRypUaiHSzXDY0twcG0VAPvJ/ja7gp5+dMUCQGIs+yEli2zrO1ysuHnxKgQ3/cxshnpplIQ/Vk6tCk0IhJTVnULRx7vZD562ymwlarRZwvNhOJ5h3aFUC1lVhFCupi/gC/ekeo8h/BUt6oKYDLwwCmNs+DBmj1HOYvBwIUXYlt1JrRDMPhrZjKcrqAaRoQyTh4i1wXaVYKdAJgseLXjz8CPLQiu0eXB2artMEdwWhpT9ZLmBoAgycJ+iy9YiDuV0uXze6WNb/RuRkVPcSX1sy6vmiHaClmjmPM5uJukcAmlcSfFBk3zTbLmZgomPoZnB5MkWwPQaUlyNOf5ToMa/haCCIBWx8OxSiOWiuc84hwtCoBm5ENo2okjsgG7a48BUMW496WqhS/gau60KLFZ+ArzmmtZV4onlkJLVTo4CKSsbZMzQBcMwDDNF6dZ7ZWqijkrYq2NyRIYqaJMSGii/bwMhWZDkI+I434n+clq4rh2JVgZIaFjNTMmpJfviLGk48O7acVOPENOBxQsy9OlGS3f0AL2QOHP8ty0Zoq2AS7zbY4jbQjKh/WCqhjGZFG8s4C8fKlHj2EUXQKwAcINiEjz1KFu9Kks+yYDOCXpiyESZoocs8gpYsD8w13CZbgbDT9AqyD3Wg+tMBRgz2EI6svuLGk+AgUzyyqoZcogN2Ar0vSHX01MEkvPSVkbnmOg79rgjSmeJ+Kuf7h5uNCaYYBXxw1A2AQvbTmAEf+WAe3bBnG09OGrZQ1F7SC6iGQlZYEYDNyMCELpdo9gCmjoCA3Cy4wmGTZUskUH3XugY+btEhuUzXDZ8gRlvgXkyL9V+Jf8sU0YK0/iFtJOl1uZqADu3SMOrGVMknH30uYFD/cy2ovQ53YmfeBNj+KQ1OZIhsXGVhXkYmlzG8VmqPeAyRGAGn5QIHN8I+g13D+D2oPBO3Tcq2eGnx0MBCH7zaricpbSfGWqTEIv34V9tMHOVf+54o3iZqSP2hfHjabo3Ex/hAfDZvN66+X46F5HQ/h9fDN+9cf//HLD6NPo+v4CAfGo9dvvvv43XgUmonROB7H8Ckct4dROJLN3+PjCHKFcDgAwgsQHLxc8cA3o0/fxEfffA1Gn4L4KMBp0ZAWXn8NR58uYWX79sFxXEnJnutRLMuBCC5BHW7x4Roe5GoNTy/h6d+bDAe/wcF1BslEMA4CTDmtz8cgV2SbfEqBjMFTdL0SPOwmL5u5muu0pRoe5+N02L6F0XEa/DdeE7Kr6Wf4ZPOdgCNwlfKM4gY6bXqiBAaD0AisZU5OATLvksqQtUpjBMQJUwAQ5nJZqNhgkjOyWg7TOz6Z6NAmaokrszVunT7JMmx2jZfO1i2kllUVDY8UFYeRUmPpqLI4posbPVplxoHOU6VW8bukXGSbkoMUcs9ZvN4UC6ad3DbTN1G3bL5IjN4U0lfRxsw0aQlzqYYdQ4cNlDgdcykJZr0AJ4QbpkWABdMzdLuQryvho2EWgGFVQ+yXoufZzK+0N5b/U2KPPMSH2gMA+e/v0hB04YsqGgQgqtUA4IzUUq1ASbASKP2dFmKWURz4nGZ3GAgQAnr9A0LlKxkrF9EYBLEjBSj99sgA1zqx2hEMDuLXGqWXbY3/GlIYqHlpAOfBAAQoTmCQNoLMcC98qAHpDWq65gnRG4d6B5HZGC5ytbpVQSBJ7ugnJU2bskhmipMnJ9g8CZRMgWRr8BMKb84fmwairgyD5gfR/6eGdZO2NWQXgopWxWwd2hi3TzKWErK9FML3Td0pkNBJGf5YvmZRXcYowvq+hg7XQ+NrGo6HQcJt9yV0xvfw69D1Dv/jbkHzOTi2lrIo36YzdU/NiANIvZdKhDsfLymKGLO3spAYE+qTvfBbfVf3aqrLEKhp6sWE9O0a6uTS5CaQ9EPqNENkUyhlITmAvOTFoyzJzhkX5rQqn8gyWWEo+SGdNbQ3gpfVuoT0kzIlLF9jQ1PN9jZA/DyBZK1ytgAnQu/ArkGbyV7v8JTLAk98aZwAkktiMOA0EqTPQ7N1hW325dOINmJ3tEu+LmgyqmYsBOC7XVNF/JeQkVy8jI+iC4r7lI08aOpqu9RuANtSCNvxG/jagmR4FUY1B0Dph+d6Khdgk/IRluCxses9uHG/dZvfrSOn2WoNyQUBN4Unhj5YjAhqzgphd/cV9p4qOsW6AwNycK/YZq6Fd5BIKx3HrBiwF0KdpT/djzrNb2VzHj92G/3ti3bCPSaeDsLBAhySWRpoFcsExNOLGqLbR8cA68czWPgKFvrrOBl2V3Wpj/ROvmM+EFkt7HD+HRxCGFwEbomjg7BJQ20Y1rs24xyKNGP3QQQuH4a02WvRQfj0fAmO5b7bmcN/OMYTXsIYDJx3OhxSOvczfN5jR8RXjvxaPhjq04F4yU5Ob7jTEL0O1XtGWG4HDFD+kkFJQ8idWpBjLObdB+CKdavugIu6gdDeCsubR2EGSZ23UeMAkymYY77r+s/2wBoHlLzum0EfaIqusmx3hqmaJbdJiVSRz2WjMo4uJVGTNo2OmzEUFagSvc72a8dVrm5/G1n1YnioKN8nt6hePOCUAghK9y9teVjJwNSClRBSt4VFJaIpwTRobLmWWjWaAaJuasoHegsohcYB1sS13d9l+czfO/Wv71T+Whaq4gSpAZVMKTIVdB2cfTofiLcpuMEEXX5wnOjnwB02g97UpjO1WRt3h7Dc2pPBEjUNIp5M67CSz/G4NRzPjr6OW/AchYrG8XFo7JhW7eRNmmFPcB2bJdhyNScyTMEIQcXo6LVP0KC3xG3sPNS4vUqW4OQUvMwK0/1uAnWPp+CgmuPZeEY/H/FnYH/+CbMM8TqkizcA3Gkh2mDguCFbtMNI6GLe3TyS+vTW8auzdQ+WaPrHTpFoi+6/OuhpLBek5YLXpyLAciAmZSZDWWYT3klVGxdUGIOVMKwn+9q4BwTl+S1IBfgsTne4G04B4pgQVSJsIuQ4tBpcX4lm6JxqtUUvJU3T3y/dIy/b8tGADp42aojI1SlL/1RMwHwDrzvu5Kycr5pclRMht142B1M2UfzvSgFKw9Sd+KBKAhe1iuR3iBzCgb0XVnkHvh8ZiyWwX9FokfgHmEws9SypJZkY31w1MAd6C6MEi9ZaS907UjAm9CUB0rk1AjYg/wavfMI12cxBBxuCXx5K9X4+L1TpDPzkdytmciVvuTVJhLmZibRfd7KTWmQAzW0IZKCuZbHbUmxWnODTWVkJrO1guIanY5qKB3/VoVxkcKG3pR41wkj4vDKBxbgEn44pgWLg+Hskemd9AImwRgQ8ia0o9rbsYBU6D1w8cLFa0yhzYALtyz01bIqTni7a9PdL8a1Hts4rM2L5B6C3AVaqXQK+UjOA6DQQjkU/Ztk4Q6/iuIJFHp8LNviRkyVDOccMDfKP05hVS3LSwAIJK1gol3NzTnD4DGmmU2+FyCLCQ24weLaNKwCFIsRyGL5o2mgECQN0ZuhIVJhAzpqePcx6psknJ9kXpT+hlUa1c/Y9aqc1zerXPrxaM2gG1snneC4K9tO6VSXnKv1TYuegmtPtw6SQv7YktobfhXi/wVn3a2IWRngroH8KnvJ47wQYPkfoOjHSIrM7cRWRalDYZoI17tNHQzyuazuqnX3pECcxa+CvkccPNDOqqY3uaFEyIFeQDec5csz6XJs1IKXF+2zic4Ll8TK7q2xAQvF1fS1OG8K+vhTdM9B9WTqXEHAlCaFjqwMAY0W3m+MCa82Eb/0JnCb7Ru+h6HooQN9PAYCXa5rsGcVF1z9gIiUcT4HsIXPs20nlwpMCsxfgRvXxolLg0AKv1BghhUgYVi8nVNhoIPDBjPeiaJ+6P4qRnjvUp0FAMx8PxU5WYxh34hjFj8tMVjbhjZ70WOExMSFFMqdVSI6uqDXE7lm1dbYr5l/oCd9cDHH1g2tmKsbZqs9r+qtRWkPCjqA2JqtL2idUZRhkjXSeZL1HqAFdXll+A4cJmv5yZN2gmTAU/uUG1IrdFZ561PXj1KqczQQpYQuRQKqpt7UVZ84KUyHSxYRXT6/p71mz92pFtz9Rz9yuIAS9GgKSDxXf1etJtDdBLbKVKheA3stSZXXm6pywEy4vSAE/HVtFHe0Ba7vIU3Zx2ABlF1d5UL0eKw1qcVJ1DukXi2hQiWovaLFtiPBfJmtzVSyBJR51tYhanQnam1cVMbqD4GPUlAzA03FQhwyT0GIYqJ/DVzUppJeuFyFQO5g6DQ3+edCQBZN22HZpLfd1hIZlCtfuo9jwf6awE2ZFoDXAJ+3J1N5tQ+sxCoVeuUT0Ui7UiZ45zad3CGFFKYEJoFfVtTu9Mf/Q3nPgdBXI5t/atHbukqEqhyFm1MRIfMAGYe9V7a7JM0m0Jra6IeQl/v6lMes88U5aodMivBXhpssUxyFfJgU96/bQV7kpLJioda3UArvYObINvStd7oUnAspf6RGmOGVqR59Zv+Cejj2ppTz9CS8JFCKI2QYghBIPYJGLxthgAANhQkno6TkSj3VA9wyTsRM0T2K+e/9EB5b2J3E06jRfUVequxVe3yDs9iDl6J70I6/96X9qcIpmuwi1aaeYfp/paXQ8BdukVqTl/LENFm6RE3mHEEYxYBGpT+2AgY9ynMKm1+/FnArRwTGScnJ61hBn2GgYipsXj/7Ytq1HwPq7+H4juJloBnhzpFGUHu47Cy0XinTOvfFC87ZcCpuTrPanztDn81kfufQKExJGAbljyCckdYVgplVqodkX2QDOY9UdKGJumzQI/DD8qSL7SqbJXNHVvX2XGpkUyGDCwMxsmSOtutdLM+HPaeCFlaTygcAbffsUYxfY7JTy8iAycV63xCwUwgv2upIwadjS6WRUPxcoBM9hBwKmjl0TryFVA8l3XhEksXRoru26V/m8Swx8jYIPa2r3ADF+uLcTB66v0fk8ixF5SQl9kMywaz5P+AoSjgexH2kIGRGLI8M9gaaoMds5jNsUahbsi6jPChifvJO/CoM+yXd0miZDtOebgFX/LClvrDR1p4mUDyWmpVttDc/SC1ewkYO7bkWMUSsaXq1F6h44oMNL4pJbyIfixk3n3XsPlH9j8PgPlRI/zYEvAAA="),
+"""##, compressed: "H4sIAAAAAAACA606aXPbOLLf/Svg2VRI2rp9xCMfqplkpipvJ8nWJnu8JykbSIJsTiRSj6R8rKP/vn0BBCnZ2X31KhWZBIHuRt/dQLxcpVmhHtVE5+b0uKGmN2b61cz+qhdr01Azsypu3un7horzD5PfzbRoqCL9W5zBtzv4/SnL9AM/vomnRZwmOpP3Pxu9UBs1z9KlClrt6SI2SdG+Rbh56/c8ON+LLe6ZLmD63GQmmQLg/AaG/2gevNWFuS94kbmnRdM0yQs1jxfm54fC5ECiulSnx+riQvU6tVmMk6d07Qz+FCeFuTYZf+sl6uAAgCTl+oXOc/UrYPkly9JMARUmmeWK3x43AmWu4wWsDzOj8zSJ1OUVbKq4ydI7lZi7cr2dcK42QADBfp2uE2ABA8rW0wJmRbQ6zltMOEDuwIo9egtJIjBjz59xCBsDfs5V6I9elTuPiMbwy9tC3ehcLdPMAAqdqBePbk6rSH9Lp3phPhZZnFyHgUmCaCMwvkQMn9ADZKsY6lB1nwFup23UwtyaBYHZwD/h73ydkNKoHPZt8g/zEFRB4+4IFzy3Fia5Joy+rJ/BWFGJqyuQ9Ua9+9mSr/NpHBPghuqdvIKf0x7I6/JSBeu80FkQqcwU6yxROpvexLdmxhQ5fcn/6+OH9yCR9udRfjB8HI7bLcBVVAB3GqBEUSszq4WemhCm3pv56H4ygf/zdkMFQQQABc/wUSV6afoqWS8WDeF23yIayMCHOb6G62J+xgRFqq+yNC2AZassXZmsePgtBjrk42aMfGaaiTRUT6YOTQqNmNSURd3Csdc3OnudzkzYarWI8/l6otG8Q7cCqHYSK0lBXcwe4Fd2hCr/CSzljZkCuCwMYGrzLGiAVs9h/qKvQNGN2kStGc2wHN6oqS6mNzBNAJGMg7fIdZWkhUInABar/vLpV4CHVuT26PPAbpU2uCUYkfZktYCpATB4EqPPkhV9db9c+Gz2tyz8RudmVXQfX1oz5/qiLaK1mnmOMZ2ru5sYNmk0/iTIuGm6XszUxMDUr+D0YIpmewhKLUGevtOrMKzhayGIGGx9MFDDcdRa4pxHhCOqBGxGNgzLkXFENuh2VVEwZDHubWEK9Tu4qnMRLT4DX3FOa6Wz3PDMUmihQQcXkYzFMoUBuKYPhmm9Os9sLU2e62sTbb6QIImZNsaEiC7awctEpRKEqoy04n+el6wqlmOXipFZFjJSO2tKfvmSGE8+OnSfluDE1+BwQM1uvSjJbn+PFrIHDt/p4qY1NbAJdpttdRyJIyoeVgaoYxmRRvLOAvXypYzuwyg6BeADBJuQkaeJwV0J6Sw7JgP4JZSFMEmIIvcMUjrfs99wl2AJ3kaTW2Ad7Eb40AJHDfYQDp2+4Mbi/BNQPHOoBpVEAewGfF2cbOmrhUl6WVFC5lbFcfB3IUgwjXepmO8fvny6McIw4IunZgAMopdoDnDk+zq4Ycuwnp427KQsXBAFlSGQlUgCsFk52JCFUu3uwZRhkJObBRcYTNJ0YXSCj5J74OM6yePrxMzwGXKEBf7FpEj+avxLvpgGnPUH41acTBfrGejANh3DzthJmaRT3UsY57/c63IvA0ns7HtfzI/i0FQnyMabFKwrT9VCZ9doY8l6OTGYFgGcxQOFNcs9gl3D+B8oPZCzS8dFOQV8tAexxIeJqwMmKlDfvqnwPT234vwtM7vcrPvyUc9N7Wu//PprnMSF5Um5v1VspuRD2hf7zWY46IcD+BsNR/no4zg6aDavvl2MBvx6MBgN4HX/zYfXn/77T78MPw+vxgc4MBq+fvPTp59Gw9BOjEbj0Rg+haP2IAqHuvnP8WEEiQYggH3nIHV4ueSBH4affxgf/PAtGH4OxgcBTosGtPDqWzj8fAEr29cPnteLC3Z7j2pR9FVwAbp0jQ9X8KCXK3h6CU//u05x8AccXKWQiQSjIMB81QUMjJB5us6mFAUZPIXmS8XDfuaznpu55Dzl8CgbJYP2NYyOkkAcYns46jRH950z+A+JUmcK/w0MdOcAYz439Du36RZFHy9AYBaowSXpDNQCNBKSwUL9/d1vapYa9gA3+tYLAs+4d0gDp1/hk0vMAk4VytxsOG5gdKEnyrQwWg7BrOfkvaBEKKheWpkE/75epLmZjREk53gBwJrrRW7kz9ii1jPyN5xgbEUTIkyci6O2SFfId/qki7DZtfElXbWQfDYzdBlkZDiMpFsfhQaDY1KWyWiZ05e8ZQO7i4ubdF1weEV2eotX6/yGaaeAw/RNzDU7HiRGNmVjPfCHCAhLQpnVEdquZZxQYl/BdC1Rebo0UO8k14AF/sxUXOSg6LMADLhOOBCdxzOKEReE5Moq3jZyoJCJu6RMFSMQlC5GVWczT4HQcohddPS83PiVmMUa9pRiRRXE++IOYVMf7pIQtO3W5A0CENXKIUiTzMIsQQ3ZDlx2hPvLwSTIIL4m6R3GRISAAXCPUFXVmJWWaAyCsSdW4PIOoeJaL215LPmLg/i1RulFW/BfQTYH5T8N4DwYgFjNuRzSRpAZ7nkVakCKiKYjPCF6x6HsILIbw0W+mbRKCCTJLYWn/LHUGj+PD54ESrZFsrX4CUVlzvdtDVGXlkbzg+j/poZ1H+HK6S4YkqhiugpduN8lGUcJGXMCBvel7mVI6KQM35evXVSXMYqwvq+Bx/XQOq+G57KQcNeICr3xHfzaL40cGVZnyPdoL90NgRXawRKc8Tgf5RzH+R5nCq2Fzou3yczcUzdnD2qXhVHh1scLiqTWWTgJaoxV9cmVXKT8bu7NVOo4KArr1ZiueoM++Eyb3EHVBLnnDJGVgfTFoy7IOzAuLApMNtFFvMTQ9ksya4gPg5flqoD8nVJNrP/Hlqaaxa6B+HmcoGdnD0FwIuQkOxTh5k6f8pSjgyBzYV0HkkuqasEJEqSvgmbjq4jdV5VGVBS3o23ypSJMqRx0EIDvbk2Z9byErOz85fggOqfchzKyB6HOTR+UGX0wHkOQqjkHGMO9atITG8JqPBLXg11BpMzzVfjaglpkGdbhUgJXcXel23E10RA7IGPrS3bg3mVWlIdLQIUMZN/F9e36fpouV5BLGbsvmyQABMRc85yItLur4VLRcK+J4sGA2qjSBGFhhHdQ4BgJqk662KOijt8f7oed5o+6OR8/dhunmxftmJNRng4yx8YIlBI00MoXMUi9FzVU9xS9FKwfzWDhK1hYXcfFhr+qS/299/o984HIamHn+W/gi8PgPPBLT8kIbIbvcgLZtR3nuCiM3QURuLwf0mavwEfd9zo4MvwR6O/A/yOv1sRJES3g6TC728H0nGRNYy9hDAbOOh1uuHXuZ/C89R0Se/udn7fsmwTDeYwIGBOXpK9esnsWjgGJvQ4V8lbafmsTMP4phXqbKS+LfM4YsCbag8AiPdg9rtb7SrwoVq6Pyg6SoWyixh56+Moc8txsXGqww7rIbH+W+h/l+6ikG+A6oo09Kgj+38ASNIIrzQbX4OP9z+JrzJkvlYfEunqp7VHxh4fNMZSWqL29zuZbx7eD7ukmcpbA8JDOn+NrtAQe8ApCBCUtcNdhKKUtVHriTvwuKPUZbK0uoLFrX4gWNwNE3RTK+7IFlHdjD9sqtd3fpdmsunc6Arkz2Wudm5ITpHBUOCfIVDBLCHfJvK/eJnNsD0DQCw5jeQ78YTtYmdr0pjZr4/4QFt07Mn+ipkHEkxfYL+VzOGoNRrODb6MWPEehoXF8HFiXQ6u28k1hWJ3r/w7yeqNEfBnj+R6iIpVWkidj7O7hGYE9QmSUQwQ4xsBaQYAsAtliq6wm22W8AO9v4GWW2+OaJvDi8Rg8d3M0G83o5xP+9N3P/8CsF36LAdTpDQD3et4ufHr+2TEBRkIfMztVbDIglOon0LW3Hz/IWVvk67GvkM67QeWwzU/c+FPGwseqHiMr6FWzeuoaqbbq/qOD7trxVD/rLcpuTk6tnCDiRoi+5lYj12rU4HVjkyLVoS7SifUU2Hd1xz7tA/U+JYfGh9EtddBWG7sfgQGxQugY8BZ13w5s6h4Fv1ZChwMdsFMo61nPs1Bhy56DHLAoLQTFZuidF7dVLyEbkO8X/mGya6YKoL2nfR0kW+X55emxmsBWgsq5k1cCcfljSx/OkP1+jj3ydRXEv1dZUn4OWvrRFAQO9C7+J1RryoO9E1ZxB+qJbMVziWqBLGKrXg1gYuk0gJr9sQ2v5dFAX7YwjLEHUjusqhzWWb28jYF07uWBmem/wiufHU/WkFNkDcUvD4X5MJ/npvAGfqt202Z6qa+56U+E+bmldl+38stawAQNbyhkoLRG0Cry9ZIrPzqFLoC1lAzB0yFNxSP18rg7srgwCNHpD8KI+SZADItxCT4dUgrMwPH3QPVOTgEkwhoS8HjsRLGz5Q2r0Mvh4r6P1ZlGkQETaF/+eXxTHfWkByDfL9SPFbKlZEiJ5R+B3gZ4dvE2+Eq9JaLTQjhUp2OWjTf0ajwuYVEs4voffvRkwVDOMMeGBPB4zKqlOXVigYQlLJTLmT2B23+GNHsG5oTIIsLrI2DwbBuXAApFiN0V+CK00QgSBujs0IEqMYGchZ4dzHqmK60n6a2RT2ilUe0Gyw61E01z+rULr2gGzUDXeoY3DsB+Wtem4BTu9JjY2S/ndE9hUshfWxpPVt6HeHPIW/eX2C6M8L7N6TF4ysOdE2D4DKFLvigiczvxFZGaE7DNGJsfTx+68rgU/dRUqUqHOIn5DH+NKvygAEYiEN0RUTIgX5AN7znyzPpMzBqQ0uJdNvE1xr7JIr0rbUBDXX11pY4byr2+VN0T0H1deNd7cCXXS66+AzBOdNupP7DWTvixOoFLjqrRV1B0KyhA348BQCUFt0UFiosuVsFEyoyeAtlD5ri3o9KFxzkmSMCN8uN5qcChA16qMZWSSBi2AY7QLEMBAh/seC+Kdqn7oxrK3IGcs+KJAR28jr2EyTLuyDOKXxepLm2iMnrUY4XH/IkUyZ4DIznSLBGI3ZNy62xXzL+wInx75crXD+56UJ+Frfqspr+C0hkSNpjFmJwuiU8o62BIb+ms1nmPUABdXDp+A4cJmnw5cG7QThio6rUh1IrtFRX1qOvHsVM5m9pxuhYigdQV2dRWnHgrbIlOV35ePb3mdMeanZeWuqcT88y9JULQqyEg+XSQW+XrUbR1pal6fuXnqLq8zeDdXSFclSAF/PRsFXW0B6ztIk/ZxWE/nV1c6UFlPSbx1DGn9gikXyyifimqnaDVpqHCf9iszVexGJZUqKtF1PLk3N1pLImRIqeKUSjpg6fjoA4ZJqHFMFC/4VKW6pBe+l6EQG1hgnJK8qxnQWNRhtrh+ui13NcTGndjUbeHY8v/mcFephOBaECVtCdTe/9UQ8YoFFYuzBC9lAt1omfuydA7hDAoMYEJoFflhVbZWPU6TMWB0yU7l3+LaW3d0kRVDkPMqImR+IC9396rWpf3mSRaiC3v3lUS/+p1TOc88bZnLmkR3jfy02WK45Avk4KedHvoq/wUFkzUuVY008751n2GsHJZ0r9KSED5Kz3CFK8i7siFjhdtKYzF1VOe/oSXBAoRxGwNEEKN9wSQi9bYYAADYUxJ6PEZEo91QPcEk7EjNE9ivn+zSwJL+7M6GHaar6hZ192oSoMj7PaOsbl7GlUa2NVPDU7RXLujNu0Y0+8TmUannbBNaiY7zh+6YOEXOVHldMoqBiwi9amdPPHJoFfY9E57Y06F6GIDknJ0fNJQJ9jDGKgvLx6rY5u2jGA3G9+/KO7m2gHeHGkUpYe7jtaLG0M6598lo3kbLoXtwWj7c2dQ5fPJKXLpFTVxCAXkjiEfndUVgplWqoWwL3IBnMfK24XE3DZpEPhh+FNG9qVO4rmhS7G7rgszKZDBhIGd2bLXIOpeL0lVdU4Dr4LFpQ8E3si9boxdYLNTysuDyMZ56d05KIQX7HWpYRKefFE6GdVPdnLFc9iBgKlj16TS66qB5NvkCJJYOrAX4v1LspVLNnzvh0/xajdsMX749377vq+RfJ7FiLykhD6IZ3hsMY/5ch+OB+NqpCFkRCyODHYEmrzGbO+Udp2bWbAroj4rYHyqHAmXGORiiKfTNBmiPd+xLbtncfHFSVM6TaR8KDGRbrk1vJqR+4KNPNx1K2KMomh4aR2pe+CADi+xT26uH/IvfjrvX6Oh/BuDx78ApSQYntsyAAA="),
 PageFile(path: "/app/key-sheet.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { bdi, button, dialog, dialogHead, field, fill, h, toast, when } from './dom.js';
 import { anyEditor, emptyValue, InputError } from './editor.js';
