@@ -108,7 +108,7 @@ struct JSONOption: ParsableArguments {
 struct ValueJSONOption: ParsableArguments {
     @OptionGroup var plain: JSONOption
 
-    @Flag(help: "Print JSON that keeps all types apart: {\"integer\":\"1\"}, {\"real\":1}.")
+    @Flag(help: "Print JSON that keeps all types apart: {\"integer\":\"1\"}, {\"real\":1.0}.")
     var exact = false
 
     var isOn: Bool { plain.isOn || exact }

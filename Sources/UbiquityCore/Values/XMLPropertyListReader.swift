@@ -29,7 +29,7 @@ struct XMLPropertyListReader {
             if bytes[at] == UInt8(ascii: "<") {
                 try markup()
             } else {
-                guard Self.isBlank(bytes[at]) else { throw broken("text outside of a value") }
+                guard XMLValue.isBlank(bytes[at]) else { throw broken("text outside of a value") }
                 at += 1
             }
         }
@@ -66,7 +66,7 @@ struct XMLPropertyListReader {
             if isEmpty { try close(name, at: start) }
             return
         }
-        guard Self.leaves.contains(name) else {
+        guard XMLValue.elements.contains(name) else {
             throw broken("an element that property lists do not have: <\(name)>", at: start)
         }
         try checkPlace(of: name, at: start)
@@ -199,7 +199,7 @@ struct XMLPropertyListReader {
         let isNone =
             byte == 0xEF && at + 2 < bytes.count && bytes[at + 1] == 0xBF
             && bytes[at + 2] >= 0xBE
-        guard byte >= 0x20 || Self.isBlank(byte), !isNone else {
+        guard byte >= 0x20 || XMLValue.isBlank(byte), !isNone else {
             throw broken("a character that XML does not have")
         }
         at += 1
@@ -234,82 +234,17 @@ struct XMLPropertyListReader {
 
     // MARK: - Values
 
-    private static let leaves: Set = [
-        "key", "string", "integer", "real", "true", "false", "date", "data",
-    ]
-
     private mutating func take(
         _ name: String, _ content: [UInt8], at start: Int
     ) throws(PropertyListError) {
         let text = String(decoding: content, as: UTF8.self)
         if name == "key" { return try builder.key(text, at: start) }
-        if let value = Self.value(of: name, text, content) {
+        if let value = XMLValue.value(of: name, text, content) {
             try builder.add(value, at: start)
         } else {
             let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
-            try builder.fail("\"\(shown)\" is not \(Self.article(name))", at: start)
+            try builder.fail("\"\(shown)\" is not \(XMLValue.article(name))", at: start)
         }
-    }
-
-    private static func article(_ name: String) -> String {
-        switch name {
-        case "integer": "an integer of at most 64 bits"
-        case "real": "a real number"
-        case "date": "a date such as 2026-11-21T10:00:00Z"
-        case "data": "data in base64"
-        default: "empty, as <\(name)> must be"
-        }
-    }
-
-    private static func value(
-        of name: String, _ text: String, _ content: [UInt8]
-    ) -> PropertyListValue? {
-        if name == "string" { return .string(text) }
-        if name == "data" {
-            return Base64.decode(content.filter { !isBlank($0) }).map(PropertyListValue.data)
-        }
-        let first = content.firstIndex { !isBlank($0) } ?? content.endIndex
-        let last = content.lastIndex { !isBlank($0) } ?? first
-        let trimmed = String(decoding: content[first...].prefix(last - first + 1), as: UTF8.self)
-        return switch name {
-        case "true", "false": trimmed.isEmpty ? .boolean(name == "true") : nil
-        case "integer": integer(trimmed)
-        case "real": real(trimmed)
-        case "date":
-            trimmed.hasSuffix("Z") && trimmed.utf8.allSatisfy { !" .,".utf8.contains($0) }
-                ? DateText.seconds(of: trimmed).map(PropertyListValue.date) : nil
-        default: nil
-        }
-    }
-
-    /// Decimal, or hexadecimal after `0x`.
-    private static func integer(_ text: String) -> PropertyListValue? {
-        let isNegative = text.hasPrefix("-")
-        var digits = text[...]
-        if isNegative || text.hasPrefix("+") { digits.removeFirst() }
-        let isHexadecimal = digits.lowercased().hasPrefix("0x")
-        if isHexadecimal { digits.removeFirst(2) }
-        guard digits.first?.isHexDigit == true,
-            let number = UInt64(digits, radix: isHexadecimal ? 16 : 10)
-        else { return nil }
-        guard isNegative else { return PropertyListValue(unsigned: number) }
-        return number <= UInt64(Int64.max) + 1 ? .integer(Int64(bitPattern: 0 &- number)) : nil
-    }
-
-    private static func real(_ text: String) -> PropertyListValue? {
-        var word = text.lowercased()[...]
-        let isNegative = word.hasPrefix("-")
-        if isNegative || word.hasPrefix("+") { word.removeFirst() }
-        if word == "nan" { return .real(.nan) }
-        if word == "inf" || word == "infinity" {
-            return .real(isNegative ? -.infinity : .infinity)
-        }
-        // Swift has hexadecimal numbers and other names too.
-        guard word.first.map({ $0 == "." || $0.isNumber }) == true,
-            word.utf8.allSatisfy({ "0123456789.e+-".utf8.contains($0) }),
-            let number = Double(isNegative ? "-" + word : word), number.isFinite
-        else { return nil }
-        return .real(number)
     }
 }
 
@@ -318,7 +253,7 @@ struct XMLPropertyListReader {
 extension XMLPropertyListReader {
     /// `<?xml … ?>` at the beginning, which may name the encoding.
     private mutating func declaration() throws(PropertyListError) {
-        guard starts("<?xml"), at + 5 < bytes.count, Self.isBlank(bytes[at + 5]) else { return }
+        guard starts("<?xml"), at + 5 < bytes.count, XMLValue.isBlank(bytes[at + 5]) else { return }
         let start = at
         while at < bytes.count, !starts("?>") { at += 1 }
         let text = String(decoding: bytes[start..<at], as: UTF8.self).lowercased()
@@ -344,7 +279,7 @@ extension XMLPropertyListReader {
             return true
         }
         guard take("<?") else { return false }
-        if starts("xml"), at + 3 < bytes.count, Self.isBlank(bytes[at + 3]) {
+        if starts("xml"), at + 3 < bytes.count, XMLValue.isBlank(bytes[at + 3]) {
             throw broken("<?xml behind the beginning", at: start)
         }
         while !take("?>") {
@@ -355,7 +290,7 @@ extension XMLPropertyListReader {
     }
 
     private mutating func skipBlanks() {
-        while at < bytes.count, Self.isBlank(bytes[at]) { at += 1 }
+        while at < bytes.count, XMLValue.isBlank(bytes[at]) { at += 1 }
     }
 
     private mutating func take(_ text: StaticString) -> Bool {
@@ -372,10 +307,6 @@ extension XMLPropertyListReader {
 
     private mutating func broken(_ what: String, at offset: Int? = nil) -> PropertyListError {
         .unreadable(what, at: builder.place(offset ?? at))
-    }
-
-    private static func isBlank(_ byte: UInt8) -> Bool {
-        byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {

@@ -17,7 +17,7 @@ struct GetCommand: AsyncParsableCommand {
 
             JSON: the value: a number, a string, true, an array, an object; dates in ISO 8601 and \
             data in base64, as strings. --exact keeps the types apart: {"integer":"1"}, \
-            {"real":1}, {"date":"…"}.
+            {"real":1.0}, {"date":816948000.0}.
             """)
 
     @Argument(help: "The key.", completion: Completions.keys)
