@@ -709,6 +709,25 @@ class Unsent(PageTest):
         browser.find(".head h1", "other.store")
         self.comes(device, "written offline")
 
+    def test_an_edit_of_a_tab_that_was_closed_is_sent_by_another_one(self):
+        device, self.window = self.stage()
+        browser = self.window
+        tab = browser.driver.current_window_handle
+        browser.driver.switch_to.new_window("tab")
+        other = browser.driver.current_window_handle
+        browser.open(self.server.url).store("other.store")
+        browser.driver.switch_to.window(tab)
+        self.server.kill()
+        self.addCleanup(self.setUp)
+        browser.says("Offline", ".head .status")
+        self.edit(browser, "written offline")
+        browser.driver.close()
+        browser.driver.switch_to.window(other)
+        browser.says("Offline, 1 change waits in another store", ".head .status")
+        self.server.start()
+        self.comes(device, "written offline")
+        browser.says("Up to date", ".head .status")
+
     def test_edits_of_more_stores_than_a_browser_has_connections_are_sent(self):
         names = [f"other.store{number}" for number in range(8)]
         device, self.window = self.away(*names)
