@@ -104,12 +104,12 @@ function keyParts(model, key, element, done) {
         try {
             const versions = await model.store.history(key, { limit: versionsMax });
             if (mine !== asked) return;
-            const items = [waitingItem(model, key), versionItems(model, key, versions)].flat().filter(Boolean);
+            const items = [waitingItem(model, key), versionItems(model, store, key, versions)].flat().filter(Boolean);
             fill(timeline, items.length ? items : h('li.quiet', {}, 'Nothing is known yet.'));
         } catch (error) { if (mine === asked) fill(timeline, waitingItem(model, key), h('li.quiet', {}, sentenceOf(error))); }
     };
     const changed = ({ keys }) => {
-        if (isNew || !keys.includes(key)) return;
+        if (isNew || !keys.includes(key) || model.store?.identifier !== store) return;
         const dirty = isDirty();
         wire = model.value(key);
         describe();
@@ -161,7 +161,7 @@ function waitingItem(model, key) {
 
 const outcomes = { current: 'Now', replaced: 'Replaced', lost: 'Lost to a later change' };
 
-function versionItems(model, key, versions) {
+function versionItems(model, store, key, versions) {
     const wires = versions.map(({ value }) => (value === undefined ? null : toWire(value)));
     const restore = (wire, done) => {
         const failed = change(model, store, new Map([[key, wire]]), done);
