@@ -45,7 +45,7 @@ export function backView(model) {
         const chosen = new Set(keys);
         const problem = h('p.problem', { role: 'alert' });
         const rewind = button('', () => {
-            const failed = change(model, new Map([...chosen].map((key) => [key, then.get(key) ?? null])),
+            const failed = change(model, store.identifier, new Map([...chosen].map((key) => [key, then.get(key) ?? null])),
                 `${counted(chosen.size, 'key')} set back.`);
             if (failed) problem.textContent = failed;
             else look();

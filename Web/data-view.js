@@ -32,6 +32,7 @@ export function dataView(model, { openStore }) {
 class DataView {
     constructor(model) {
         this.model = model;
+        this.store = model.store.identifier;
         /** @type {Map<string, {element: HTMLElement, isEditing: boolean}>} */
         this.rows = new Map();
         /** The timers that end the highlights of rows. */
@@ -78,18 +79,22 @@ class DataView {
     // What is around the list
 
     drawStatus() {
-        const { status } = this.model;
+        const { status, others } = this.model;
         if (!status) return;
-        const waiting = status.pendingKeys.length;
+        const elsewhere = [...others.values()].reduce((sum, keys) => sum + keys, 0);
+        const waiting = status.pendingKeys.length + elsewhere;
         const changes = counted(waiting, 'change');
+        const place = others.size === 1 ? 'in another store' : 'in other stores';
+        const where = !elsewhere ? '' : elsewhere === waiting ? ` ${place}` : `, ${elsewhere.toLocaleString('en')} ${place}`;
         const [kind, text] = status.diskError ? ['bad', 'This browser cannot save']
             : status.connection === 'unauthorized' || status.connection === 'signedOut' ? ['bad', 'Signed out']
                 : status.connection === 'connected' || status.connection === 'polling'
-                    ? waiting ? ['busy', `Sending ${changes}`] : ['good', 'Up to date']
+                    ? waiting ? ['busy', `Sending ${changes}${where}`] : ['good', 'Up to date']
                     : status.connection === 'connecting' && !status.lastError ? ['busy', 'Connecting']
-                        : ['away', waiting ? `Offline, ${waiting === 1 ? '1 change waits' : `${changes} wait`}` : 'Offline'];
+                        : ['away', waiting ? `Offline, ${waiting === 1 ? '1 change waits' : `${changes} wait`}${where}` : 'Offline'];
         if (this.status.textContent !== text) fill(this.status, text);
         this.status.className = `status ${kind}`;
+        this.status.title = [...others.keys()].join(', ');
         this.drawUsage(status);
         this.drawBanners(status, kind);
         if (!this.rows.size) this.drawList();
@@ -273,7 +278,7 @@ class DataView {
     }
 
     write(key, wire) {
-        const failed = change(this.model, new Map([[key, wire]]), `“${shortKey(key)}” saved.`);
+        const failed = change(this.model, this.store, new Map([[key, wire]]), `“${shortKey(key)}” saved.`);
         if (failed) {
             toast(failed);
             this.drawRow(key);
@@ -327,7 +332,7 @@ class DataView {
         if (!existing.length) return;
         const name = existing.length === 1 ? `“${shortKey(existing[0])}”` : counted(existing.length, 'key');
         const index = [...this.list.children].findIndex((row) => row.key === existing[0]);
-        const failed = change(this.model, new Map(existing.map((key) => [key, null])), `${name} removed.`);
+        const failed = change(this.model, this.store, new Map(existing.map((key) => [key, null])), `${name} removed.`);
         if (failed) {
             toast(failed);
             return;
@@ -374,7 +379,8 @@ class DataView {
 /** Shows what a file would change, store by store, before it does. */
 const importDialog = (model, file, stores) => dialog('box.wide', 'Import', (close) => {
     const place = h('div.stack');
-    const own = stores.findIndex(({ name }) => name === model.store.identifier);
+    const store = model.store.identifier;
+    const own = stores.findIndex(({ name }) => name === store);
     const draw = (values) => {
         const changes = [...values].filter(([key, wire]) => !isSame(wire, model.value(key)));
         const known = changes.filter(([key]) => model.value(key));
@@ -385,7 +391,7 @@ const importDialog = (model, file, stores) => dialog('box.wide', 'Import', (clos
             [...known, ...changes.filter(([key]) => !model.value(key))].slice(0, 200).map(([key, wire]) => changeItem(key, model.value(key), wire))),
         changes.length > 200 && h('p.hint', {}, `And ${counted(changes.length - 200, 'more key', 'more keys')}.`), problem,
         h('footer', {}, button('Cancel', close), changes.length > 0 && button(`Import ${counted(changes.length, 'key')}`, () => {
-            const failed = change(model, new Map(changes), `${counted(changes.length, 'key')} imported.`);
+            const failed = change(model, store, new Map(changes), `${counted(changes.length, 'key')} imported.`);
             if (failed) problem.textContent = failed;
             else close();
         }, { kind: 'main' })));

@@ -5,7 +5,7 @@
 import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast, when } from './dom.js';
 import { sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
-import { codeInput } from './sign-in-view.js';
+import { codeInput, grouped } from './sign-in-view.js';
 import { counted, cut, duration, shownName, time, versionText, visible } from './text.js';
 
 /** A clock that is less wrong than this is right. */
@@ -118,8 +118,13 @@ const addDialog = (model) => dialog('box', 'Add a device', (close) => {
         } }, field('Does the device show a code of eight characters?', input), h('button.button', {}, 'Continue'))];
 });
 
-/** Asks whether a device that waits may come in. */
-export const approveDialog = (model, code) => dialog('box', 'Approve a device', (close) => {
+const lostMax = 20;
+
+/**
+ * Asks whether a device that waits may come in. One key never lets it in; and by a link, which may be a
+ * stranger's, only somebody who reads the code.
+ */
+export const approveDialog = (model, code, isLink = false) => dialog('box', 'Approve a device', (close) => {
     const place = h('div.stack', { 'aria-live': 'polite' }, h('p.quiet', {}, 'Asking the server…'));
     const act = async (action, done) => {
         try {
@@ -132,24 +137,40 @@ export const approveDialog = (model, code) => dialog('box', 'Approve a device', 
         try {
             const waiting = await model.device.waitingDevice(code);
             const name = visible(cut(waiting.name, 100));
+            const shown = grouped(code);
+            const deny = button('Deny', () => act(() => model.device.deny(waiting), `${name} was denied.`), { kind: 'danger' });
+            const approve = h('button.button.main', { disabled: isLink }, 'Approve');
+            const last = h('input.code', { maxlength: 4, placeholder: 'XXXX', autocomplete: 'off', autocapitalize: 'characters', spellcheck: 'false',
+                oninput: () => { approve.disabled = last.value.toUpperCase() !== shown.slice(-4); } });
             fill(place, h('p', {}, h('strong', {}, bdi(name)), ' at ', bdi(waiting.address || 'an unknown address'), ' wants to sign in to your account.'),
-                h('p', {}, 'Approve it only if you hold that device in your hands: it could then read and change ',
+                h('p.code.shown', { 'aria-label': 'Code' }, shown),
+                h('p', {}, 'Approve it only if you hold that device in your hands, and it shows this code: it could then read and change ',
                     waiting.stores.length ? `these stores: ${waiting.stores.join(', ')}.` : 'all of your data.'),
-                h('footer', {}, button('Deny', () => act(() => model.device.deny(waiting), `${name} was denied.`), { kind: 'danger' }),
-                    button('Approve', () => act(() => model.device.approve(waiting), `${name} may sign in.`), { kind: 'main' })));
-            place.querySelector('footer button:last-child').focus();
+                h('form.stack', { onsubmit: (event) => {
+                    event.preventDefault();
+                    act(() => model.device.approve(waiting), `${name} may sign in.`);
+                } }, isLink && field('To approve it, type the last four characters of the code', last,
+                    'You came by a link. Whoever sent it may want to get into your account.'),
+                h('footer', {}, deny, approve)));
+            deny.focus();
         } catch (error) { fill(place, h('p.note.bad', {}, sentenceOf(error))); }
     };
     ask();
     return [dialogHead('Approve a device', close), place];
 });
 
-/** Signing out removes what this browser keeps; unsent changes are lost with it. */
+/** Signing out removes what this browser keeps; unsent changes are lost with it, of whichever store. */
 export async function signOutDialog(model) {
-    const waiting = model.status?.pendingKeys.length ?? 0;
-    const lost = waiting ? ` ${counted(waiting, 'change')} that could not be sent yet will be lost.` : '';
-    const isSure = await confirm('Sign out of this browser?', 'Everything that this page keeps in this browser is removed. '
-        + `Your data stays on the server and on your other devices.${lost}`, 'Sign out');
+    let lost = null;
+    try { lost = await model.unsent(); } catch { /* Said below. */ }
+    const count = lost?.reduce((sum, { keys }) => sum + keys, 0);
+    const isSure = await confirm('Sign out of this browser?', [h('p', {}, 'Everything that this page keeps in this browser is removed. '
+        + 'Your data stays on the server and on your other devices.'),
+    lost === null && h('p.note.bad', {}, 'What could not be sent yet will be lost. This browser does not say what that is.'),
+    lost?.length > 0 && h('div.note.bad', {}, h('div', {}, h('p', {}, h('strong', {}, `${counted(count, 'change')} that could not be sent yet will be lost:`)),
+        h('ul', {}, lost.slice(0, lostMax).map(({ identifier, keys, isOwn }) =>
+            h('li', {}, `${identifier}: ${counted(keys, 'change')}${isOwn ? '' : ', of another account'}`)),
+        lost.length > lostMax && h('li', {}, `and ${counted(lost.length - lostMax, 'more store')}`))))], 'Sign out');
     if (!isSure) return;
     await model.signOut();
     location.replace('/');

@@ -167,15 +167,15 @@ export function dialog(kind, title, build, guard = () => false) {
 export const dialogHead = (title, close) => h('header', {},
     h('h2', {}, title), iconButton('close', 'Close', close));
 
-/** Asks before something that cannot be taken back; true for yes. */
-export async function confirm(title, text, yes) {
+/** Asks before something that cannot be taken back; true for yes. `content` is a text, or elements. */
+export async function confirm(title, content, yes, kind = 'danger') {
     let isSure = false;
     await dialog('box', title, (close) => [
-        dialogHead(title, close), h('p', {}, text),
+        dialogHead(title, close), typeof content === 'string' ? h('p', {}, content) : content,
         h('footer', {}, button('Cancel', close, { autofocus: true }), button(yes, () => {
             isSure = true;
             close();
-        }, { kind: 'danger' })),
+        }, { kind })),
     ]);
     return isSure;
 }

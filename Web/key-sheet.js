@@ -10,15 +10,15 @@ import { kindName, preview, shortKey, time } from './text.js';
 
 const versionsMax = 100;
 
-/** Writes, and offers to take it back. Returns a sentence if it failed. */
-export function change(model, values, done) {
+/** Writes to a store, and offers to take it back. Returns a sentence if it failed. */
+export function change(model, store, values, done) {
     let before;
     try {
-        before = model.write(values);
+        before = model.write(values, store);
     } catch (error) { return sentenceOf(error); }
     toast(done, { name: 'Undo', act: () => {
         try {
-            model.write(before);
+            model.write(before, store);
         } catch (error) { toast(sentenceOf(error)); }
     } });
     return null;
@@ -40,6 +40,7 @@ export function keySheet(model, key) {
 /** @param {() => void} done Closes the sheet, with everything saved. */
 function keyParts(model, key, element, done) {
     const isNew = key === null;
+    const store = model.store.identifier;
     let wire = isNew ? emptyValue('string') : model.value(key);
     const name = h('input', { required: true, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', dir: 'auto' });
     const place = h('div');
@@ -86,12 +87,12 @@ function keyParts(model, key, element, done) {
             done();
             return;
         }
-        const failed = change(model, new Map([[target, value]]), `“${shortKey(target)}” ${isNew ? 'added' : 'saved'}.`);
+        const failed = change(model, store, new Map([[target, value]]), `“${shortKey(target)}” ${isNew ? 'added' : 'saved'}.`);
         if (failed) problem.textContent = failed;
         else done();
     };
     const remove = () => {
-        const failed = change(model, new Map([[key, null]]), `“${shortKey(key)}” removed.`);
+        const failed = change(model, store, new Map([[key, null]]), `“${shortKey(key)}” removed.`);
         if (failed) problem.textContent = failed;
         else done();
     };
@@ -103,12 +104,12 @@ function keyParts(model, key, element, done) {
         try {
             const versions = await model.store.history(key, { limit: versionsMax });
             if (mine !== asked) return;
-            const items = [waitingItem(model, key), versionItems(model, key, versions)].flat().filter(Boolean);
+            const items = [waitingItem(model, key), versionItems(model, store, key, versions)].flat().filter(Boolean);
             fill(timeline, items.length ? items : h('li.quiet', {}, 'Nothing is known yet.'));
         } catch (error) { if (mine === asked) fill(timeline, waitingItem(model, key), h('li.quiet', {}, sentenceOf(error))); }
     };
     const changed = ({ keys }) => {
-        if (isNew || !keys.includes(key)) return;
+        if (isNew || !keys.includes(key) || model.store?.identifier !== store) return;
         const dirty = isDirty();
         wire = model.value(key);
         describe();
@@ -160,10 +161,10 @@ function waitingItem(model, key) {
 
 const outcomes = { current: 'Now', replaced: 'Replaced', lost: 'Lost to a later change' };
 
-function versionItems(model, key, versions) {
+function versionItems(model, store, key, versions) {
     const wires = versions.map(({ value }) => (value === undefined ? null : toWire(value)));
     const restore = (wire, done) => {
-        const failed = change(model, new Map([[key, wire]]), done);
+        const failed = change(model, store, new Map([[key, wire]]), done);
         if (failed) toast(failed);
     };
     return versions.map((version, i) => {

@@ -107,6 +107,8 @@ async function showShell(model, code) {
 
     let dispose = () => {};
     const show = async () => {
+        // What somebody types belongs to the store that is still open.
+        if (main.contains(document.activeElement)) document.activeElement.blur();
         const [, view = 'data', encoded = ''] = location.hash.split('/');
         let store = model.notes.store ?? model.notes.stores[0] ?? null;
         try { store = decodeURIComponent(encoded) || store; } catch { /* A broken link shows the usual store. */ }
@@ -114,6 +116,7 @@ async function showShell(model, code) {
             try {
                 await model.openStore(store);
             } catch (error) { toast(sentenceOf(error)); }
+            model.sendOthers();
         }
         dispose();
         const known = { data: dataView, back: backView, devices: devicesView };
@@ -129,6 +132,9 @@ async function showShell(model, code) {
     };
 
     model.addEventListener('stores', drawStores);
+    model.addEventListener('refused', ({ identifier }) =>
+        toast(`The server refused a change in ${identifier}. Open it to see what is lost.`));
+    document.addEventListener('visibilitychange', () => { if (!document.hidden) model.sendOthers(); });
     model.addEventListener('change', () => {
         // Another tab has signed out.
         if (!model.account) location.reload();
@@ -148,14 +154,17 @@ async function showShell(model, code) {
     let wasConnected = false;
     model.addEventListener('status', () => {
         const isConnected = model.status?.connection === 'connected';
-        if (isConnected && !wasConnected) refresh();
+        if (isConnected && !wasConnected) {
+            refresh();
+            model.sendOthers();
+        }
         wasConnected = isConnected;
     });
     if (code) useCode(model, code);
 }
 
 function useCode(model, { kind, code }) {
-    if (kind === 'approval') approveDialog(model, code);
+    if (kind === 'approval') approveDialog(model, code, true);
     else {
         toast(`This browser is signed in as ${model.account.name} already. The code was not used: `
             + 'it still works on another device.');

@@ -1,23 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The page's knowledge: this browser as a device of an account, the store that is open, and the names
- * of stores and devices.
+ * The page's knowledge: this browser as a device of an account, the store that is shown, what others have that is
+ * not sent, and the names of stores and devices.
  */
 
-import { openDevice, UbiquityError } from './client/browser.js';
+import { openDevice, unsentStores, UbiquityError } from './client/browser.js';
 import { fromWire } from './client/values.js';
 
 const notesKey = 'ubiquity page';
 /** Stores whose deliveries are asked for. */
 const deliveriesMax = 50;
+/** How long a save, and the sending of a store that is not shown, may take. */
+const saveMilliseconds = 10_000;
+const sendMilliseconds = 60_000;
+/** When stores are tried again that could not be sent, and the disk is read for what other tabs have left. */
+const retryMilliseconds = 15_000;
+const lookMilliseconds = 300_000;
+
+/** The result of a promise; false if it takes too long. */
+const within = (milliseconds, promise) => new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds, false);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+});
 
 /** The page's own storage: the names of an account, shown while there is no server. */
 function readNotes(account) {
     const none = { account, stores: [], devices: [], store: null };
     try {
         const kept = JSON.parse(localStorage.getItem(notesKey) ?? '{}');
-        return kept.account === account ? { ...none, ...kept } : none;
+        if (kept.account === account) return { ...none, ...kept };
+        // Of an account that was here before.
+        localStorage.removeItem(notesKey);
+        return none;
     } catch { return none; }
 }
 
@@ -34,8 +49,13 @@ export function browserName() {
 
 export class Model extends EventTarget {
     store = null;
-    /** The last opening of a store. */
+    /** The last opening or closing of a store. */
     opening = Promise.resolve();
+    /** The stores that are not shown and have unsent changes, with the number of their keys. @type {Map<string, number>} */
+    others = new Map();
+    /** The store that is open to be sent. */
+    sending = null;
+    isSending = false;
 
     static async open() {
         const model = new Model();
@@ -73,28 +93,107 @@ export class Model extends EventTarget {
         await Promise.allSettled([stores, devices]);
     }
 
-    /** Opens a store in place of the one before; of several at once, the last one stays. */
-    openStore(identifier) {
-        const opening = this.opening.then(() => this.replaceStore(identifier));
-        this.opening = opening.catch(() => {});
-        return opening;
+    /** Stores are opened and closed one after another. @private */
+    inTurn(act) {
+        const turn = this.opening.then(act);
+        this.opening = turn.catch(() => {});
+        return turn;
     }
+
+    /**
+     * Opens a store in place of the one before, whose changes are on the disk then; of several at once, the last
+     * one stays.
+     */
+    openStore(identifier) { return this.inTurn(() => this.replaceStore(identifier)); }
 
     /** @private */
     async replaceStore(identifier) {
         if (this.store?.identifier === identifier) return;
         const old = this.store;
+        if (old && !await within(saveMilliseconds, old.synchronize())) {
+            throw new Error(`${old.identifier} stays open: its changes cannot be saved in this browser`);
+        }
         this.store = null;
-        await old?.close();
-        const store = await this.device.openStore(identifier);
+        this.listening?.abort();
+        if (old !== this.sending) await old?.close();
+        const isOpen = this.sending?.identifier === identifier;
+        const store = isOpen ? this.sending : await this.device.openStore(identifier);
         this.store = store;
+        this.others.delete(identifier);
+        this.listening = new AbortController();
+        const { signal } = this.listening;
         const stores = [...new Set([...this.notes.stores, identifier])].sort();
         this.note({ store: identifier, stores });
-        store.addEventListener('status', () => this.tell('status'));
+        store.addEventListener('status', () => this.tell('status'), { signal });
         store.addEventListener('change', (event) => {
             this.dispatchEvent(Object.assign(new Event('change'), { keys: event.keys, reason: event.reason }));
-        });
+        }, { signal });
         this.tell('stores');
+    }
+
+    // Stores that are not shown
+
+    /**
+     * Sends what stores have that are not shown: those of before, of other tabs, and of pages that were closed. One
+     * at a time, as each has a connection, and browsers open six.
+     */
+    async sendOthers() {
+        clearTimeout(this.timer);
+        // What is wrong with the disk, the store that is shown says.
+        await this.look().catch(() => {});
+        if (this.isSending) return;
+        const tried = new Set();
+        const next = () => [...this.others.keys()].find((identifier) => !tried.has(identifier));
+        this.isSending = true;
+        for (let identifier = next(); identifier; identifier = next()) {
+            tried.add(identifier);
+            // One that is damaged, or refused, does not keep the next one away.
+            await this.send(identifier).catch(() => {});
+            await this.look().catch(() => {});
+        }
+        this.isSending = false;
+        if (!this.account) return;
+        this.timer = setTimeout(() => this.sendOthers(), this.others.size ? retryMilliseconds : lookMilliseconds);
+    }
+
+    /** Looks on the disk, which knows what all tabs have kept. @private */
+    async look() {
+        if (!this.account) return;
+        const kept = (await unsentStores(this.device)).filter(({ isOwn, identifier }) =>
+            isOwn && identifier !== this.store?.identifier);
+        this.others = new Map(kept.map(({ identifier, keys }) => [identifier, keys]));
+        this.tell('status');
+    }
+
+    /** @private */
+    async send(identifier) {
+        const store = await this.inTurn(async () => {
+            if (!this.account || this.store?.identifier === identifier) return null;
+            this.sending = await this.device.openStore(identifier);
+            return this.sending;
+        });
+        if (!store) return;
+        const { length } = store.refusedWrites();
+        await within(sendMilliseconds, store.synchronizeNow()).catch(() => {});
+        await this.inTurn(async () => {
+            this.sending = null;
+            if (this.store === store) return;
+            if (store.refusedWrites().length > length) {
+                this.dispatchEvent(Object.assign(new Event('refused'), { identifier }));
+            }
+            await store.close();
+        });
+    }
+
+    /** What would be lost with this browser's disk, by stores. @returns {Promise<{identifier: string, keys: number, isOwn: boolean}[]>} */
+    async unsent() {
+        const { store } = this;
+        if (store) await within(saveMilliseconds, store.synchronize());
+        const kept = await unsentStores(this.device);
+        const waiting = store?.status.pendingKeys.length ?? 0;
+        const isKept = kept.some(({ isOwn, identifier }) => isOwn && identifier === store?.identifier);
+        // What the disk refuses is lost too.
+        return waiting && !isKept ? [...kept, { identifier: store.identifier, keys: waiting, isOwn: true }] : kept;
     }
 
     get status() { return this.store?.status ?? null; }
@@ -109,9 +208,12 @@ export class Model extends EventTarget {
     /**
      * Writes several keys as one transaction; null removes. A key that merges is changed by the
      * difference. Returns the values from before.
-     * @param {Map<string, any>} values
+     * @param {Map<string, any>} values @param {string} identifier The store that they are meant for.
      */
-    write(values) {
+    write(values, identifier) {
+        if (this.store?.identifier !== identifier) {
+            throw new Error(`Open ${identifier} again to change it: another store is shown now`);
+        }
         const before = new Map([...values.keys()].map((key) => [key, this.value(key)]));
         this.store.revert(new Map([...values].map(([key, wire]) => [key, wire ? fromWire(wire) : null])));
         this.dispatchEvent(Object.assign(new Event('change'), { keys: [...values.keys()], reason: 'localChange' }));
@@ -146,8 +248,9 @@ export class Model extends EventTarget {
     // Signing in and out
 
     /**
-     * With the code of an empty server's log, `accountName` is the name of its first account.
-     * @param {{code: string, accountName?: string} | {identityToken: string}} proof
+     * With the code of an empty server's log, `accountName` is the name of its first account. `isWanted` is asked
+     * with the account's name, before anything here is its own.
+     * @param {{code: string, accountName?: string, isWanted?: (name: string) => Promise<boolean>} | {identityToken: string}} proof
      */
     async signIn(proof, deviceName) {
         await this.device.signIn({ ...here(), ...proof, deviceName });
@@ -166,7 +269,9 @@ export class Model extends EventTarget {
     /** Signs out, and removes all that the page keeps in this browser. */
     async signOut() {
         this.store = null;
-        await this.device.erase();
+        this.listening?.abort();
+        clearTimeout(this.timer);
+        await this.inTurn(() => this.device.erase());
         localStorage.removeItem(notesKey);
     }
 }

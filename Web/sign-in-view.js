@@ -2,13 +2,14 @@
 
 /** Signing in: with a code, by the approval of another device, or with the identity provider. */
 
-import { button, command, field, fill, h, mark } from './dom.js';
+import { bdi, button, command, confirm, field, fill, h, mark } from './dom.js';
 import { begin, providerName, providerOf } from './identity.js';
 import { browserName, sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
+import { shownName } from './text.js';
 
-/** A sign-in code as it is shown, in groups of four. */
-const grouped = (text) => (text.toUpperCase().replace(/[^0-9A-Z]/g, '').slice(0, 12).match(/.{1,4}/g) ?? []).join('-');
+/** A code as it is shown, in groups of four. */
+export const grouped = (text) => (text.toUpperCase().replace(/[^0-9A-Z]/g, '').slice(0, 12).match(/.{1,4}/g) ?? []).join('-');
 
 export function codeInput(length, value = '') {
     const input = h('input.code', { required: true, autocomplete: 'one-time-code', autocapitalize: 'characters',
@@ -20,6 +21,11 @@ export function codeInput(length, value = '') {
     });
     return input;
 }
+
+/** A link may be a stranger's, who then reads what is written here. */
+const isWanted = (account) => confirm('Sign in to this account?', [
+    h('p', {}, 'The link that you opened leads to the account of ', h('strong', {}, bdi(shownName(account, 'somebody without a name'))), '.'),
+    h('p', {}, 'Sign in only if that is you: whoever has the account sees all that you write here.')], 'Sign in', 'main');
 
 /** @param {{code: string, note: string | null, failure: string, config: any, onSignedIn: () => void}} options */
 export function signInView(model, { code = '', note = null, failure = '', config, onSignedIn }) {
@@ -35,7 +41,8 @@ export function signInView(model, { code = '', note = null, failure = '', config
             submit.disabled = true;
             problem.textContent = '';
             try {
-                await model.signIn({ code: input.value }, name.value.trim());
+                const isLink = code !== '' && input.value === grouped(code);
+                await model.signIn({ code: input.value, isWanted: isLink ? isWanted : undefined }, name.value.trim());
                 onSignedIn();
             } catch (error) {
                 problem.textContent = sentenceOf(error);
@@ -67,7 +74,7 @@ export function signInView(model, { code = '', note = null, failure = '', config
             const request = await model.requestSignIn(name.value.trim() || browserName());
             fill(card, h('p', {}, 'On a device that is signed in, type'),
                 command(`ubiquity approve ${request.userCode}`),
-                h('p.hint', {}, 'or enter the code under Devices, Add a device; or scan this with a phone that is signed in.'),
+                h('p.hint', {}, 'or enter the code under Devices, Add a device; or scan this with a phone that is signed in, and type the code’s last four characters there.'),
                 qrPicture(request.link), h('p.code.shown', { 'aria-label': 'Code' }, request.userCode),
                 h('p.waiting', { role: 'status' }, 'Waiting for the approval'), button('Cancel', cancel, { kind: 'wide' }));
             await request.approved(controller.signal);

@@ -206,7 +206,10 @@ export interface Device {
   /** With a code, or with the token of an identity provider that the server trusts. */
   signIn(options: SignInOptions & ({ code: string } | { identityToken: string }
     /** With the code of an empty server's log, which makes its first account. */
-    | { code: string; accountName: string })): Promise<Account>;
+    | { code: string; accountName: string }) & {
+    /** Asked before the device takes the account; if not, the device is signed out again. */
+    isWanted?: (accountName: string) => boolean | Promise<boolean>;
+  }): Promise<Account>;
   /** Shows a code that a signed-in device approves; then `account()` resolves. */
   requestSignIn(options: SignInOptions & Rights): Promise<{
     userCode: string; link: string; expires: Date | null;

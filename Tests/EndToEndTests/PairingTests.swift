@@ -117,6 +117,7 @@ extension EndToEndTests {
                     "approve", "\(server.url)#\(code)", "--home", laptop, "--yes")
                 #expect(approved.status == 0, "\(approved.errors)")
                 #expect(approved.errors.contains("Name     phone"))
+                #expect(approved.errors.contains("see the code \(code) on a device"))
                 #expect(approved.errors.contains("all stores, for 30 days"))
                 #expect(try await child.exit() == 0)
                 #expect(child.output.hasPrefix("Signed in to ada"))

@@ -233,6 +233,8 @@ class Browser:
     def sign_in(self, server, code):
         self.open(f"{server.url}/#{code}")
         self.click("form .button.main", "Sign in")
+        # It came by a link.
+        self.click("dialog .button", "Sign in")
         self.find(".shell")
         return self
 

@@ -83,6 +83,7 @@ class SigningIn(PageTest):
         link = json.loads(device("pair", "--json"))["link"]
         browser = self.browser().open(link)
         browser.click("form .button.main", "Sign in")
+        browser.click("dialog .button", "Sign in")
         browser.find(".shell")
         self.assertEqual(browser.driver.current_url, self.server.url + "/")
         # A second link is not used up by somebody who is signed in.
@@ -640,6 +641,217 @@ class Trouble(PageTest):
         browser.says("expired", ".note")
 
 
+class Unsent(PageTest):
+    """Edits of stores that are not shown any more."""
+
+    def setUp(self):
+        # Of a test that failed.
+        if self.server.process.poll() is not None:
+            self.server.start()
+
+    def edit(self, browser, value, key="theme"):
+        browser.in_row(key, ".edit").click()
+        browser.press(Keys.CONTROL, "a")
+        browser.press(value, Keys.ENTER)
+        browser.shows(key, value)
+
+    def show(self, browser, store):
+        browser.run("location.hash = '#/data/' + arguments[0]", store)
+        browser.find(".head h1", store)
+
+    def away(self, *others):
+        """A browser that knows stores, and that the server does not answer."""
+        device, browser = self.stage()
+        for name in others:
+            device("set", "theme", "dark", "--store", name)
+            browser.store(name)
+            browser.shows("theme", "dark")
+        browser.store()
+        self.server.kill()
+        self.addCleanup(self.setUp)
+        browser.says("Offline", ".head .status")
+        return device, browser
+
+    def comes(self, device, value, store=STORE):
+        """Waits until another device has it."""
+        def has():
+            device("sync", "--store", store, check=False)
+            return device("get", "theme", "--store", store, check=False) == value
+        Browser.wait(self.window, has, f"{store} has no {value}")
+
+    def test_an_edit_is_sent_though_another_store_is_shown(self):
+        device, self.window = self.away("other.store")
+        browser = self.window
+        self.edit(browser, "written offline")
+        browser.says("Offline, 1 change waits", ".head .status")
+        self.show(browser, "other.store")
+        browser.says("Offline, 1 change waits in another store", ".head .status")
+        self.edit(browser, "here too")
+        browser.says("Offline, 2 changes wait, 1 in another store", ".head .status")
+        self.server.start()
+        self.comes(device, "written offline")
+        self.comes(device, "here too", "other.store")
+        browser.says("Up to date", ".head .status")
+        # Shown again, it goes on as before.
+        browser.store()
+        browser.shows("theme", "written offline")
+        self.edit(browser, "once more")
+        self.comes(device, "once more")
+
+    def test_an_edit_is_sent_when_the_page_is_opened_again(self):
+        device, self.window = self.away("other.store")
+        browser = self.window
+        self.edit(browser, "written offline")
+        self.show(browser, "other.store")
+        browser.open("about:blank")
+        self.server.start()
+        browser.open(self.server.url)
+        browser.find(".head h1", "other.store")
+        self.comes(device, "written offline")
+
+    def test_an_edit_of_a_tab_that_was_closed_is_sent_by_another_one(self):
+        device, self.window = self.stage()
+        browser = self.window
+        tab = browser.driver.current_window_handle
+        browser.driver.switch_to.new_window("tab")
+        other = browser.driver.current_window_handle
+        browser.open(self.server.url).store("other.store")
+        browser.driver.switch_to.window(tab)
+        self.server.kill()
+        self.addCleanup(self.setUp)
+        browser.says("Offline", ".head .status")
+        self.edit(browser, "written offline")
+        browser.driver.close()
+        browser.driver.switch_to.window(other)
+        browser.says("Offline, 1 change waits in another store", ".head .status")
+        self.server.start()
+        self.comes(device, "written offline")
+        browser.says("Up to date", ".head .status")
+
+    def test_edits_of_more_stores_than_a_browser_has_connections_are_sent(self):
+        names = [f"other.store{number}" for number in range(8)]
+        device, self.window = self.away(*names)
+        browser = self.window
+        for name in names:
+            self.show(browser, name)
+            self.edit(browser, f"of {name}")
+        self.show(browser, STORE)
+        browser.says("Offline, 8 changes wait in other stores", ".head .status")
+        self.server.start()
+        for name in names:
+            self.comes(device, f"of {name}", name)
+        browser.says("Up to date", ".head .status")
+        device("set", "theme", "live again")
+        browser.shows("theme", "live again")
+
+    def test_signing_out_names_all_that_would_be_lost(self):
+        _, browser = self.away("other.store")
+        self.edit(browser, "written offline")
+        self.show(browser, "other.store")
+        self.edit(browser, "here too")
+        browser.click(".side footer .button", "Sign out")
+        browser.says("2 changes that could not be sent yet will be lost", "dialog")
+        for name in [STORE, "other.store"]:
+            browser.says(f"{name}: 1 change", "dialog li")
+        browser.click("dialog .button", "Cancel")
+        browser.gone("dialog")
+
+    def test_what_the_server_refuses_of_a_store_that_is_not_shown_is_said(self):
+        device, self.window = self.away("other.store")
+        browser = self.window
+        browser.click(".tools .button", "Add a key")
+        browser.type("dialog form > .field input", "second", Keys.ENTER)
+        browser.says("Offline, 1 change waits", ".head .status")
+        self.show(browser, "other.store")
+        run("account", "limits", self.name, "--keys", "1", "--data", self.server.data)
+        self.server.start()
+        browser.says(f"The server refused a change in {STORE}.", "#toasts")
+        browser.says("Up to date", ".head .status")
+
+    def test_nothing_that_belongs_to_one_store_is_written_to_another(self):
+        device, browser = self.stage()
+        device("set", "theme", "theirs", "--store", "other.store")
+        browser.store("other.store")
+        browser.store()
+        self.edit(browser, "light")
+        self.show(browser, "other.store")
+        browser.shows("theme", "theirs")
+        # The message of the store before is still there.
+        browser.click("#toasts button", "Undo")
+        browser.says(f"Open {STORE} again", "#toasts")
+        self.assertEqual(browser.value("theme"), "theirs")
+        # Somebody types, and goes back by a key of the browser.
+        browser.in_row("theme", ".edit").click()
+        browser.press(Keys.CONTROL, "a")
+        browser.press("typed")
+        self.show(browser, STORE)
+        browser.shows("theme", "light")
+        browser.says("Up to date", ".head .status")
+        device("sync", "--store", "other.store")
+        self.assertEqual(device("get", "theme", "--store", "other.store"), "typed")
+        self.assertEqual(device.value("theme"), {"string": "light"})
+        # A dialog of one store over another one.
+        browser.sheet("theme")
+        browser.type("dialog .control input, dialog .control textarea", "in the sheet")
+        self.show(browser, "other.store")
+        browser.click("dialog footer .button", "Save")
+        browser.says(f"Open {STORE} again", "dialog")
+        self.assertEqual(browser.value("theme"), "typed")
+
+
+class Links(PageTest):
+    """A link may be a stranger's."""
+
+    def test_a_link_does_not_approve_a_device_by_one_key(self):
+        _, browser = self.stage()
+        request = self.server.post("/v1/sign-in-requests", {"deviceName": "mallory"})
+        code = request["userCode"]
+        browser.run("location.hash = arguments[0]", code.replace("-", "").lower())
+        browser.says("mallory at", "dialog")
+        browser.says(code, "dialog .code.shown")
+        approve = browser.find("dialog .button", "Approve")
+        self.assertFalse(approve.is_enabled())
+        self.assertEqual(browser.run("return document.activeElement.textContent"), "Deny")
+        browser.type("dialog input.code", "0000")
+        self.assertFalse(approve.is_enabled())
+        browser.press(Keys.ENTER)
+        self.assertEqual(self.answer(request), "sign-in-pending")
+        browser.find("dialog .button", "Deny").send_keys(Keys.ENTER)
+        browser.gone("dialog")
+        self.assertEqual(self.answer(request), "sign-in-denied")
+
+    def test_a_link_approves_a_device_whose_code_is_typed(self):
+        _, browser = self.stage()
+        request = self.server.post("/v1/sign-in-requests", {"deviceName": "tv"})
+        browser.run("location.hash = arguments[0]", request["userCode"])
+        browser.says("tv at", "dialog")
+        browser.type("dialog input.code", request["userCode"][-4:].lower(), Keys.ENTER)
+        browser.gone("dialog")
+        self.assertEqual(self.answer(request), self.name)
+
+    def answer(self, request):
+        answer = self.server.post("/v1/sign-in", {"request": request["request"], "deviceName": "tv"})
+        return answer.get("accountName", answer.get("code"))
+
+    def test_a_link_says_into_whose_account_it_leads(self):
+        device = self.account()
+        link = json.loads(device("pair", "--json"))["link"]
+        browser = self.browser().open(link)
+        browser.find("form .button.main", "Sign in")
+        browser.press(Keys.ENTER)
+        browser.says(f"the account of {self.name}", "dialog")
+        # One more key does not go on.
+        browser.press(Keys.ENTER)
+        browser.gone("dialog")
+        browser.says("Nobody was signed in; the code is used up.", ".problem")
+        self.assertNotIn("Chrome", device("device", "list"))
+        browser.driver.refresh()
+        browser.find("input.code")
+        # A code that somebody types is theirs.
+        browser.type("input.code", self.server.code(self.name, False), Keys.ENTER)
+        browser.says(self.name, ".who")
+
+
 class Accessibility(Accessible, PageTest):
     def test_of_signing_in(self):
         device = self.account()
@@ -702,18 +914,19 @@ class Accessibility(Accessible, PageTest):
         request = self.server.post("/v1/sign-in-requests", {"deviceName": "tv"})
         browser.run("location.hash = arguments[0]", request["userCode"])
         browser.says("tv at", "dialog")
-        self.check(browser, "an approval")
+        self.check(browser, "an approval by a link")
 
     def test_of_trouble(self):
         _, browser = self.stage()
         self.server.kill()
         browser.says("You are offline.", ".note")
         self.check(browser, "offline")
-        self.server.start()
-        browser.says("Up to date", ".head .status")
-        browser.window(1280, 900)
+        browser.in_row("theme", ".edit").click()
+        browser.press("written offline", Keys.ENTER)
         browser.click(".side footer .button", "Sign out")
+        browser.says("will be lost", "dialog")
         self.check(browser, "signing out")
+        self.server.start()
 
 
 class GoingBack(PageTest):

@@ -3,6 +3,7 @@
 /** Browsers: a database, of which one tab is the leader at a time. */
 
 import { openDeviceIn, openStoreIn } from './device.js';
+import { keyAndPart } from './records.js';
 import { UbiquityError } from './values.js';
 
 export { version } from './http.js';
@@ -12,6 +13,24 @@ export const openDevice = async ({ home = 'ubiquity' } = {}) => openDeviceIn(awa
 /** Opens a store, with a device of its own. @param {{identifier: string, home?: string}} options */
 export const openStore = async ({ home = 'ubiquity', ...options }) =>
   openStoreIn(await DatabaseFolder.open(home), options);
+
+/**
+ * The stores with writes that no server has yet, as they are on the disk, with the number of their keys. `isOwn`:
+ * of the account that is signed in.
+ * @param {any} device @returns {Promise<{identifier: string, keys: number, isOwn: boolean}[]>}
+ */
+export async function unsentStores({ folder, state }) {
+  const stores = [];
+  for (const document of await folder.documents()) {
+    const [owner, identifier] = document.split('/');
+    if (!identifier) continue;
+    const waiting = [...await folder.read(document)].filter(([name, text]) =>
+      name.startsWith('e') && text.includes('"pending":{') && JSON.parse(text).pending);
+    const keys = new Set(waiting.map(([name]) => keyAndPart(name.slice(1))[0])).size;
+    if (keys) stores.push({ identifier, keys, isOwn: owner === state.folder });
+  }
+  return stores;
+}
 
 /** @param {IDBRequest} request @returns {Promise<any>} */
 const result = (request) => new Promise((resolve, reject) => {
@@ -54,6 +73,24 @@ class DatabaseFolder {
     const range = IDBKeyRange.bound([document], [document, []]);
     const [keys, texts] = await Promise.all([result(rows.getAllKeys(range)), result(rows.getAll(range))]);
     return new Map(keys.map(([, name], i) => [name, texts[i]]));
+  }
+
+  /** The names of all documents. */
+  async documents() {
+    this.checkErased();
+    const names = [];
+    const request = this.database.transaction('rows').objectStore('rows').openKeyCursor();
+    await new Promise((resolve, reject) => {
+      request.onerror = () => reject(request.error);
+      request.onsuccess = () => {
+        const cursor = request.result;
+        if (!cursor) return resolve(undefined);
+        const [name] = /** @type {string[]} */ (cursor.key);
+        names.push(name);
+        return cursor.continue([name, []]);
+      };
+    });
+    return names;
   }
 
   /** @param {(rows: IDBObjectStore) => void} change @returns {Promise<void>} */

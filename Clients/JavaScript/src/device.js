@@ -62,6 +62,7 @@ export class Device {
   static async open(folder) {
     const device = new Device(folder);
     await device.read();
+    await device.removeUnowned();
     folder.onMessage((message) => { if (message === document) device.changedElsewhere(); });
     return device;
   }
@@ -69,6 +70,16 @@ export class Device {
   async read() {
     const rows = await this.folder.read(document);
     this.state = { ...newState(), ...JSON.parse(rows.get('device') ?? '{}') };
+  }
+
+  /** Removes what no account has any more: a sign-out that was cut off has left it. */
+  async removeUnowned() {
+    const { folder, folders, lastFolder } = this.state;
+    const owned = new Set([folder, ...folders.map(([, one]) => one)]);
+    // Other tabs use later folders only.
+    for (let number = 1; number <= lastFolder; number += 1) {
+      if (!owned.has(String(number))) await this.folder.removeAll(`${number}/`);
+    }
   }
 
   async changedElsewhere() {
@@ -125,12 +136,13 @@ export class Device {
    * With the code of an empty server's log, `accountName` is the name of its first account.
    */
   async signIn({ server, code = undefined, accountName = undefined, identityToken = '',
-    deviceName = 'browser', allowsPlainHTTP = false }) {
-    return this.complete(identityToken ? {} : { code, accountName },
-      { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken });
+    deviceName = 'browser', allowsPlainHTTP = false, isWanted = undefined }) {
+    return this.complete(identityToken ? {} : { code, accountName }, {
+      server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken, isWanted });
   }
 
-  async complete(secret, { server, deviceName, allowsPlainHTTP, identityToken = '', signal = undefined }) {
+  async complete(secret, terms) {
+    const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted, signal = undefined } = terms;
     const answer = await request({ server, credential: identityToken }, ['sign-in'],
       { method: 'POST', body: { ...secret, deviceName }, signal });
     const { account, accountName = '', credential } = answer ?? {};
@@ -138,6 +150,10 @@ export class Device {
       throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
     }
     const device = checkedDevice(answer.device);
+    if (isWanted && !await isWanted(accountName)) {
+      await revoke({ server, device, credential });
+      throw new UbiquityError('declined', 'nobody was signed in; the code is used up');
+    }
     const old = this.state.signedIn;
     await this.adopt(signedIn(this.state,
       { server, allowsPlainHTTP, account, accountName, device, deviceName, credential }));
@@ -185,10 +201,13 @@ export class Device {
 
   async erase() {
     for (const store of [...this.openStores]) await store.close();
-    await this.signOut({ wipes: true });
+    const { signedIn: account } = this.state;
+    // From here on, nothing belongs to anybody, so that the next start removes what this one does not.
+    await this.adopt({ ...signedOut(this.state, true), folders: [] });
     this.isClosed = true;
     this.requests.abort();
     await this.folder.erase();
+    if (account) await revoke(account);
   }
 
   // The person's devices

@@ -344,6 +344,38 @@ test('a tab that follows is told when another one erases everything', { timeout 
   for (const { device } of others) await device.close();
 });
 
+test('what a removal of values left when it was cut off is removed at the next start', { timeout }, async () => {
+  const browser = new Browser();
+  const rows = new Map(JSON.parse(accountFile('http://127.0.0.1:1')).rows);
+  const state = { ...JSON.parse(rows.get('device')), lastFolder: 2, folders: [['a', '1'], ['b', '2']] };
+  const names = () => [...browser.documents.keys()].filter((name) => name.includes('/')).sort();
+  for (const [end, left] of [['erase', []], ['signOut', [`2/${identifier}`]]]) {
+    browser.documents = new Map([['account', new Map([['device', JSON.stringify(state)]])],
+      ...['1', '2'].map((folder) => [`${folder}/${identifier}`, new Map()])]);
+    const { tab, device, store } = await browser.openTab();
+    await until(store, () => store.status.isLeader);
+    store.set('secret', 1);
+    await store.synchronize();
+    // The tab is closed as soon as nobody is signed in.
+    await new Promise((resolve) => {
+      tab.removeAll = tab.erase = () => {
+        resolve(undefined);
+        return new Promise(() => {});
+      };
+      device[end]({ wipes: true });
+    });
+    tab.crash();
+    assert.ok(names().includes(`1/${identifier}`));
+    // What an account has that nobody has removed stays.
+    const next = await browser.openTab();
+    assert.equal(next.device.account, null);
+    assert.deepEqual(next.store.keys(), []);
+    await next.store.synchronize();
+    assert.deepEqual(names().filter((name) => !name.startsWith('3/')), left);
+    await next.device.close();
+  }
+});
+
 test('after an erasure nothing is saved, and nothing waits', { timeout }, async () => {
   const browser = new Browser();
   const [first, second, third] = [await browser.openTab(), await browser.openTab(), await browser.openTab()];

@@ -48,7 +48,7 @@ struct ApproveCommand: AsyncParsableCommand {
                 try await manager.deny(userCode)
                 return report(request, granted, isApproved: false)
             }
-            try await show(request, granted, manager)
+            try await show(request, userCode, granted, manager)
             try Question.confirm(
                 "Let it sign in?", isGiven: yes,
                 otherwise: "nothing was approved; --deny tells the device so")
@@ -58,7 +58,8 @@ struct ApproveCommand: AsyncParsableCommand {
     }
 
     private func show(
-        _ request: ServerSignInRequest, _ granted: Grant, _ manager: DeviceManager
+        _ request: ServerSignInRequest, _ userCode: String, _ granted: Grant,
+        _ manager: DeviceManager
     ) async throws {
         var lines: [TerminalText] = [
             "A device asks to sign in to \(manager.accountName):", "",
@@ -69,7 +70,9 @@ struct ApproveCommand: AsyncParsableCommand {
         if let limits = try await manager.ownLimits() {
             lines.append("             but no more than this device: \(limits)")
         }
-        lines += ["", "Approve it only if you see the code \(code) on a device in front of you."]
+        lines += [
+            "", "Approve it only if you see the code \(userCode) on a device in front of you.",
+        ]
         Output.note(TerminalText(lines: lines))
     }
 

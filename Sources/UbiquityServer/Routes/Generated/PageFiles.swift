@@ -125,7 +125,7 @@ if (!keys.length) return [forgotten, h('p.quiet', {}, 'Nothing differs from now.
 const chosen = new Set(keys);
 const problem = h('p.problem', { role: 'alert' });
 const rewind = button('', () => {
-const failed = change(model, new Map([...chosen].map((key) => [key, then.get(key) ?? null])),
+const failed = change(model, store.identifier, new Map([...chosen].map((key) => [key, then.get(key) ?? null])),
 `${counted(chosen.size, 'key')} set back.`);
 if (failed) problem.textContent = failed;
 else look();
@@ -163,15 +163,28 @@ look();
 }, { kind: 'small' })))), result);
 return { title: 'Go back', element };
 }
-"""##, compressed: "H4sIAAAAAAACA31X7W7bNhT976dgsKCSNkV1sK7oEqRF0QJDsTUFlm7DEBgxLdERa4n0SCqOaxjY0+zB9iQ7vKQUJUv7x7L4cT/OvffcK9mutXFsxxaVzNmic06rnC2laCr/aJqc1TmTpVZsz5ZGtywpnla6LT7Z5HQi+9tlzdW1eOdEOz7GHT+6kWLz6OHRwZXYHtlaCPfwoG7X3IiP4tbBBnvBW5Ezp/+QZny7bKRQ7ukNbzphH0iw2BGqFB+WowutrkTz4CC/1jn0dTgOx22N1Z/FFtpkO9blYEq4CUSsCwfLzll2xi4vk+Mpa6XqnLBeYJKz59PpLGfYYLXuTFz8/qpf/lNYJ0zFt1h98fzqWVx+zTZCrAYRz65eYGM20rlR7/ktVP4wnfarjS55g6UUqIuMnb1kSmzYW7zQSnEt3Ef4kmbsiI0XPmsFdJZWOGx9C21X0+k0K5x+d/HhwhmprtOssI0sRTrN2fGP2elE3BJoy06VTiIxFrxc/Y4wpwRsxnYTuWTpQYDZOm1gjxGuMwpAO+kaccKSnzTdg4OiES3CdMLqNFkXf3VSOKzu9jlLPqyFYpyRDGSjsa5IMrbvfd7FnT38Jm39hlTrzmEREumvl8fcdu0Ve+d9VI8IMewgBOsTdpzDRig3ojphznTINMqok4BsOqDpfwqlN4QkhZIQg1lZr94I2zVRvxUEElmQcCP5USNvRAJD1rqRTiR0rxGOcbsSFS6NQqpXeOd2q0qWUkx3ccs7ga3BKPKyIIMhzcN/3rULYQppz/n5gwzI+nCcToLO787Yca8U+StIKTZOJ54B0uBO/kh8ftG8Qob8+/c/SRa9gBRUnDudOLMN5vpXSKzkcimML0ZL9uSMb7h0IYTBdPvahfSFrD0ruStrlgpjtMmIDXpRZIjS8GnBq2jLXaXHG9kp2xMSwaOz6FPG7vkUhXqFPQIjQ/t68sELFoIUtbnWDpfADxbBG4elUytkhoqRuUBN3Ts9JIirRX/oPV+nl0URAZgVLd7Ty5XnHlqakYKwEKgvDWGeZYO4lbcEBAQxvV7/32sp/F6a5QzvoSDDwiybFRZVnI44NpsUwAaElKY4RHoPokdFzW1YfPKEHQQqTkk+sipsvHrFVOf7RVBDRtLOnZ0DGDC2F2zlZ8FesqkXPMS1z6+PtYi4AzKOXNFgY/K25lVAEbYzXGEkDVWVT7zrUfpsxFwgNY9tT+1Z8UlLlUJTAnSSgkHXFsnIt8gTL3rrRYNuQjkdeK1FI9S1qwc2uxwceqw4zrWrURwxn2zoIbAKMgcuL2ttxThfVuM0WRu9ADn2GR9fiUqMJhbljTAuuUc9G6k8i4RWniY4fZ86llw2xDOhDQfSzu/lYrAq5mKfCjEFH4s5UjGfzA93sX+m4T6FFjjgZJLtUaCOGL+YR0iDIVnvZeF765uhxsMumk1jBTFh6mvUu2637UI3cL5TlW+QKziMt5ZLNUaiMnzj6zc6H4ApGm7dm1o21QN184toHvu6G/PTXlIlLV8EJA9GJ4lIvO50sEQ6iuGAZB+Jhb79Qo8qa1GusO2zM/QMvhANmsbYzD6TSe5+njOtQkhPBqc9zBBTkDyPdTSUVxXdivDGVeSBcCJu9C7sCdKREJjs26PHgYrgbvRLKUMelv8Xcib37gfa/UI1xToa5dWoBu/yKpTX4W60SWx/zF6xxCYMcCZxgJvnE9+RndHqOkr3k0DsOVDF0sMdpq6wsM8Kdq436FMqcM3JPCMBXVMEp20UQqoHpunns8A3Pvi+PMbmvbyb4XrWA1P0xDF/DX2POo2Bo78I/1s/+ngQRv8tECm8mbGoCMlK3hQNmmCUH/KXduyaq7Hq5HXTMPAsMkkEv7e6QyNWzNcaEhnc5clr6JVxdgtp7PX4cT8I80jVglcYQvwjasAiL0qD4YTyvTZiiaz+hr4Vnh7u0HWRPr/9+u4N2hImU+XSMB/ICv8lvksMUp3twydJmtAIicjh6+X/B0O06uPeuThyYjqksCfxANKuLUpuKjRI7wwZBu+6RSsxlabixg8IoaDoP4iYnm/FkmOI8FUyEJQ3jb6eUmpeYT5FQ8Ggs8GDe+lU7hlhEVi6CI/ezgvEOAm2PQjd8LkRxwRFX0QYMbWqbJgUIu+HnYEH7sZDhOprA22UhS+B4zDWjnzzuESytS1vGs+2ma+bMExlQyV/Zcr3w/v+P/1EJBN1DgAA"),
+"""##, compressed: "H4sIAAAAAAACA31X7W7bNhT976dgsKCSNkV1sK7oEqRF0QJDsTUFlm7DEBgJLdERa4n0SCqOaxjY0+zB9iQ7vKQUxUv7x7L4cT/OvffcK9mutHFsy+aVzNm8c06rnC2kaCr/aJqc1TmTpVZsxxZGtywpnla6LT7Z5HQi+9tlzdWNeOdEOz7GHT+6lWL96OHRwaXYHNlaCLd/ULcrbsRHcedgg73grciZ039IM75dNlIo9/SWN52wexIsdoQqxYfF6EKrK9HsHeQ3Ooe+DsfhuK2x+rPYQJtsx7ocTAk3gYh14WDZOcvO2OVlcjxlrVSdE9YLTHL2fDqd5QwbrNadiYvfX/XLfwrrhKn4Bqsvnl89i8uv2VqI5SDi2dULbMxGOtfqPb+Dyh+m03610SVvsJQCdZGxs5dMiTV7ixdaKW6E+whf0owdsfHCZ62AzsIKh61voe1qOp1mhdPvLj5cOCPVTZoVtpGlSKc5O/4xO52IOwJt0anSSSTGnJfL3xHmlIDN2HYiFyw9CDBbpw3sMcJ1RgFoJ10jTljyk6Z7cFA0okWYTlidJqvir04Kh9XtLmfJh5VQjDOSgWw01hVJxna9z9u4s4PfpK3fkGrVOSxCIv318pjbrLxi77yP6hEhhh2EYHXCjnPYCOVGVCfMmQ6ZRhl1EpBNBzT9T6H0mpCkUBJiMCvr1Rthuybqt4JAIgsSbiQ/auStSGDISjfSiYTuNcIxbpeiwqVRSPUS79xuVMlSiuk2bnknsDUYRV4WZDCkefjPu3YuTCHtOT/fy4CsD8fpJOj87owd90qRv4KUYuN04hkgDe7kj8TnF80rZMi/f/+TZNELSEHFudOJM5tgrn+FxEouFsL4YrRkT874mksXQhhMt69dSF/I2rGSu7JmqTBGm4zYoBdFhigNn+a8irbcV3q8kZ2yHSERPDqLPmXsgU9RqFfYIzAytK8nH7xgIUhRmxvtcAn8YBG8cVg6tURmqBiZC9TUg9NDgrha9Ife81V6WRQRgFnR4j29XHruoaUZKQgLgfrSEOZZNohbektAQBDT6/X/vZbC76VZzvAeCjIszLJZYVHF6Yhjs0kBbEBIaYpDpPcgelTU3IbFJ0/YQaDilOQjq8LGq1dMdb5fBDVkJO3c2zmAAWN7wVZ+Fuwlm3rBQ1z7/PpYi4g7IOPIFQ02Jm9rXgUUYTvDFUbSUFX5xLsepc9GzAVS89j21J4Vn7RUKTQlQCcpGHRtkIx8gzzxojdeNOgmlNOB11o0Qt24emCzy8Ghx4rjXLsaxRHzyYYeAqsgc+DystZWjPNlOU6TldFzkGOf8fGVqMRoYlHeCOOSB9SzlsqzSGjlaYLTD6ljwWVDPBPacCDtPJahrFAMEu3f5A+yM9gZs7NPjpiUj2UBkjOfXB9uY0dNw30KNpDBySTboWQd9YDiOoIcTMt6vwvfbd8MVR920X4aK4gbU1+1Hgy7aee6ARydqnzLXAICvLVcqjE2leFrX9ERjgBV0XDr3tSyqfbUXV9E89jX3bg+7SVV0vJ5wPZgdJKoxetOB0uko6gOSPaxmeu7L3StshblEts+X0MX4XPRoI2Mzexzm+TurnOmVQjyyeC0hxliCpLnsY6G8qqiWxHeuIrMEE7Ejd6FHUE6EgKTfcP0OFBZ3A+DKWXIPiF8IWdy734g4i/UV6ysUV6NqvI+r0LBHW5Hm8T/x+wVS2zCAGcSR7rrfOJ7tDNa3UTpfjaIXQiqWHq4xRwWFnZZwc71Gp1LBfY5uc5IQNcUwWkbhZDqgXv6iS0wkA++L4+xeS/vp7qeB8EdPZVcv4a+R53GCNJfhP+tH4Y8CKP/FogU3sxYVIRkJW+LBm0xyg/5Szt2xdVYdfK6aRiYF5kkgt8b3aE1K+ZrDYkMNvN0NnTPOM2FNPZ6/AdAEOaRqgWvMJb4R9SARV6UBuMK5XttxAJZ/Q19PTw93KIPI31++/XdGzQqzKrKpftUhVRnu/CRkiY0VCJy+J75/8EQrfq4dy4OoZgXKexJPIC0a4uSmwot0ztDhsG7bt5KzKmpuPUjQygo+g9qpudbseAYK3yVDATlTaPvqZTaWZhY0WIw+qzx4F46lXtGWATeLsKjt/MCMU6CbXuhGz5A4uCg6BsJQ6dWlQ2zQ+wEYWfggfuBEaH62ogbZeHb4DgMuiPfPC6RbG3Lm8azbebrJoxX2VDJX5n7/Ti/+w/w5kT5hw4AAA=="),
 PageFile(path: "/app/client/browser.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { openDeviceIn, openStoreIn } from './device.js';
+import { keyAndPart } from './records.js';
 import { UbiquityError } from './values.js';
 export { version } from './http.js';
 export { ExactDate, Real, UbiquityError, real } from './values.js';
 export const openDevice = async ({ home = 'ubiquity' } = {}) => openDeviceIn(await DatabaseFolder.open(home));
 export const openStore = async ({ home = 'ubiquity', ...options }) =>
 openStoreIn(await DatabaseFolder.open(home), options);
+export async function unsentStores({ folder, state }) {
+const stores = [];
+for (const document of await folder.documents()) {
+const [owner, identifier] = document.split('/');
+if (!identifier) continue;
+const waiting = [...await folder.read(document)].filter(([name, text]) =>
+name.startsWith('e') && text.includes('"pending":{') && JSON.parse(text).pending);
+const keys = new Set(waiting.map(([name]) => keyAndPart(name.slice(1))[0])).size;
+if (keys) stores.push({ identifier, keys, isOwn: owner === state.folder });
+}
+return stores;
+}
 const result = (request) => new Promise((resolve, reject) => {
 request.onsuccess = () => resolve(request.result);
 request.onerror = () => reject(request.error);
@@ -206,6 +219,22 @@ const rows = this.database.transaction('rows').objectStore('rows');
 const range = IDBKeyRange.bound([document], [document, []]);
 const [keys, texts] = await Promise.all([result(rows.getAllKeys(range)), result(rows.getAll(range))]);
 return new Map(keys.map(([, name], i) => [name, texts[i]]));
+}
+async documents() {
+this.checkErased();
+const names = [];
+const request = this.database.transaction('rows').objectStore('rows').openKeyCursor();
+await new Promise((resolve, reject) => {
+request.onerror = () => reject(request.error);
+request.onsuccess = () => {
+const cursor = request.result;
+if (!cursor) return resolve(undefined);
+const [name] = /** @type {string[]} */ (cursor.key);
+names.push(name);
+return cursor.continue([name, []]);
+};
+});
+return names;
 }
 async change(change) {
 this.checkErased();
@@ -256,7 +285,7 @@ const request = indexedDB.deleteDatabase(this.database.name);
 await new Promise((resolve) => { request.onsuccess = request.onerror = request.onblocked = resolve; });
 }
 }
-"""##, compressed: "H4sIAAAAAAACA41WbW/bNhD+7l/BAgVMAwKHfU2QDU2TAcVWbOiwT66B0NLZZkOTLkk5MQz9993xRZbsNE0QwJJ4789zd1TbnXWBHZndgbmDvarhk6ni27/BOnxhHVs5u2VT8UsTz8U3P72eqKL431J9b1U43Dtn3UB4L3ULPgnDcxbeg/PKDm1uQtidCd0/yzrcyQAV+wJSV2MXFXP48XVHtTU+DFJiN0z6g6kZP7KN3dL7tM1Gp2jqhh27Gbv5bVQFLp+kCgwDkUvp4Q+rG3CCJDjZmM1ecBdr9qq3igmBRgJWwbPodDIo9s98EjJRFZ0nrw58qwO64A6+Yx1CzMPAE/sH66M8cDzwVu+BCvcN6iRwnGRxgVbaugbvyUY8y/LFoEgu0ONJBSLYJwWy28vHQxTvKEgt0fI4H3QeY3dtjVnzJh9WsVgzPA0b5UX5jF7K43U6yTWln/yl3khjQONHSvzWWdnU0oeP6TN/KNVn74+k1T3MsqLy9w4NN6i5kpo8FF+YZCYrGV9Dn+zxQhMTGSrW2mLVKX/8n/ggg6ozIU5Aohm1YvydkXu1llgGoW396FP2zj7FREa851OPYnINSKGpZDt8YhvpWdRj1ugDe1Jhw6ihPPLE4Tc6lHpjfZhSPD1lIk4YuTINPENzd5sodlmniv06wr3drZ1swAA0MfWC/5AoosYGDfD3kkgRec2nmJGnEII7YIM7CK0zMcUxMzL9k52e0JkY19iotQz1hvHEsLfV6iFsgC0pAGTeI8DOM2NZGhpXmGi09bvYYgegQqRGR6XaQP2YIOYFrRHwM/YmoIxF/45hlhEtSKQB5NYBzZn1NWarka+MwiRQE1KJL1jIhje2brdgQt8Zo9D6OYAJEheHrSOCk8bjMEUWFwyEfQmXbCMT/dPd7Z9w+EJvYmlb0/B5CWJRsf4ZHxeLXnn+CAfkXYDn4Bc0AiOUeQgJqTWfF1zRqVhD+KA1uvE8up3NKnZ5Xs4WkYU9az7LHSd3YosPfF4xI7eAoalIxzm95UjmCkMcVDQ1M08/P6poCv0NMzRlPqjyGxBAUhCsT04FYsiRNa2TS6WRPlcMqeNUHXAnxWbpdbH1arvdaQiETw7mXEIuaRmdDeWhSBnMuQgj7UtW5AneTWKo/IR6Uo+zKmPSD+E1lQq1c31WOIV4pscJlAWzq6GR2Fr4nd3c4ABvtZ5FNosGKF8+4FuEmfYujuoks2tD1B3Rsoh1OQEHW7sHotPOwUo9/zTyofsXmiFZoVZ4eH9ML93XdoV/D0i26HKHM5fnmYLu2HBNCTr8nM56GZxuE2vKVwc1qH0kaCqfVj7g2I079xgXYro8sCwZt+hsvA6FbJr7PVbkr6zMp9kb8q4YPDVWos3IQCrcW2x0E02zKoFMj6fQqZlw0OXl/IFI+tGa4KzWaA51scw0BCEt+7xlcXme7UaR98FoTfUXgg5fyDvtrCPzam2kviq+RXpnXdUv8RjueKqcN3uSvAitXI+QCoi8wU1wHdu1m4m4nnjJ4Ly0x0kJJ3Zq8h5t97eFPKTSDeI0nRIa/cViPGJO942sHndMv7TenW2tNNxe4X2NISEu/RxMosXJj68QqV/KQufjIAmaVydrX+zLW+nltfP0ZUnUiFeRMhQTFpPuf8PR0YjaDAAA"),
+"""##, compressed: "H4sIAAAAAAACA51XbW/bNhD+7l/BFkVFFQazfo2RbW2TAd3WtWgx7INnILRE22xoSiUpJ56h/747vujFTtJs+RJJPN7bc/fcWW7ryjhyIFUt9KXYyUK811P/9sVVBl5IS1am2pKMnZX+nH212Wwi08UbsX+jy08cXnpJI4rKlPZI9M+l/NZIt78ypjID6R1XjYjC4i4K74Sxshqa3zhXHwld3fHCXXInpuSz4Go6NjElBj4+bqiotHWD6MkF4XavC0IPZFNt8T1rotIMVF2QQ5uTix9HCaP8lktHwBG+5Fb8UqlSGIYSFHXk+T3mfHoftTYljIESB1mwxBudDHD5nk0E0V/tjQdTq0YXeEAabYV2Xp0F+yuvYUqsg3yivcMkeGu9BLg2X8wmK0COhu9lVTRb0ECqFQnOBBUsHVia91rm1a1G9bKEE7mSwixAZRJltlbS0ewsA3flitBnvVyOWXNSN2IWdaExqdfoEqRoZBsQL2nSmi/YSionDKVzzbdQJU7cuYVPJb4ziNU4+5d0G5qJLCcvX3oJJnWhmhLSkj2HhJZg6/n5IZz/+uXjH6zmxgqKojmLAnlyDhoCk6XFLfkiHI2+si2voxfe/qBvaHBFQSnR13k+/2GR58zKf0TIBOrLIwisbuwGsOqTM/X2IK32460+Jz7J5OLiIsDIQlYAzdmknRjhGqOjKvwQHIaXRjlwmRrxDfrDef/Q/0/QNxIChQNbqZ3AhvoqiiBwmERxBlqaohAWw6b+LMonhSyYACf6K8KTQH8B9Xby/hB9xqwqDprHdZ6qyjQFBEPLeDj1TYQ15zbSsvQZ6yw+zsJJ7DX8F78UG661UBG4t6biZcGtexc+0+vUleTFAW+113m8KO2VAcUl3FxxhRaSLQgykhgqX4su2MPJTQhkeLFQFWQd40eUEElZxO7tGxzU+EbRfCfXHNLAVFXc2BC9qW59ICM+pBlCz9cCqCXjpIYnsuGW+Huk0mpPbqEVCBItlBTAAywBh1xtKuuyfFgyHifwXOpS3Iny8m2gntM8TcnrEe5NvTYcyleI0oee8B8WCiugjZ34uMSi8ARFM4jIogvO7IH4YyljiOPKiLQY9HQFHQtjBgRecFdsCA0V9rRcXbuNIEt0ACrvRojaEl2RMEzOIVCv6ye2hQ6AC740WkzVRhQ3AWKa0BoBn5MnAaUrsG8IROnREqFoBNTWHtTp9QyiVVCvBN1EUANSoV7GfJhKb+RaIi4MEGtx2DrMGa4t9wMjYcCq+3CJOmKhv798+5vYf8Y3tqwaXdJ5cmIxJd0zPC4W3eV5oDKkVYvDIUAZSYhxpeg84QpG2Vq4N0qBGUu92TyfktPzdLbwVdhVzQegYzQXeXlKPDMDj/pyHEwLO5fg4iCjg+n2aDpRRZqax13zv3LsOwzCfdcYCzUChkKC/hNTP4l2Hyb2NM0L7wN8HjdunN3hNE9dmqYBlIFYSQ2F3yHusw5qzl69Ij+7fS3IAVgdinq+aMmrM1g1vCoGUMEln9IwA/GxRzRKpT0hTftQXG2YIwl81NGjGaiZhn8PAfrkPIeoBng+AWtocWzSWyMd9vuBlI3hSwnr0P6cZJiNwmV+gg/uAjRFta2VcMKD4J05luBL3PqOsB6KJLxjEka3T+svzuN24l2lfQ+H637yxCR3I3WNqYLbMT+D7XG4kOEGOVDiiRK++z1GN0rlnptYKTBeOmCPsE7BgguDN8jUjfN3RySTxNpJWoS21U4gOdQGKvLuu54Pzd9DbUELEtv1i0N4af9uVvB3DdThTdYwQWmcEGCODJcOhocfwlknA7NqUun0FX5QCbkT/TqtpHXC73r42wHLK/xEIFHS70T5eLlhvCyvdpCR3+NlmkVrUHdJYd8poWxGCkLinqKjnSicPAFkfOxd77d37Kg3WKTvoHFNpZTwtAZpxpEmwuoWiafF9h9tOixyz2jp6Na7Fl7QOm4gB2LlWnN1nmyz8E7aacdr3t3xjDhu9iB54to99BYW7pz5ZYOmCI5Te5gkd3ynButed7f7RZIK+2DPTgGNbk0cU0y/PcbrfmPoVpBnRztIILdH6r4AlwCXjgeDaDLy8EIY+iWtZ3TsZOTvh5m1S/bpKDqdZv2XJZaGXywTKcYfP+2/xET3KesQAAA="),
 PageFile(path: "/app/client/clock.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { later, milliseconds, next, timeOf, timestamp, zero } from './records.js';
 import { compare } from './values.js';
@@ -376,12 +405,20 @@ this.requests = new AbortController();
 static async open(folder) {
 const device = new Device(folder);
 await device.read();
+await device.removeUnowned();
 folder.onMessage((message) => { if (message === document) device.changedElsewhere(); });
 return device;
 }
 async read() {
 const rows = await this.folder.read(document);
 this.state = { ...newState(), ...JSON.parse(rows.get('device') ?? '{}') };
+}
+async removeUnowned() {
+const { folder, folders, lastFolder } = this.state;
+const owned = new Set([folder, ...folders.map(([, one]) => one)]);
+for (let number = 1; number <= lastFolder; number += 1) {
+if (!owned.has(String(number))) await this.folder.removeAll(`${number}/`);
+}
 }
 async changedElsewhere() {
 try {
@@ -422,11 +459,12 @@ await this.tellStores();
 }
 async tellStores() { for (const store of this.openStores) await store.followAccount(); }
 async signIn({ server, code = undefined, accountName = undefined, identityToken = '',
-deviceName = 'browser', allowsPlainHTTP = false }) {
-return this.complete(identityToken ? {} : { code, accountName },
-{ server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken });
+deviceName = 'browser', allowsPlainHTTP = false, isWanted = undefined }) {
+return this.complete(identityToken ? {} : { code, accountName }, {
+server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken, isWanted });
 }
-async complete(secret, { server, deviceName, allowsPlainHTTP, identityToken = '', signal = undefined }) {
+async complete(secret, terms) {
+const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted, signal = undefined } = terms;
 const answer = await request({ server, credential: identityToken }, ['sign-in'],
 { method: 'POST', body: { ...secret, deviceName }, signal });
 const { account, accountName = '', credential } = answer ?? {};
@@ -434,6 +472,10 @@ if (typeof account !== 'string' || typeof credential !== 'string') {
 throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
 }
 const device = checkedDevice(answer.device);
+if (isWanted && !await isWanted(accountName)) {
+await revoke({ server, device, credential });
+throw new UbiquityError('declined', 'nobody was signed in; the code is used up');
+}
 const old = this.state.signedIn;
 await this.adopt(signedIn(this.state,
 { server, allowsPlainHTTP, account, accountName, device, deviceName, credential }));
@@ -473,10 +515,12 @@ await revoke(account);
 }
 async erase() {
 for (const store of [...this.openStores]) await store.close();
-await this.signOut({ wipes: true });
+const { signedIn: account } = this.state;
+await this.adopt({ ...signedOut(this.state, true), folders: [] });
 this.isClosed = true;
 this.requests.abort();
 await this.folder.erase();
+if (account) await revoke(account);
 }
 async ask(segments, options = {}, account = this.state.signedIn) {
 if (!account) throw new UbiquityError('unauthorized', 'this device is not signed in');
@@ -553,7 +597,7 @@ const lastFolder = state.lastFolder + 1;
 return { signedIn: null, folder: String(lastFolder), lastFolder,
 folders: state.folders.filter(([, folder]) => folder !== state.folder) };
 }
-"""##, compressed: "H4sIAAAAAAACA61abW/bRhL+rl+x6QUllci0XTQBToKjMxIXzaF5Qe3DASfo6hW5sramSJWkrKiq/vvN7M6+UZTjAPclFneHs/P6zOwwcrkqq4bt2K/ij7Wom6uqKqsBq/TTgNWiehDVZZZVoq7Zns2rcsmi5HTRNKvk9zoa9aThkC5Eei+yd+JBpsIjrURaVlndor5uysqnqvG5RfOvmfxjLZstCfVvWQn6SWf9IuvG4/HAc5BaM0nLAvayMl0vRdGwCxbxNC3XRWP3SMcPMs9lDTIWWQ1kr1+f/XZ2dmYZ8EbAarz0qPrs4g2LP66XM1G1NsasEBv2Dl7q3O+zISvWed4f9Xi9LVI2XxdpI8uC1bkQq4AYbC/vCp732a7HN1w2ivVnUBUo4hj8UeYPQsmyI2FFkaGsZi0XvLqRS1Gum7iBvxUcq3kmlViWD+LqAUyDNhQFSBrxGZg9GiAboKQD4nWRibksBK7tjVkUOzirFo05Ad4asEBbexrPskeP2jvSZlGVm/fzS9wXWYybPfFFxUPLYuVKFDrW3hfxvMwz0A+0bqotRE4lmnVVMG03TZXgC4ZwBFGT8iZdsFhgRDkja4IkzUuwMhyvBGKKCGV5TBoV0laYAYghM9BaziU+JQlIgLSQRn3rskxnywWJ2qXUSOvUI50+zX4XaZPwGi0W69cyp6ESIvYPplP7KFC5KWrNf8iaag0JiBY+Ygri+lVTpDkIQ1Y2ilXrFATx/bKQdaIfQVv9Y6RXrdiYfxjk16LR58Fm3egMhPVr/Gk3ZP0WBcOIn/O8FrRMWW1YqUB6WxZNVeY5RJ4KKOQpU3KhHxaHblHprB6cOwLrVIKrMKW4KYsPAJT8DjJ0qX/obGRyzswKu7i4sMjUt2Ze8OJOZFegymYhKlRUeYfcrqlQei22PtcKDJ6pbRR5ttby2cNaRt1hVDrLqiD95/Wnj8mKV+BzZJrcgTMifXoEADdm0W4PP/ZOlEPJTR72PHmMobylRuS5dnzsheGOnb5gNwsBtv/SMLIZhHHFOGidlxxwBgAJ0LoBopovRcJenDIMSJCVEcwrIdDoz5zGCaaMyN4XfQMQCMYG03bm1YH58RF4mxI4IA+Yv7gHIHLBOthbpyECDB3bAt4ZPsb8/bth5zHO1o+mOHp0b/U+/e/k8uQ//OTPs5O/T93P5LeT6e5s8MOrH/fPT8EFdeOx6utUxTzHyA8KcBw5OoDu2++e79zC/jsma1aUYH+mSnlUe+g3ZOesKdkPr16x295LFuWiaUQFJS6Td7LBvyX+u9iuFgLU4FDHsOxUdYrBEamkRZ0mEJ8tyJgmdbmEbFOHqlzTnYQ7XKXbU1VExqicCi3VogRaopJIwniO8by9VaLp+NHkhGDKRSjqgHVh8QHyYY0kHQjvKZe1NhBfVRN3lq02o0yAdYXjFYI2BabaxWeDDJ/mfhS4Cnr7fOcFuMaU/Wlgk1uQiqKTZ6BgrGhRtDnkbOwbp5yzlrg2WgNtgReIXcg/AUv67KizkBqwAfwVUdSBdQoMwhkCw4PIdOgcouKmkmAjo/xAMf/AV/FkYqBuwBQQQiWTxZ2cb0mr6bTfBlH1d+QXuGRVQlZ5oHsc88hw/ioY/0mG8y0G5+bl5tJAn/MIQhK0EjsLNGmZodC2qwvALtzQPm62N+U9RDx00NGg56ESLMywQig04Hh+/Tnnsvj55uazKcq61aFYUhqk5XKlAjTkPgbkguZ4p+QLZdoPekb8YXgfiY1SrdP7Pnoe7LYV23t+sNJBDwtSY8sUIvSTOCpTUfvum9Rv/HhRb1QrpN1IbYvvqEoopjwftgUesEmE3E9kEU3ROkvRLEqoNNHnT9c3cPSszLZDXd2NIn45sbKh6o8VP9LEiaIqHok+Rp+NVPY225WAEKU32TMA3EhnTsT++ovRtsfGp3gUj9cF4Cw0GLMcUxLQSJtn76qNeYEM5yOy7eKCq2ms5U/0rrUAZO6xau6lLyEcbcWO3AVpR3h0NxaHlT40NSINWhck69sweYAQUCujIK2Isd8fqoC6buf/Nyawagk3vGha0UsDgYsnJuToaVE/tIz9GD8xPf3jwe6bEYSu5N2iqWMtO/SrQbCv4by3CmmINyILJkpHgOt3Vhzegb0PvFkkS1nE+gf/Yi76+qVxIuG86oHn12YmAAlwPmDnAEqvz/rsBTv35wv6yo4Dg6QoNwD+L7vmEtZ8lGAXdHdBw3WgDPWB3mRAU6G/JsEtKdEbymAxsRqzif41BUCeTPvTkWtwVsDh9MUL9g9MabbjxXaPvXesrlnXel6RwCrxqq3JwSZL1Z+2Pf0VYNV8hvrs/Ui3FKPRkZt+WGF2h84daEE6Gykt6GaxBTHVIpOwwIsUscsfj4GF1H4y5zJfQ3UeBvcIWX8GrwKyAR/gNk50yVWIRwG90gRRD2JjEs3W9RZ7mBDrIpyxZJ/WTTSFmErzdQbNgeJ3L9XURLVN7jBghUZKuB6d4LMXVm/UqIUF3SA1EGryZKNZxfkABU/UNiTBGYQusu7rW//eu96YPBpCx4tgHpsFeCWXxf0QIZs8vf/b853Z3t8OcHogYX2oZmw2fWjVj/6+xU3/JoS2BOuAlzdypUYH1HHYW5BJdoPW3k2MBhHh/Y1MSkTmjngU/vFwD/+1GAaz9UPnfRwnb5d5HoNlTD99a3tEAngjg1NXVLzWN+uu5rDrYhR2iHaK44nUMqE3EmpPWHCjNWDRgdbiSEqSsE56Xt9DbbjDdrgOr6sDD9Q6b+q7llceaRX4GipDBbeGTOUPcDMtAHULmivkdeTKp6lBNjacnDsLP0dB0430nLIrLiuqOwexqNvbjiDXhceLNLDYJEJyLHvsWNlrVzkLuBpmu406TvSul8ipn8SpTmBTzG0iU+8FeZzqHGZhDnflrp+yqB3wpzbMQsWxntizw0EnMLDQM+134JGZtZBCQceneh+cY0UILBqb2pSmDSGynsohoKJt/Yi7E/ANFHuZ/VRWVPGHLOgIEtfSEQFhaicAJl+zIV+tKgCQ2Ne11aJ9i/Xw6qw48vwbw8wIBLptPWmUCN/mwODYd1e/XN1cRXgEc0eg39TV2Lja+wAUHxxG9NEUHGwf+lDeVnFcFnpKpMghudJKzkSmlpVSbonuBwaAzKPDH/s9KgasERWhDDOz0tYUkMa8MjOxSQuFDceBV6lUSJjJMLQFYPawJPZyDt29EC3aGlZatTMMM6LrLLM2zA0zG+bY30Cgi6oGtLP79EzS96DEpPeXC8EDUYfed4T0PoC8sckUn+KAgU4XarIGPVnfgOvMRwxrVdVgdWIdlQC/dbCTlieFkybX0US/KZjCLzz3YgtFY7ZthPrEc/GmFxBYjPEGbfolixj4YDouxcfuaK7aEvt+kH65BD9sg3kw5Fi1pfKK2tju6ElYq1UMB5cupzBbNX9XbGjT3bS1IdUR6l0lo/QNZy6/C16rfgUUFguJ3xCh7VhXFX601XeYeNcz3c1Bcrr3h/aXjgRoWAxLZ0T1aODXnjP0jjTvsu+/h5zXtoNOuiPMqF8w8fX+HbBUnrFZT1ZRGtGdxARsnQjlNAtH8DdxUsCJz3DFqBRUAKAAyKAiauCkPWZzljqKjujgFuRf3rz92btRF/obRxBv1DPa4zvR/vgRXfBOrSkBbdB6uib8mzrS/1+L3P4cvLfDJd2p4/d225pCxh90k74xaJEi5phhEnUxjekzvksyXYPxwB0h2EHrEWSM/gRQj5NcFHfNAkes9B5To9Y9BCyStXkg3UHPYsGrRd13vJyk5oui/c8IsX8J07VEGxYUPwfDYC37iRbOzV6N0wcFMu5/SZi5G125rOUNqtGb9BUGJ/r+hws3joAiwvWkFsOCdhP9/0fivnfh9l+3bztxzfg/8ZZestiwBxB5ZphDLpuoSKzcY3YO5juznFsfyPXX18O3xu6IsXGMkwBrZUtuw64+ZGfM7SPX0Ruz7yrfT86IUw1VLZfhLTO4Jpuuip7syTix1nRhwLD9U41/3qlHGHSHJgsU61nFguhJ5jJvoIzEE8NpqqKbnIYz7cDsyhL/Ax3heYNhJQAA"),
+"""##, compressed: "H4sIAAAAAAACA6VabXPbNhL+rl+B9DIlmci03blk5qRzdZ7EnabTvMzZnc6cRlfTJGSxpkgVpOyoqv777WIXIEBRjjP3xSYBcLGvzy4WyperSjViK/4t/1jLurlQqlJDoehtKGqp7qU6zzIl61rsxFxVSxHEx4umWcW/18F4kBsK6UKmdzJ7K+/zVDpLlUwrldWd1ZdNpdxVNb531vxyk/+xzpsNM/VrriQ/8l4/53Xj0LhPCuCaiKRVCXNZla6XsmzEmQiSNK3WZWPnWMb3eVHkNfBYZjUse/365LeTkxNLIGkkjIZLZ1Ukzr4X4Yf18kaqzsRElPJBvIWPeucjMRLluiii8SCpN2Uq5usybfKqFHUh5cpbDLrPb8ukiMR2kDwkeaNJfwJRYUUYgj2q4l5qXrbMrCwz5NWMFTJRV/lSVusmbOC/gm2JZqzksrqXF/egGtShLIHTILkBtQdDJAMreYNwXWZynpcSx3ZGLZoc7FXLxuwAXw2FJ63dLcmyR7fatUubhaoe3s3PcV5mIU4O5GftDx2NVStZkq+9K8N5VWQgH0jdqA14jpLNWpWC9EarYvzALByD16RJky5EKNGjWiXTgjgtKtAybK8ZEnoR8vIYN9qlLTNDYCPPQOp8nuNbHAMHuBbCKLImyyhazpjVPqHGJNOAZfp487tMmzipUWMhfZa1EmomQndj3jVChqqHsib6I9GoNQQgaviAKpjqF1WRFsAMa9kIptYpMOLaZZHXMb2CtPQwplHLNsYfOvmlbGg/mKwbikAYv8RHO5HXb5Ax9Ph5UtSShzmqDSntSG+qslFVUYDnaYdCmnnKJnTdYt8sOpz1S2sOTztKJtpNO4MYXr+UoG5yYvaqqnwPMJrcQvwu6YFiVeRzYUbE2dmZxa3IGmGRlLcyuwBBHxZSoRq07dgpaBXKRkIRV1YcsFttfcyxBHFvN+uofIs+2+pdu/BPlx8/xKtEgUcg0fgWTBXQ7gHA30QE2x087FxWPF1YnrbCxAn9B8ADP2p+IBfZwf4tMwZ2NA3HSaaGBHDGVOJlsgrDKbh9KWdau/AQzbQNlAgLCTiqkRnInI7N8z/PnM3t6EtYggyjdZ7pveNFUoeXjcrL25AWRQDqfXpFoc+LIrx+vqWFu+PriMKG9LJvUYNeA4ee7156qJFFQeESOsG7FccvxNVCgm4+N4J9CbSgRAImKKoE0BlgHHJcA4vqZClj8eJYID9gQ8HJMbTitsqPEWhk9q6MDKxiChtbM/KnQ/PwAWibwmHInmn+41zHtpa8dWbEzVFLtoRvRo8Rf/d21LtN64OPAiN6+s7Kffzf6fnRf5KjP0+O/jFrH+Pfjmbbk+F3r/6+e34MJqgbh1REAIfoiJ7plS1h0K6DhHf9zfNtO7D7RuS1KCvQv9AFUFA7OWMkTkVTie9evRLXg5ciAN9tdJxk+W3e4P8K/y42q4UEMRLI/pisVZ2icwTa21CmKURHB2hncV0tAYX0pjpKqP5qN9cw9FQRkTAKp11LF3aelCgkLhFJgf68oUAg/6HlHNLaRMjqUPRlsL18gZUFy8BZkmORpAH/Uk3Ym+y7hDIJ2pUtLT/VsWPqWXw3iPlx7npBW3dA0DsOTpiwO/Z0cg1csXcmGQgY6rXImsYpVznVXHTYtd7qSQu0gO0y/xOwJBIHjYWrARvAXgF7HWinRCe8QWC4lxm5zj6qPagcdGSEH2ri7wFup1OTAoZCJ4haI2Q+37BUs1nUTS6M6y75VQVR5SSjw5jHinNHdT55guJcjcG+RfVwbqCvtQhCEhRgWws0aZUh07YW9sDOnyAbN5ur6g48Hs4dwXDgoBIM3GDm1GiQ4P71pyLJyx+vrj6ZUgaI1L8mZaNznSVNZSN7mJYrrZYr7bb+nhPAMzhobDXXPqc7KAIHJNTIP9uFRtQOT5GLqXuzHXEdxneOnSyfcDIA/odgOLWs3VLAB/SnbEWatfuZ05KvMEw0uJVJVklZP+jMT17AtaJrZyX1Jkkx6mwHmpsGuMdRXgaz4WALObZZVJCogk8fL6+AlZsq24yoaDJyutnIcoiaeSx3smQtK1oOZn2Cxh3r4G82Kwkezl+KZ4DXAQVeIP76S/C0Q8Zd8Sicr0uAaahPbgqMaAAzUs+uTVbmA1acC+i2dPb6ASHxH9NsRBJYZ/n2W8FQZoZCRyFReyRR8h6sEW73ygtXWxa/e0TLZFqgbyD6lRWaTDwktaAaROTlWJdHOtxB2DWeL9arwBEPoOpQ+eLgFUM6T4XtcnScA5E2PFBJ7Zc2HXFZm8BZJDw14cjYQwwm7FbnOgQuu4D31YgFXv9gIt8GdsJ9o7MnYs0T43RkCbtReWSOfo+Hp6tGYFrlt4umDol3OLh44Qn2V280iDJtBE0M7Z6QpG9WCXwDc++TZhEv8zKkh+Sz6QfRR5M4h/3UfVJcmtYRhOzpEM4bQ/H6JBIvxKnbhqLODvaVYjhIQbZ72de+supjSDjjIy4qrh8dsfB1Gki0Cu019Q7TMU1ohYVMaiKm9DSDXDOdRbNxW9GtgMLxixfiXwhCYpuUmx0eNkJ9Gr+ktlYMo0yrtirXaK2Pnh1LfyE1EJ0R7b3js954fKAh5CfP7b5xTYbqqxyJ0YfFBtjUg4AaENplimjrdlFBQ3o+nid5sYZyZOQdnPL6E1gVsBjoALVJTDWGxmh26BUtCAbgG9PgZl1vELZ8dA6wFZd9XDfBDHwqLdYZVEOa3l2um2u6Tmw3A1KopDihDhu+O271ve7ICa/85YpJNyitN2s/HyLjsZ6GIDgB10XSfMrdOec5E0cjwWdnMwCfABzfjTDJsKV3f3u+NdO76yE2mXIYH+lWrA0fHnW9P7K46R79UJegHbDyQ77SHSYNWNb7nRqE0do5es77mxFUetMicyg+CP+4uYP/xIbBbHr5UgPBHCCubVHMAG94aMWVKqmpldBXDfedBP2S2Db7DmplTxt7clMJ1Cs89hwj2/FB3OB07Tf0cFmnn0cO22mFsLJYaFKptcsXNJXUd5CHbvGsUfu9gKEDoL1tkG3HAx4ppJI1ZCEFRzJdcSA1UyBxLWUrj6BN1SbfWT9s+dxaqDsI0G2XuRV2leSKc9ye39MpoSegKMk51gWNTQNcjilWHEqx3YxqnYkgvV+pk5hmHdBIXcBICSxM4WBBgytTwIyU8EL4eNGHEy48oHRAn4tUC0ttBeNXIo4e9qqOoYW5WdSDfaaRxQJ59bCus7B5GiCIEQ52V5qSh5cNdLzCKp6mV5ydgm2gsMizHyrF1cVIeNVH3JaPvIDxuxds4y/pMFmtFIBV6MraKQe/RnvYl9AUk+Ir3cwwBLJtHG40C19nQG/btxc/X1xdBLiFaLdAu+m+gzG1cycZ7m3G64MZGNi+RNSsxgY1VmF6OQRXqvIbOAHhsBaqHeLTkwEg89rij70iDQFrpGKUEaZB32mx8t1Cnhnf5IHSuuPQwX/tEuY6AkoQULuffgfYQr+UsrO2hpFOnvbdjNf1pnTr5oaYdXOspcDRIY0A2tl5fmfuB5DO0rvzhUw8VkfO1VZ650HexESKu2KPAIULF3TDQV5fgenMvZrVqi7merGOU4Bbptg21pPciZaTN/EzO5N/6XgnN5A0bjaN1LeOZ98PvAUWY5wuJn1kEQNfTHWn6dgZokqa2EVe+BU52GHjNdshxtSG0ytKYyuxJ2Etieh3hduYwmgl+m2y4cm2D0GK1FvobzWPuas4c9BeJLWujUBgucjxWhtKk7VS+DsCOi+F24GppPaCs/1+ZJ/IE6CoMSRbJepXA792n5GzpfkWuyThM9IdVO09bsb1gvGvd2+BpLaMjXrWipaIzz/GYetYaqNZOIL/ccsF7PgMR4xInTs+hAxOogZOut3KVlMH0REN3IH886s3Pzqn95IukDx/4xLfbt+L9oe36IN3LoMZaL3ytC34v6pq/T/L8f2i107tbG+Kal38CYgtTSHi96pJVxk8yB5zSDGxPgSH/MuSNsgoB+OGW0awvdLDixi6X6kncSHL22aBnWr+TuiO9Q4cFpd1aeC6vZrFgldnddTSajk119j29zGhe7ShXEKKBcFPA/cueoR9me6Jpf3hjunx8QnHat6gGn/JV1x4XeLeCrWtD0giCfW1p85tNv2kKYycw737uf3auTrnu5XYGXqJvVYij61WQxwvs40DWL4n4hTUd2Ipd36zQVf++19N2i0mxjAtB5grO3wbcvU+OaNuF7kOns5dU7l2apU4I6jqmAyPpt6R3FRV/GZ3xsMsrfMdRuyeqvzTXjl8p9tXmSfYwArmeU88z4sG0gj+4IGG6DcPbDTs+Htq15r4Hw50Nfr0JwAA"),
 PageFile(path: "/app/client/engine-exchange.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { DeviceClock, isAhead, isBetter, measured } from './clock.js';
 import { WritingEngine } from './engine-writing.js';
@@ -3100,6 +3144,7 @@ return { title: model.store.identifier, element: view.element, dispose: () => vi
 class DataView {
 constructor(model) {
 this.model = model;
+this.store = model.store.identifier;
 this.rows = new Map();
 this.highlights = new WeakMap();
 this.selected = new Set();
@@ -3139,18 +3184,22 @@ else return;
 event.preventDefault();
 }
 drawStatus() {
-const { status } = this.model;
+const { status, others } = this.model;
 if (!status) return;
-const waiting = status.pendingKeys.length;
+const elsewhere = [...others.values()].reduce((sum, keys) => sum + keys, 0);
+const waiting = status.pendingKeys.length + elsewhere;
 const changes = counted(waiting, 'change');
+const place = others.size === 1 ? 'in another store' : 'in other stores';
+const where = !elsewhere ? '' : elsewhere === waiting ? ` ${place}` : `, ${elsewhere.toLocaleString('en')} ${place}`;
 const [kind, text] = status.diskError ? ['bad', 'This browser cannot save']
 : status.connection === 'unauthorized' || status.connection === 'signedOut' ? ['bad', 'Signed out']
 : status.connection === 'connected' || status.connection === 'polling'
-? waiting ? ['busy', `Sending ${changes}`] : ['good', 'Up to date']
+? waiting ? ['busy', `Sending ${changes}${where}`] : ['good', 'Up to date']
 : status.connection === 'connecting' && !status.lastError ? ['busy', 'Connecting']
-: ['away', waiting ? `Offline, ${waiting === 1 ? '1 change waits' : `${changes} wait`}` : 'Offline'];
+: ['away', waiting ? `Offline, ${waiting === 1 ? '1 change waits' : `${changes} wait`}${where}` : 'Offline'];
 if (this.status.textContent !== text) fill(this.status, text);
 this.status.className = `status ${kind}`;
+this.status.title = [...others.keys()].join(', ');
 this.drawUsage(status);
 this.drawBanners(status, kind);
 if (!this.rows.size) this.drawList();
@@ -3313,7 +3362,7 @@ return h('div.value', {}, h('button.edit', { type: 'button', 'data-part': 'value
 onclick: () => this.edit(key, row) }, text === '' ? h('i', {}, 'empty') : h('bdi', {}, text)));
 }
 write(key, wire) {
-const failed = change(this.model, new Map([[key, wire]]), `“${shortKey(key)}” saved.`);
+const failed = change(this.model, this.store, new Map([[key, wire]]), `“${shortKey(key)}” saved.`);
 if (failed) {
 toast(failed);
 this.drawRow(key);
@@ -3364,7 +3413,7 @@ const existing = keys.filter((key) => this.model.value(key));
 if (!existing.length) return;
 const name = existing.length === 1 ? `“${shortKey(existing[0])}”` : counted(existing.length, 'key');
 const index = [...this.list.children].findIndex((row) => row.key === existing[0]);
-const failed = change(this.model, new Map(existing.map((key) => [key, null])), `${name} removed.`);
+const failed = change(this.model, this.store, new Map(existing.map((key) => [key, null])), `${name} removed.`);
 if (failed) {
 toast(failed);
 return;
@@ -3402,7 +3451,8 @@ if (event.type === 'drop' && event.dataTransfer.files.length) this.read(event.da
 }
 const importDialog = (model, file, stores) => dialog('box.wide', 'Import', (close) => {
 const place = h('div.stack');
-const own = stores.findIndex(({ name }) => name === model.store.identifier);
+const store = model.store.identifier;
+const own = stores.findIndex(({ name }) => name === store);
 const draw = (values) => {
 const changes = [...values].filter(([key, wire]) => !isSame(wire, model.value(key)));
 const known = changes.filter(([key]) => model.value(key));
@@ -3413,7 +3463,7 @@ changes.length > 0 && h('ul.changes', { tabindex: 0, 'aria-label': 'Changes' },
 [...known, ...changes.filter(([key]) => !model.value(key))].slice(0, 200).map(([key, wire]) => changeItem(key, model.value(key), wire))),
 changes.length > 200 && h('p.hint', {}, `And ${counted(changes.length - 200, 'more key', 'more keys')}.`), problem,
 h('footer', {}, button('Cancel', close), changes.length > 0 && button(`Import ${counted(changes.length, 'key')}`, () => {
-const failed = change(model, new Map(changes), `${counted(changes.length, 'key')} imported.`);
+const failed = change(model, store, new Map(changes), `${counted(changes.length, 'key')} imported.`);
 if (failed) problem.textContent = failed;
 else close();
 }, { kind: 'main' })));
@@ -3428,12 +3478,12 @@ stores.length > 1 && field('From the store', choice), place];
 export const changeItem = (key, now, then, ...controls) => h('li', {}, controls, h('strong', {}, bdi(shortKey(key))),
 h('span', {}, now ? h('del', {}, bdi(preview(now, 80))) : h('i', {}, 'absent'), ' → ',
 then ? h('ins', {}, bdi(preview(then, 80))) : h('i', {}, 'removed')));
-"""##, compressed: "H4sIAAAAAAACA5Vb3ZLbxnK+36eYPVEdAAkFrZybk1XWKmklnyiWrZRWPq7UmhWCxHAJLwjQAKgVs2aVr/IAuU5u8wq5z6P4SfJ19/wBBFc6VedYy/npmenpn697GsV6Uzeduj/JqqreVgs9UfO8wH+2XVdXE5UXWVnf2H//SWf5RC0LXfI/ZTlRq4kqFjSS/vvSzOrqrO0m6m6lq8nJXi2beq2i9Eler9Of2+jZSWFWVW+qzbZ73TR1M1FlUenXedHR3232ETtp74pusfqmbpSnoXnEgMxilVU3mHCrd1crrbtgPJoet9Q2nFKvN1mjP+hP2GjRXmVrHcxalIWuuicfs3Kr28HMb4pSmy2DBfrlrtPtd9knbBcb0+27ZUBHJj2mcQMqDVh5WVfLAsxtsZYG73tT13Wuy8Gktrip3lR/KfRdMJAaHxfV449oHoyf094mOCvR794t6c8t/sbtLbY4921R5d/j5PIX9W8aTXSwpxVIfKt3E/WxaIt5GXKnA9MGK23b7Ea/YiEJBzZar7ONjMUu2o7o3lVgl7pQf392Zlut9OWmx7aviptVif9330HYilajNW9pwL+d0WT9iZdfYmpX1JXKsy4j7sTMvAn2VW90dUX3ovYJpLxYqvhUOMu3RW2N7rZNhbFd0ZX6XEWvQCWaKF3qNbh2rlZxlBcfU73edDu03+9F2NFKA5MJDVg9NT3R93W3KqobtdJYdKc7DDjBgI3tf9GqtsZesxanVtlmY+QGrWstU4tK7epto7IFX9eEfqk7cACSolXRMe2UCIuaxtE7HFNlQgkLuVMnido/O9kbbtLNgnkV/vuqx6nk2QEXAialRQ4+FFD7JuAKi5v5Rfah3dQt5sWJuvhaOk1bbPdQZm3rFgbjeVPNdoE1zDbQCA60Kf/CTvnfZ9LW1Het2fx32SZOTLOTENv5o85uwwEt9riAyJvuK935LpJFtFuZNM0QNKiLbizFF3MIGXS1a+qy1A1NF36KQmYlJP5C9afaFbqs2xIdkgDziwRBgRSJmmmBcJoJc2iCbmQCCV1b1pAg08lK5vv4p+ukpaVvW6awerJOlDVF9rjM5rqMsN631O5XW9Z15+nRL0euq+uy9X38M/I8zZrFSnoLMuG8Vrfb8Jm4Ey2bMlvoVV3mukHzlW0ebEnayXSTQuRKbG40OZFx1E6mCPaqpeFPQKHd6LJcrPTiFg3LrGxZ5iveiZVA3mfeZHdvwRcSQbt3I7L+aCKrovPQUFLWFYyzblL6x6htqOJwkPG4eiQwBsG92198UeZvueBJwOSJFx3zJ10EtitrZHn++iMWeGtEK47E22EzsaYOf1zpyE3zJJDPB6g5oRzw7Yrb4y8lk8NvLPQInRdl+R6qe0AorxdbuogRWrjzHBo5ckK4p7Y9dsIlgEIsmlmRO6+X6jrCFm7qj7ohwaO/Sw1oIT/qTTRNVCgUh3up2DsOt0FzN24bVrLotB/oRuOwxfIxaBKRJJvoTeT9wICkGVkdjFL7k/6preUEavmw25C/uFDck3ZZcwOgsyhBsu2ep0Y5IVVw2AA7GUENsoYWz5FCk0uU6YuuKWEg1K+/GnrwR1mvISs789uunShxHNYkwko/sJ2yuCZFe4xR08iZ0TXuB5Pu1QugqrtXuHmodYUtv5ZbuQL8wFK4NB7wwwbdjFPqbTsYovbXsjZEaBqeDb/VxcUF2Q9z5WKmoGsLuR0NM6JoAh3hj3/kXSV0nmv6a/o8/WWrm90V8w8OKyKSUXJ8/mDdV5jYabt4o4lofI2xvFU73zJTJtMh8e8rvcy2pZWYQKScJEANxNE4R2Q8J+MdY4wGN3WXFZ0Ij/SnwAw5GshFpKWubrqVHSp2hbyBgY+xmQw1MsbIXeY1IUmRuKmnDTm/ZcysnkMn52xWow/YqJqTX4fHWxAE7Bj4R9OTczsRRCst4I7ZuK2ybQd/UPy7ziMSxCPjyCzo/B08U7jiFbeqGs0PrGF+P7zABliAJO7kueMkL7RtCSPOroSZ6tG9Yd5+NlXnGHBT17yVHzaIkgiw6i/YCos2ZMpcZQok1QXslDWjSz+YSF5H2V1GHX5/s3fLJYVZE+zL3T/WeYq+6Km5Zx4PlHCuZn733Djbz9AaGSKRUbDA4aV07ZcSbahTEKbfCUeK4TARj6SHkVKGhxSMQGpmRpwf3ZM07WeB7fyBfGlsRDpof8l+tY3tCjTRWLdThx/TFnKTqDFD7EibWIbi0TX4IHGDyPY8I2QWM3SZYBjFUWuK/OSY8A4CKTxmaDdZZX7xGEYXMKvsj4bozNBdF7B/Z4Yyo6FzIN5ulaIjdotS2AHYe05/q79VZ+k/EOzvivV2jdnYtdNIWhjb/uerd9+D1w3uvFju4uveKQXJ+FDWtBL4wu9pEtw0z/vANN0FW8syHMDdcMzu/s2iYGQsWHQi3OaVhstOWACNxQmHRWx69+TgH9335wBSva0XWamv+KRxpCuMnFGoRGvyCd2iJjweZwHW5v44GGvXlI6xeWYtE5b9uMrA/+wWtrNbaeBWAGKHkIKQOfY2m0ENCS8h6XVWlpHcpYjoqJQ7+Wz0kuSj5wMMRjVdPzYF7fxzsiE2fGi7J3YB4x4mh1arJykCdR8SlXDEgaxYpEybEWvI9ozsoEHucBja69omUDuEagwYOOL+V0TPQD+4OrZbqaLImVvhdNRNjdDh3Pk4GnirNx0F4V3goCYcnFCmhtNacp+6+SiuS83Jd2eISXLE5SD/Re6rf5J0HkYbR0/T85p3Wata59TkZCM+wieY4mFvQhadvIdiYaVMAycZWknizPWyHuQayIkSd7KbrKj6eF/yUy+oIw4FeU0jSY7d7jwg+BImzI5BhXMo45DiPp3RQn1ZVV/DKD60VA6sW5StjwHb7XqdNTu/A3ffVs28cRrqhUNFbA04JDd07Mi2RLQUP/7qLEnX2SaG17mlXBtkqOW0K3ABeR5xKWVxRBgoErWJuhgEEjo4RclhTjEWogndcSRJ2ZjoJwkPt9f6qmjXResDuDAVY4wIRAGA/v3QlIyEOrhqtllZu6sWqicWAWgt8gFgTU3GywFPTpBiSEbwI8iZxj5jJZFMHM3rTxbi9aSTww8+kc+eBvZ2wrlgycPWlQDEN9W5Y4KzZr0NIuZnfFPA+pbwN6ThsLGc8YgpxsAJSg7sxtkT2nQTMjq+8AKWLTZ7xchFbCv303BvKk0eoSceBykm7073ypKdJQ6mpOKdAom4RKzcDBSc58XXU8p02HHvOZjpD7QBTpqmvXNMJWjfred1ic01dqoxFDmpTWNcnnUVexcnNjb7JcqKALXaBqohGpvKvqy9/I5SonJMB83cEV9LAhlWlFygl31eK6U0KhbkDNMzkyjgCRyW9w5CGX5/jF+2he7oFH6lN5Ipz5QZ+bmFJLN+uFCW5yPrJJyZAaXDZAoHqDWn6GJ6diih+vkHDs2NhblXJi2O+fRUAMVp497AJBnb5/74okEGhy1bbyUXE79uF9mGYuIjxMcEnJOiNpXoU/GmyeXf+GfA/hd5Dt4TbrSst29FPVtQbcsyOc5v68fYpmeBoKkVDDsCpr95Ms8Wt08e3cP0guIP799c1rjICsyJD8xpkDdEYOWOgmHo3kXJMIKI/lwrIs/QpFhrBhrEOjYlRjUJB7s8+kjum/t7ubJr8Tz13ZTArYuVOPfhEmOD5Afnla4p4XvBeVgY32mUpPy3B6DOeK2ylt3TWKIM2m3SliwprXWCYeAl73NvJcN9GqZvOD4ix05TUw33vIt5KW+JKO6zG6CRwT3wbHGcPZaQhIIXwku35ff1nTnFsaE+2jygP+BIzukgQ46n+TOOBKgjPoRTTcKpU854MDi5NMCjj7OXgHsre/VGBVuPjMLXt8T9iuEugnF7SdGby1L0ggUUtQIektQvUFeQBAsmBhS5lfFO74ogm3I9SfpzDYwAnCLu0XU4SRD43AcNnsuD65XBhskGLhgCz8kZ9qDTnsG0Pd58B3gXkJIzUnoiFgqm5c2rBHhTciUj5MS/5emMThPcAnlvL0OUMTQyNMIdFuAbUd3kudXIJIV17GBrX0KRdFYl/JQJjeU8CskNmWWY/0a3K8Ej0JgPMBvwBfHg6YzJY3Jy+KoGkeUuQpSdnS4WtL+a8fh2wcn4263cqwAf8zJjrxZOCoO97fD6zUH9HYQ7E0Ql46kSgG2NAxnEqanlS+ztmttt0VKBAWW9KJk2rqhyA9eclTV+wi2JcDxcT+bStVG0g1bZ0jRtyXUHFQZJAGjZvVIaySWN+Dm9d8S0qBblNge8Fqa4+UvoER0ZG3HntMJi+XhXMEwaPZ1Tg1PD7V9/Vac8AX84388UwwZTFRDTyIl6So/vfJFuX2waLmR7JrY5s66YHle/0OPcnxy3oHxlvUu0Em99lJHAJHgw7ttZEjz8VJVJONgHF7CyabvLVVHmx237fe+FIz5UTfX8+aGvSOzujMGmyRcXvIPE7oP+Sek/5hXDmFG/PVyBbrqXHIqLLlYiVPuTO2xaq1joOSO57PgN+ZAwt3g+mQ3weLZQDnDRE+Tk5JTkzLiJgcaYqLto31S4jKy8QqBHWIfYbQLtTSr41KCXt3VGKfHff/sfCjIGpP86yp8vx/iqly5hvEU5DZmU9JILjA0pncNSIHE4ZIAExRRo5LUqOsnrBLs2GYVTEXp/lMOTf1+LKDWSzvVWgBNMrP7Ekh6hr1Xoo0HWINnZFfSJAfN5kIDoTX0cTnXZ0tkgsJfih787qH7o5cV9lOqecQF2D1XEa4NYwzHUpISQ/f2F9oquQVTuUOMMcrL2C33PQ+tgTB2azUDycGIz+LkxLPCRFIuK7PMkJVEY6StH8FxCEypmCa0ORzPEh9DstLJDNnKJj2A5FmOfFVJwZtY/iS+64qM2b5swLGq8h6sWsFQKP9MBg1D08uwBoNTDQ/ZpD4j9SCGHRfb8Wk58oWUi23FQyTGT8EANgdCMEiuCq/ppFSZjY4YhQCbwIhv1xnAcPY+EFBw99sg/EJKw0Qvug40DHyq1ByUt5r8l8hNVTCWadOxy0WCfWTLK1pZBjVQ2B4YS3ZdOsAcu8/b8ociUVeZYyo8HstZcahyGJU98NcmfpDMpxUNhrDmOLf1jn54EYyg/aMYYGYLxuaZlvwwOc57x//7XpRptP2Ucp1jH14nGEYX89Fr6SvI58rhyID2f4Qpn8AiGUrKLw3Y2j8T0bI5T6k/n6vFTK62rIkfYTRfTNVttMk0kjUY3Hwp7Z9fuZi/+8OjezNj/YToDLneFAKHZ2Z8cvRWjBFJ4KbcgWZG5APoozAhy7Rk9p9uK2NjVdMpUX7AZC0/ion1X+SDijrK1soV7ZVY4VzTGPRXSEn2Lgs3w9iN3KFsyxa1GL2RmYOXMo1IIGpOHKHiNIvz8BSplJw/sD9npA/khL0kbgiCdDPRMEnqY5E21Mg+1chNUO0CG0fpxgx4UewxoRPiyK54yYLPcqL3CJeSbrZAYwn7SyZQ0Xl+7iVPKk85+/+2/hsf5/bf/5oePnMNtllumzCkfqrq2vwO76PMWBIAHB/4yL+wjLvYpPBhmwZds21tmPyvjnAM+qrm+jtIW5dFzgMwmuy86CHF80XVNAWFAeBlcOTj0F8ZTY2YjES/tIz6cDQrvjsJhFJTkW72hQmitN+03pMGBfxpGGzalQpBEgJxwAqxudmaOEExcvylXp5cL8UyLDAqsYi1vb2Yh+amAAbqsWmicxxfGM5YiyMJjemy53ALYrsGDAqvshEi61i09LLtEjz/Y/YmPlCi57Cb2cu0iRUNa+wNuSp7WHJpSVzGf2Qj+aNrMe/JAT3hWr1LjSO4sBKbDoz2QqgxsNpOcRqGx3nuGHmaxLSISc3Gc8RGnq47TGa1nvB9Up3ES73VFpSH98rHTXqr8cxVi0o7tbf6lqTfZDT9NcUeVD2vhZLUJK4YJ548fYl5u/WMQEaNZExGDJOlj4mGpnBjsxL6QcaTdABvYXJZfNyins9wmKs/TwLMi1NFLWJ6cxVKC2X6Mrj9h2yKmHAoNUyXHUsBivcxkl77s181VUqI0GOXKqAZG2w67Ppuy8aZUoQ3aBiRspGYXYugSpps4F7AwvKM8V5W/oTExp+5sjsvebrjys7/CC7ld9TKR4poowOCnv9mje+LD3ic4P+eNAgPTf0j0TsAerV9O/+wkth3XrgyKeTNxM3zk+zQ5Vqnp0jPmbSiwASf2Vc8LEDBNwRWPB4m+Pl/AiEHxjEMdg/ZxmWNHRQ49nt3/VNG7ES9s8uCTn6h66acK/5sx0x94Q9qnP7c1DYuyzQYwhxX/CbVFfEb7oOhR5aquW/utwUHwZ54pBS6fK1H2wzjOEAlyShLZSSsRaUkA7aMwvOBBn43XXIw7r/NdikOQkTGjOZyTeQzh4qC6gKkSNZY654n5myt6NVdf977Tsu6U5N19yhXP3nQKIaG8MXc4pKvy6s3l6zLpavlq58J99hUTxR+KqvvTi6bJdrHULPA2Mmp4uV0u6esRZ2hkojMzY9uKPvBnRIgUq9pmsSpV8GcaQl+u9aCMTL5NS6V8XRYagx/ypR699JivvOLFtouDqU8p07u3JTdzbdaDxhPk8jUmQpDYoyS9HxbIW5gj7of88Ycmq1pwIyVpa326O6Kjt3Cnn/VzvbJ9/wrR1Tc3OEUktef0FZeUomMZ8Xnue4Be6XvYX28CB9zbLItscF9WpI8NNdLtAqPwrgh9BjflLonUKihpSe+g4RTqSP1Av6DFajI71eCboS5b3Ho/Yr5xEmELnMa9uDJ5mRevdnFx5LsvR4xAGG1dvtLp7cJXiZPHkgHD1xiObXiWee80TwoHdtG/LFSyf0O9R08ojfhxw5amhkSv7ddX5mdYG5OVuukiX2vAjOxXnvkcK+9kmFVVd/W2zEkxSKgI1kIjJkFm1u7b52ZHyQBvkU4hSB1M+EfzQZSYMshlsKOw57HqT/Ski8pkt0uNfT00x9eCF1z/jWBLR3ulf9lmpcpKkvVdShVtg2m+tm5bmo+Q5Oszn4A5O/ju69KMQ8h9QgLDfOFXtONXfXpw11P/2vTV2VnweBfKmhB80+m1hBxDKjZmGTsZqLqk/grG3crFiyp/6JYxDSdmbyI5Pvc3rBtVKE6seHLmjZ5bpCZ87+uqLikWpDBXNH6ixtluHwZMhdGxTY09BIyjwgEgNGSSnjIcFTbrHoaA0Jy294XAhVnaRIauYm4/VjoqwZqDLoW1eIIkWdyG8ISMVSyG71qmyKVPU2u+9lSQyobRVGGKSZyowtZeUk29qfExtfgF9TuAzxMALclTq7sV7IpUeCViw4JVsV3Br9mnmEX9jEBPsMVhr9umi3yu/Wf4wX0PXbf12jMnOSc9qAHBeUqCw9/xw+VSnS+XM5uvh2XTifmAc2oCQ6mUC009KRT5AgkN6Fmyow/+WYUlKdgeVLDaji+sZe0XQGENycjlugxm2UQjb+FPOLnJ0Lm8XTYnpBJxZvr3//hPFVHGHHGGZPeqdoSWnGSMmIl46IKf/T9jvImyPkEAAA=="),
+"""##, compressed: "H4sIAAAAAAACA51c3ZLbxnK+36eYPVEdADkUtHJuTlZZb0krOVH8o5RXPq4UzQpBYriEFwRoABTFrFnlqzxArpPbvELu8yh+knzdPX8AyZWSqnO0xGCmu6en/6fhYrWum049nGVVVW+quR6pWV7gn03X1dVI5UVW1nf27z/oLB+pRaFL/lOWI7UcqWJOM+nfV2ZVV2dtN1Lbpa5GZ3u1aOqVitJneb1Kf26jF2eFwareVutN96Zp6makyqLSb/Kio99t9gGUtNuimy+/qhvlYWieMQAzX2bVHRbc693tUusumI+hpy2NDZfUq3XW6Pf6Iwgt2ttspYNV87LQVffsQ1ZudDtY+VVRakMyWKBf7Trdfpt9BLkgTLfvFgEcWfSU5g2gNGDlTV0tCjC3BS4N3veWrupcl4NFbXFXva3+UuhtMJEGnxbV0w8YHsyfEW0j7JXgd+8W9HOD3zi9+Qb7vi+q/DvsXH7R+3WjCQ5oWgLE13o3Uh+KtpiVIXc6MG2AadNmd/o1C0k4sdF6la1lLqhoO4K7rcAudaX+5uLCjlrpy80bO74s7pYl/t99C2ErWo3RvKUJ/3JBi/VHRr/A0q6oK5VnXUbciZl5I9BVr3V1S+ei9gmkvFio+Fw4y6dFY43uNk2FuV3RlfpSRa8BJRopXeoVuHaplnGUFx9SvVp3O4w/7EXYMUoTkxFNWD43b6Lv6m5ZVHdqqYF0pztMOMOEtX3/slVtDVqzFrtW2Xpt5AajKy1Li0rt6k2jsjkf14ie1BYcgKRoVXQMOyXAoqZx9A7bVJlAAiK36yRR+xdne8NNOlkwr8K/r3ucSl4ccCFgUlrk4EMBtW8CrrC4mSeyD+26brEuTtTVl/LSjMWWhjJrW4cYjGeims0cOAwZGAQH2pSfQCn/fSFjTIodOyDMTGrqbWt2+G22jhMz7MTIvvxRZ/fhhBYbmUMvzOtb3flXJLAYt4JrhiGN0CndWIgvZ5BEKHTX1GWpG1ouTBetzUqoxZXqL3U7y7oNwSExMU8kLQqgSB7NCCTYLJhBXXQjC0gy27KGmJmXrIn+HT+6l4Ra3m3KFKZR8ERZU2RPy2ymywj4vqZxj21R152HR08OXFfXZevf8WPkeZo186W8LcjOM65ut+Y98UuMrMtsrpd1mesGw7d2eECSjJN9J63JlRjmaHQm82ic7BWMWkvTnwFCu9ZlOV/q+T0GFlnZsmJUTIkVU6Yzb7LtN+ALyaml3ci135oItBgGqDFp9BIWXDcp/TG6HdoBeNH4uKgmsBjBudsnPijzWw54FDB55EXH/KSDALmCI8vzNx+A4BsjWnEkLhHExJpe+O3Ki9wMjwL5fASaE8oB3255PP5cMDmcy1wfgfOyLL+H6h4Ayuv5hg7iCCyceQ6NPLJD+LC2PbXDBaKJWDSzIp9fL9Q4Agl39QfdkODR71Ij/pCHeh1NEhUKxSEtFbvQIRm0du3IsJJFu31PJxqHI5aPwZCIJBlOb0cfBgYkzcjqYJban/V3bc0rQpv3uzU5lSvFb9Iua+4QDc1LgGy769QoJ6QKXh0RUUbxCFlDG/SRQpPflOXzrilhINSvvxp4cFpZbyArO/NscSdKvIs1ibDSj5BTFmNStKeYNYmcGV3hfLDoQb1E6LV9jZOHWlcg+Y2cyi1iFKDCofGEH9Z4zcFMvWkHU9R+LLghQpNwb3hWV1dXZD/MkYuZgq7N5XQ0zIiiBbSFP/6RqUpoP2P6NblOf9noZnfL/INXiwhklJxeP8D7Ggs7bZE3moDGY8xlUu16y0xZTJvE39d6kW1KKzGBSDlJgBrwEKxgtyTH5RyScbMcHBmjNDgxwrvliOZKjdM0FQipmOE4mYDWfDPXcdxuVhyGt6wHeFJ/4seRunBHuc2KTiRSkKWIVnIMkN9JS13ddUuscijtMjFc5G5MEBsbQNBTY+0cCvYqmGnobIt/1czh5+paQd7hQ/iNCZjUJQ8GQz5etbs+9ywACFoS8ASQ7aau1VQ9eWD8+ylmTUd4dFNhzL+p51mpb7sGs+NIV1Gy9wss1jHF46KSE88nGIJ7zjyAZRzN2O9E73GCakaBD4ifUyDdcfoUTc4u7UIArbSEyCxnmyrbdHCYYEsekaaemEd2U+fv4LpDjLc8qmoMP4LDPD+OYI1giVTy7DpgIBBtWoq0p7ciGOCPOfz9kwfm4346AW/H0V1dM0k/rJFzUvivP4MktgFQPiPrKeLSLmCr4I5u/GQCOY6ybUYvgoN+t1hQ0kon7GTaCtlzI688vyV5mfpd8ODUb4YE0ACLjEUKIoSUxOBGcjh1DgT0nHD+HU4TcUl6QWXKQTeleJCiqQk0nzyQdJGw9ZBQ3N9Xb1JcUu6f6wI5BngS+qcfKF6JjbkIxl9x7NLGlijCZTzIuYvRWSMTdczZOdAmqaTCwAoslARO1GOWUfQbc3g4wjRKaFeUggtnYHkkbPNxWbvOKvPEcziCg+tinz+MgA3cVQEfc2Egs6m7RFbRLVO8iB1Syv+QWlzSb/XX6iL9W8q/umK1WWE1qHZGiRCD7H+8ffcdmE76Xyx28bi3S4kWfU3BjNJJ4HmSBMLB694zTCcT1moPJ/BrBD9OZAxSMDKWeH8k3E7FWPfRjlh2jdENp0Xs3vYURD156K85bummlLMSTt6hQ2rqFMdZANz8Pg7mWpzy4tg6g8vkxz8uM/A/u4f7gGgjN4C1dVFoULuIvT/kwJGEl7KVVVaWkZyliOhRKXfy2egFyUfPv5o8wLz6sSmI8k/JhriBofkfWQTGW44ODV5PUiSdeExUwhkHsmKzESJGDCmbQjKhJjuCz9Fe19aB2iEd5qCMSx//XG8UIkwcHZu6VFEJg0fht9RdjfTs0rl5mniv1x1VQ7rAx404AaSSGdcX5Tx180G8n5pRfJQh78vTCJnW2Wd5wP5O0lmY0Z3cTc/xbrNWtc4vys6OuBdf6YuHbxNyAmRkFQsrlXy42tNKNW2mF/Wg6EN+mLiT3WVF1c+ppFD4kl7EoSCvaCbJsaPOxxSfw4TpqWjjEso4hLhPp4SoL6vqSxjFx1DlyCeKsvV5NoLIVdbsPAXuvK2aeeM01AsXGLI14LKHgWNntiUy0vjpFxdJusrWMbzOPRU9IUMt178RUpDnEZdSFieEgbJ9WzGNASChjVMlIizuxgI0oTOOpDoeE/wk4en2WF8X7apofZIc1sSMEYEoIGn6fmhKjqSTOGq2WVm7q+aqJxZBYlDkg2QgNaVHF3tzpRpTMopcguJ17EuHki3G0az+aKPEnnRyiidpgStjB/Z2xEV5KYjXlcSYb6tLxwRnzXoEpiCdQqIC1reEvyENh43lcDqmPA47KDl5Ps6e0KabtNzxhRFYttgKIUcuYlv5PU33ptLUanricVDG8+50ryzYaeLClFS8UyARNyXS0IGC87p4PKFqkp33PSeM/Yk2iURU19vHRAoju9WsLkFcY5caQ5GT2jTG5VlXsXe5eGMrjKKsKdLrTaAaorGp0GXt5beUask2XWjmtvhGKvmwouQCvewzrpTq2UDIVbwXphjDC7j00dsIXbX4bfyyKXRHu/CY3sqVRabMzE8hkiuOQ0RZnh/Bk3D1C5AOC1ZcBKi5DBrT/U8J1c/fc/nDWJgHZe4nsJ7ubKA4bdybmCTH6NyfRhpUydiy9TC5usObdp6tqe5wAvgxAefCsy3X+jsRM+RqnPwYsP9lnoP3FDda1ttLu54tqDZlmZzmt/VjbNOzQNDUEoYdudZfPZtl8/tnSL2rOSD+8P3bmxoHWYE58YE5DWqzyMXcVjANr3dRMswgor+vFYHn0KRYaQ40iHVsSoxqShHk4eT9Ar/v1SPH4nnq7YSCW5crcX3JFR8HBSau3Y2pqH7FtW4Y30mUpPzbB6DOeC2zlt3TsWIktNuUhh9MyUb8VZh4yUXpN3KLcB6WyDg/IsdOS1MN97yLGZW3RJT3WQJoZnAOvFocZ48lJKHghfDSkfx9vTW7ODXVZ5sH8AccybnkZsDxMr/HIwnqER/C5Tzh1DkXTTg4uTGBRz/OXiDcW9qjNyrY+sgovAZN3FMMdxHM28s1iDksVftqlpTXEXUFhcZgYQCRRzne6R0RZFOOJzE5P+JYlgz3wkmChM/9oMFzeXC8Mtkw2YQLBsA1OcNe6LTnYNpub7ZDeBeAkj1SRSMWCGbk7esE8aaUWY6AE/+Wp1PaTXAK5L29DFFV1sjQEe6wAN+J6ibXViOTFNaxg619BUXSWZXwnTI0lksvJDdklmH+G90uJR6BxryH2YAviAfXkwwei5PDm0uILL+iiLKzy8WC9rEZj28Rjo5fosu5SuBjbr/s0cJJYbK3HV6/OanfQrgziahMcTgvxLS5IIM4NbF8ib1dc9QWLXV6UMGM6nDHFVVOYMyVb+MnHEqk4yE+WSvlqpHCqJA0SVty3UGrRxIEtOxeqYzkikbc19DbYlpU83KTI7wWprj1C+gRbRmEuH1aYbF83BYcJh3dnVODc8PtX39V57wAP5zvZ4jhgGnPiGnmSD2nLgg+SEcXm4YrIc/kNhfWFdMF9md6nIez0xaUj6x3iFbirY8yEpgEl/J9O0uCh0dVmYKDvdQCK5u2u1kWZX7atj/0bpHiQ9VU19eHviKx1BmDTYuvrpiCxNJBf1L6x9wUGTPqycMR6KZ7xam46GIlQrU/24JorWKB54zkouN7+kPAPOL5ZAjg+WyhXMBF17yjs3OSM+MmBhpjsu6ifVvhMLLyFokexTrEbpNor1OJT0308k2dUVX999/+i5KMAej/G+RP98V80SuXSBMHfsiipFdc4NiQyjksBZKHQwZIUEynTF6ropO6TkC1qSici9D7rRzu/LtaRKmRcq63AlxgYvUnlvQAfalCHw2wJpKd3kKfOGC+DAoQvaVPw6WuWjodJPbSYPKngw6TXl3cZ6nuqhzB7qGKeG0Qa3gsalICyD5/pr2iYxCVO9Q4EzlZ+4V316F1MKYOw2YieTixGXylG3ZaSYlFRfYKmIooHOkrB/BSUhPqKgqtDmczxIfQ7LRCIRu5xGewnIuxzwohODPr2w7mXfFBm/tjGBZ1/A13hgBVCj/TIQah7OXFI4FSLx6yt5uI2E80y9jInjsSiC+EJrIvDrplppIeqGEgNKXCisRV/bIKg7E5wzBApuBFCPXG8Hj0fCSl4OyxB/6RlISNXnAebBx4U6ndKGkx/5bMT1QxlWzSsctlg31mySzb5Ac1UtkMMZTovrwEe+Ay7y8fy0xZZU6V/Hgia82NxmZY8sRXk/xJOZNKPJTGmu3YHkz26Ukwh+qDZo6RIRifMaH9vHCY64z/89+u1GjfU8VxAjy+YTeOKOWnC9fXUs+Ry5UD6fkEV7iCR2EoFbs4bWfzSEzPZtil/nipnj630roscqTddDBds9Gm0kTSaHTzsbR3OnYne/WHJw9mxf4PkynictdsEZqd/dnJUzFKIB2wcgpSFZlJQB+FFUHu76MbeduaHLvmWlnqO2dj4UlctO8qn0RsqVorJDwog+FS0Rx3VUgo+hYFxDD5kduUbUvjUaMXsjKwcuZSKQwak8cgeI2i+PkzVMouHtgfstMH8kNekgiCIJ0N9EwKeljkTbUyF7VyEtR+QIbR+nETPSj2GNCI8GZXPGXAZjlRe4QLyDdbITGEPSH2faYj10I6HjsgE6qZTn//7T+GW/v9t//kS5CcU2+WYcbC5R9qhbfPgY30NQwKhgeb/zyP7LMv9i88GSbC99HbE2efK/OcMz6pxb5v1TZB0tWArCYfIPoI0XzZdU0BwUCqGRw/OPQXjq2OmZBEPLbP/rA3KL/bCqdUUJiv9Zq607Vet1+RNge+aph52PIKhScS1AknwOpmZ9YIwMS9N98Q0C2GeKl5BmVWsZZ7OINIHhXigS6r5hr78V8rcFxF4QvP6bHlZgMJWoEHBbDsBEi60i1dMruij9/Yw5nPmqjQ7Bb26u4iRUNY+wNuSs3WbJrKWDHv2SjB0RKa9+qBzvCqXtfGiTpaGKQOt/ZI2TKw3wxyEoWGe+8ZeljRttGRmI7TjI+4dHUaztH+0YdBNyAX9N5U1CbSb9c775XNP9WRJ+Mgb/1PTb3O7viail9U+bD3ULCNWDFMan96E7Ny4y+GCBitGokYJEk/Ph62JorxTuxtGWfdDeIEW9fyeIP2RcttgnKdBl4WaY9ewPLkLJaS2Pbzdf0RZIuYclo0LJucKgeL9TKLXSmz359YSYfTYJbrxhoYbTttfDFh401lQ5vADUDYrM0i4jAmLD1xXWBueEc1ryp/S3NiLuPZepc93RDzi/+nR3IU9iqU4qYo8eArwemTB+LJ3hc+P+WZAmPTv2D0DsFus/8pw4uz2L4Yu/Yo5tPIrfAZ8fPkVJesK9uYO6PAHpzZ2z4vTIh1Cm4GPSgA9vkCRgyaalw0Mhg/Ln/stMi5x9OHnyq6T2LEtifuJ+pq+qnC/6bM9Efulvbpz21N06JsvUb4w0bgGY1FvEd70eijzWVdt/Y7j4Ok0FxfShh9qUTxD/M7AySoNUnGJ6MEpCVhtJfF8IgH72we53LfWZ3vUmyCDI6ZzWmerOPQLg66DhgqQWOpc16ZP4rjztwvex/SWddK8u6+tYunbzuFVFHunjts0nV/9dbycZkytnxWdeW+y4sJ4g9F1f35ZdNku1h6GZiMjAZebRYL+nLHGR1Z6EzOMbKi99wBjAyyqm11q1IFfyIj8OVYD9rL5OPBVD4dEETHQhH5lJJugMxnePF808XB0udUAd7bVpyZNvig8RR++d4TAUjsUVL2Dz9OsCGPuCLyze+brGrBjZSkrfVl8Ii23sK1ftLn9T6Z8LcTXX13h11E0vdPn9nJZwBAI/7PfYvR++wgfF+vA2fcI5ZFNjgvK9KnphrpdglTeFYUiQYn5Q6J1CpodUm30HBKgaSvoN/o8jBoR7fX5l02v4/6gvrIl20yy3yFJiIZuJkHcX5yry9+8MrMcxgoSqP9SL9+jzTfVU8uTSYMr244+eFV5nLU3D8cGEt/DVEJuQZ6D55AOuLoDa+aGmK+sp/DmcewkSYrddNFvjGBudtvU/MFWaZkWIJV23pT5qQtJGkU90JNRkEZ19LtC7lHwSAgI0VDRjtY8HfmCzWxbxDWgKLwzVPVX+hBF5UphZcadD22JviwgfvMkY3paK/0L5usVFlJCrBLqf1tsMw34m1K81WYfA7oqzUXBx/i3Zh5yM/PSGCYL3zldvqozw/OeuKvpr64uAhu+kJZE4BvO72SnGQIxSY1x3YGqO4GYAmLb+XiZZU/dspYhh2zi5GCoPsNk0ftjCMrnlymo7sZaSDf+yasG0oWKQ8WMzBSx9lubxFMO9Ipoo7dGhwPG42tGgSLBlrS04mTMmddxzBYNJvufYhwZSgwGaTrstsfazeVpM6FNYW1hhJlstQNQxeyWbGYu7EskbOfpNaK7amJlc2h6dwUQzhShe3XpD580xdk+vcLeu8SAV6AsJO8uNouYV6kKywRUxZgBbkS22YfY5Z4+pwpJHH41pHpMqSx/28oBMc+dOvWo0+dAJ31whDIz3OSH/6PMMAdU28wt0CbT7+F6MR8WDsxCaR014UWn/SKXIKkDXSV2dF/rYE1WQqJ7UHXq33xmf2v/aYp4JAqXq7LYJUtTjIJf8bOTVXP1fqyGUUxEVezf/+3f1cRVdmRg0hFsGqPwJKdHANmsiE64Bf/C57YNdn7QgAA"),
 PageFile(path: "/app/devices-view.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast, when } from './dom.js';
 import { sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
-import { codeInput } from './sign-in-view.js';
+import { codeInput, grouped } from './sign-in-view.js';
 import { counted, cut, duration, shownName, time, versionText, visible } from './text.js';
 const clockMilliseconds = 2_000;
 const refreshMilliseconds = 15_000;
@@ -3539,7 +3589,8 @@ close();
 approveDialog(model, input.value);
 } }, field('Does the device show a code of eight characters?', input), h('button.button', {}, 'Continue'))];
 });
-export const approveDialog = (model, code) => dialog('box', 'Approve a device', (close) => {
+const lostMax = 20;
+export const approveDialog = (model, code, isLink = false) => dialog('box', 'Approve a device', (close) => {
 const place = h('div.stack', { 'aria-live': 'polite' }, h('p.quiet', {}, 'Asking the server…'));
 const act = async (action, done) => {
 try {
@@ -3552,27 +3603,43 @@ const ask = async () => {
 try {
 const waiting = await model.device.waitingDevice(code);
 const name = visible(cut(waiting.name, 100));
+const shown = grouped(code);
+const deny = button('Deny', () => act(() => model.device.deny(waiting), `${name} was denied.`), { kind: 'danger' });
+const approve = h('button.button.main', { disabled: isLink }, 'Approve');
+const last = h('input.code', { maxlength: 4, placeholder: 'XXXX', autocomplete: 'off', autocapitalize: 'characters', spellcheck: 'false',
+oninput: () => { approve.disabled = last.value.toUpperCase() !== shown.slice(-4); } });
 fill(place, h('p', {}, h('strong', {}, bdi(name)), ' at ', bdi(waiting.address || 'an unknown address'), ' wants to sign in to your account.'),
-h('p', {}, 'Approve it only if you hold that device in your hands: it could then read and change ',
+h('p.code.shown', { 'aria-label': 'Code' }, shown),
+h('p', {}, 'Approve it only if you hold that device in your hands, and it shows this code: it could then read and change ',
 waiting.stores.length ? `these stores: ${waiting.stores.join(', ')}.` : 'all of your data.'),
-h('footer', {}, button('Deny', () => act(() => model.device.deny(waiting), `${name} was denied.`), { kind: 'danger' }),
-button('Approve', () => act(() => model.device.approve(waiting), `${name} may sign in.`), { kind: 'main' })));
-place.querySelector('footer button:last-child').focus();
+h('form.stack', { onsubmit: (event) => {
+event.preventDefault();
+act(() => model.device.approve(waiting), `${name} may sign in.`);
+} }, isLink && field('To approve it, type the last four characters of the code', last,
+'You came by a link. Whoever sent it may want to get into your account.'),
+h('footer', {}, deny, approve)));
+deny.focus();
 } catch (error) { fill(place, h('p.note.bad', {}, sentenceOf(error))); }
 };
 ask();
 return [dialogHead('Approve a device', close), place];
 });
 export async function signOutDialog(model) {
-const waiting = model.status?.pendingKeys.length ?? 0;
-const lost = waiting ? ` ${counted(waiting, 'change')} that could not be sent yet will be lost.` : '';
-const isSure = await confirm('Sign out of this browser?', 'Everything that this page keeps in this browser is removed. '
-+ `Your data stays on the server and on your other devices.${lost}`, 'Sign out');
+let lost = null;
+try { lost = await model.unsent(); } catch { /* Said below. */ }
+const count = lost?.reduce((sum, { keys }) => sum + keys, 0);
+const isSure = await confirm('Sign out of this browser?', [h('p', {}, 'Everything that this page keeps in this browser is removed. '
++ 'Your data stays on the server and on your other devices.'),
+lost === null && h('p.note.bad', {}, 'What could not be sent yet will be lost. This browser does not say what that is.'),
+lost?.length > 0 && h('div.note.bad', {}, h('div', {}, h('p', {}, h('strong', {}, `${counted(count, 'change')} that could not be sent yet will be lost:`)),
+h('ul', {}, lost.slice(0, lostMax).map(({ identifier, keys, isOwn }) =>
+h('li', {}, `${identifier}: ${counted(keys, 'change')}${isOwn ? '' : ', of another account'}`)),
+lost.length > lostMax && h('li', {}, `and ${counted(lost.length - lostMax, 'more store')}`))))], 'Sign out');
 if (!isSure) return;
 await model.signOut();
 location.replace('/');
 }
-"""##, compressed: "H4sIAAAAAAACA61ZbW8ctxH+rl/BAEa4i542coAChQRbcG0XdZrYRZXEKAShx9vl6Rjtcc9LruSDckB/TX9Yf0mfGZL7cnex0zZfrD2+DGeGM888Q5v1pmm9eBSLyszEovO+sTNRNuu1shV92KVp1zNRGVU3t+nvn7XC5NLomv/U9UysZsKUtNc3yvmZeFhpK3Zi2TZrIYuvqmZd/OTkxYlJBzptvbalfrccLVs3la73Fn5o/2pK37V6tO5Du7eoxMY3dtP50SJnbu2psaf3Rj8cLO9wOhnYQdeqa5U3pLxbNQ/2rVpr2GHo33vdOsx8rz9i3b1xZlGP9fAYD6Jhu/OirJvy7js4xDiNkcqJZ+Lrf5ydnaUFrV622q32ljz9fVijP7J+y86WpI+o9L0ptfsRBmTsmlw8RkHY7rFzlcmuLuI6OYNpUrVGndZqoWt5LuSrOCV2edJh0zawYh12V+a+cHXjeW/b1Bp7nFe+i1tq7YVx7+AHrF+q2ukwVrXqwWJI9rbTCAaU29pSZLl49hzKmqXISNUCa7wy1mVVU3Zr3H2hYOO9fg1N8CsXX34pjk8Va+XLlXaZNHTBMs/hRcSDvTjx7bZ3SPQBafCgjBchlOJoBktIlWDJIIBiN4v+6P1Dlwox31y9e1s43xp7a5bbLEqKgsKaZ8+CHwaByS00j19hT+Fwq1mmkGDslrfdeqHbbFEY9/3KuHBFuThNE2pv4uefhy01sutKaztZ3g/m0SRy+Sy5BA7cZFF/Pj98vlRtFaIqrZyxNTlJ2YmSvC4y3bZNm8eb/CL5b+y3GYXRprCN18VCVRRIu9kovaMIlnqy652M9KKQctq/wcr2XtUZnT47liJ5cCzdYnA09PHGc7CmAJ+d6BAv5ymsKe+jNhhZAbN0W9Cf0eDT+N2LyXncbZQt8E+pMXASYDGTL6pKqOgr7AsxrqrqFYNizNDCA/nYlJxSym3Xi6aGnliHPXfGVvixRipQfkE4O68etJKvFfweDhEr5YTxTgCVhCqhnwO+im3TtfSTQIyQ1mADxnBlVmhbiZVudUGW9DdE8YCzKuM2jYPX+vRMme3bDoldQo+2vw6+Irq1GV3b7mQPlo7FT7y7AaYssJRuOeFqDMPCMsbKF8nQB+NXDdBb8Q7Z56Jx79vG3kJE3MgI+4JucYKhXyAVbVfXBCPfKb8q1MJln9ySi+fPDvE6nato+edOTYuXwCsCnuuTa/ktUhFBra1MXumzU1xyVcz2hnOBgLAa9yBvZpBwhbKlK2FGEhwPvdmXkIZZQmfvLJxMMuI0qonBbZBLruUP1ptahrKWTRfkfOxLMhELouXJn5fQrfGCZYut9hJnpUu5FPMnj6l4Zr3bWUKe78STxyDsuTgjOfyD9suFXiEP5G5OP1pzu/LB9B9DtZWTupu0jUMMh0esdb6BLZdIJXvrV8Hod7beimXTjjzJq4qfGoN8RgCS7TcF4Awxn/2xQf1Ttg8+oNmtHoIgaD12zbUkGW8bj4lbwbIrdtINDDvcdcZbbpuGcl3+sKFcrpTX8ubkHBOoW1tMwKeRnmQTEdhSrpS9RXbsRBia3wxwCjQMFX31dUQSULqMsinPB/YR8zHlf0wyJk68OZRYAi4gQKd7K0K+rtXH4N5z8fTsjNL9Q4cIAqIRfsz2uMf8rX4IANAsEQv0hRsfeAguJpIQ+ipqY3URNGQFsKZbrA3wPFIKpAgRBVacv4tNy39f6aXqak/lITCCQwYQBQeUT3418CkbXLCxBWr9OuMaSvq0elOjALwHMmXsXkwEkRHlCM9cqEn8OztWNwMfzg7L4YVANRS7qAFXnVBnivjHrVVdp6Jwpe6pFIlUil4qCKv7IvQLCpMbY8UJ0qjkRPNQj16T875FadAW0S/v9LainIJQbNNbLGZnCyr99JtiWL52pdpAl18684JvmL8ns7ScyBP726FWl3xhPSEgMHvHYXjIINN9TVhRZAJx36QGD9XjivqGRAljN5PNCWIFlZsYlZdzuPiN5wJqNbRFTWwJuWzTiofWeB1qLpJVBe5PRR4RWgh58jsh368UHYYBrtYos3dC1SRhC1RQW0frqSbTTcazZWSSXwQle3s6W+klUqH6RDAnm/eimfzO0TaPdpFOoUjQicX8/4nVQ/V2PRtD7NamKEEIBmpFDIxSOo5Qc4jBwJ3yWQCsHpbHN0vQnSgYI3DKAVoiFm3z4FAqmTnNA0/jdqV48sirr89uuELYBmfv5hEKeebpTSRcVcorrtyBH1+jAoApEXG/4dALNowM8vGbFjJNnFfVk0f6FTIjVFBSfyiQkikxlbleFzoBbDhqMvVSSu+/JRgMsDUhkj1ETjL7AHyDiDHuDkS2j8FZSp/JCWHm0+L3U4gOCBQ/EqhEi6naxN6VWo+QpnLRfCSZ+4waPMvpSW1iABm1ql4xS4l3silQgHS6GPnC3VEhRrKBgrUgDP/+57/kUP6IhR7gy7iHDO8IRJft3SyKmInEo3ZHe8tio0ybpcaL1Z0NbxYZicqjriS8YCp8rFN/iVlJBYGWpcYAVb637orgyVMSEFtmKxuGqsS+AVbNBrgkQw/jKQb7doxsgSIyQJFQ4CSU5y3LCWZjv99uuOWJL0DZvFsYuNhvRXxNEaenQRYuPnzsMET7BfGWCpFwRPf5n0g3q6OqTx6TT0EhZ8AUcFNsZ26aSGkgh3IH1DqKVWN3/9oGVHADSjeQDTUikp/+BSn7Q1+mVOebZVN2ru+QIuBdD+9gB21hiOFZiFx2BVdKChy3R2x+FaVhefShNujn7vW40k34C7tpF9/lMvmq0Vx3UovF0a/YTiJkmmi3AKNsgYGg1pcyCssPuUiKwJcNbsp2iJAczJPqfHyxijk/VrDP+xjQx7I/rP8fESDljwEzQqRsmhp1mhPovwYGeGDABVWGt8AK8TrBiJD7YXpyMaFs8vrfNlKjdmATn0ItUstwj3wEneJkpAp8ExfT3jy+amYlQj+ujnQfHD/fAzbSf4DfCcQM7QahDAiRDGNJJipCSw8YVJwVEYnQU8ZhybselPX8xEFog3Dcf+0oZASX/mJjCMHshpo9MCp6CVk1dYXbVulZkESxHDRQlTsXTAY7XgO8ZKpHgBj6Kyh+kpSO/WJsKoFW2OB0aPUg58nj3sKhsQRwEYCheFK29fQxWbBsEATtXtl/pe12eFgCQQ5fkwutsCb5NOduMVC9BwXiqa3RFRBzRPwrMqmVk/ofvfa5o2I+HzttrbbpjqbH9S9bCByOGSSibrdXTPibNhkeTT6nR5DTcmXqSuYFQ232G+cQsmf0bjgF7kP8mYD3FONCAvaPYMf6jiMpGRwaKOplgepcYfwvejvE1KXo/3cAhxMQpd0INzE8BsTRyTMAh3iIZHqlWWh2BD1BgCMg8jBAMkMoys+0RT0tpID1I7JNpUGiWWy34aGDT+UFG4V0udN64zhZR3uo9Wj1Gu6tQpM0/3vfQYWWqLEjPOb0a2KSjlkN8Xoygdjz53qni0mvFC+ILh/EnN+oUkOaya9IxO4/KikK+P4aAAA="),
+"""##, compressed: "H4sIAAAAAAACA61Z4Y7cthH+v0/BAEYkJTr5HKRAcYZzcG0XcRHbRc+JGxwOXe6Ke8ucltyI1K23lwX6NH2wPkm/GZKSdm/tOG38wytR5HA4nPnmmzm9WtvWizsxq3UpZp331pRiblcraWp6MAvdrkpRa9nY6/T7rZL4uNCq4Z+mKcWyFHpOa72Vzpdis1RG7MSitSuRVQ9ru6p+ctnjiU4bOmW8MnP1ZjGatrK1ag4m/tz+Vc9916rRvJ/bg0lzLHxp1h12vm5tt1b1aLbT1+ZEm5NbrTb31nVQg05KS+uulV7TKdzSbsxruVI4kKb/b1Xr8OWteo95t9rpWTNWyGM8iIYRnBfzxs5vXsEy2imM1E48EV/94/T0NE1o1aJVbnkw5dEfwhz1nvVbdGZO+oha3eq5cj/gADnbqBB3URCWe6xc5lnXVHFeVuJomWy1PGnkTDXZmciex09iVyQd1q3FKVZhda1vK9dYz2tb2yiscV76Li5plBfavYEdMH8hG6fCWN3KjcFQ1p+dRjAg3dbMRV6IJ99AWb0QOalaYY6X2ri8tvNuBSeoJM54q15AE7wV4vPPxfFP1Ur6+VK5PNN001lRwIpwDPN44tttb5BoA9JgI7UXwafiaI6TkCrhJIMAcuI82qO3D10qxPzl4s3ryvlWm2u92OZRUhQU5jx5EuwwCExmoe94C2sqh1vNc4lIY7O87lYz1eazSru3S+3CFRXiJH2QBx9++WVY0iDMLpQye9P7wSIeiUxeJpPAgOs86s/7h8dnsq2DV6WZJZ+mICk7MSeri1y1rW2LeJOfJfuN7VaSG60rY72qZrImR9qVoziPIljqZNcbGeFFLuWUf4mZ7a1sctq9PBYiRTAs3WIwNPTx2rOzJgcvJyr4y1lya4r7qA1GlgAv1Vb0Mxp8FJ97MQWPu7U0Ff6bKwxMAj7m2dO6FjLaCuuCj8u6fs7oGCO08oBAPkpBIeW2q5ltoCfmYc2NNjVeVggFii8IZ+M1g1bZCwm7h03EUjqhvRNAJSHn0M8BaMXWdi29EogR5GoswBiuzAhlarFUraroJP0NkT9gr1q7tXWwWh+eKbJ92yGw59Cj7a+Dr4huraRr200OYOmY/8S7G2DKAEvplhOuRjesDGNs9jQddKP90nYe5qUvWR+L2r1rrbmGiLiQEfYp3eIehn6GUDRd0xCMvJJ+WcmZyz+6pBDfPLmP12lfSdN/bdc0eQG8IuC5nFxm3yEU4dTKZMkqfXSKc06P+cFwIeAQRuEesqsSEi6QtpDH9EiC46GXhxLSMEvozI2BkUlG/IxsonEbZJLL7HvjdZOFtJbvTyh422d0REyIJ0/2PIdu1guWLbbKZ9grXcq5mD64S8kz783OEopiJx7cBWHfiFOSwy+0PpupJeIg203ppdXXSx+O/kPIttle3k3axiGGwyOndd7iLOcIJXPtl+HQb0yzFQvbjizJs6qfrEY8wwHp7FcV4Aw+n//JIv9J0zsf0OxaDU4QtB6b5jIjGa+tx4drwbJrNtIVDnZ/1SkvubaWYj37fk2xXEuvsqvJGT4gb23xATaN9CTfE4El86U014iOnQhD06sBToGGIaMvv4pIAm6XUzQVxcA+Yjym+I9BRnk1LA4ploALCNCp/hQhXlfyfTDvmXh0ekrh/nMHDwKiEX6UB9xj+lptAgDYBXyBnnDjAw/BxUQSQk9Vo42qgoasAOZ0s5UGnkdKgRAhosCK83O1bvn3uVrIrvGUHgIjuM8AouCA8smuGjblA1d82Aq5fpVzDiV9WrVukADeAZlyNi8+BJER5QjPXMhJ/J4fy5uBGOf30+FjgWwodlEDzjohz1Txx61k06SkcCFvKRWJlIqeSQhr+iT0AYXJjDHjBGmUcuLxkI9ekPG+Q2pQBt6f3ahtTTEFoVimtpjMxhaU+umdfDh74eZyDV0+tOdjvmF+3vtK04k8sb0dcvWcL6wnBARmb9gN7zPIdF97rCgygbhuLwcP2eOCCohECWNZk08JYgWlm+iV51OY+KXnBGoUtEVObAm5jG3FptVehZyLYJWB+1OSh4dWIpt8KbJ3S0mbYYCzNdLsjZANSdgCFeTW0XzKyXSTce8sMsnPgpL9eTpTqwVCof6IM6czH3gz2Z29bRrPRTqFJEE7VtP/x1fvq7fr2Rh8t9HVHIRgoFbEwCik4whViRgM3KkoA2D1sDy+WYLuRMEYgVMM0BQxa+3GIVUyc5oGnsblSvXgjmdfnl5xhjAWe++mEQr5y6OrSLjqFFecuQM/vkQGAFMi4n7FrhfOMDqQj880kWnitK4f3NFbiIyQQUn9IUFmTIkpzfW60A5gw1GTfSul8P5bgsEAW3tEsofIvci+B75BxBh3ByLb+2CZwmdvh/Dl4+IPQ4g2CBQ/EqhEiynbxNqVSo8QptnMvieZh4waPMupvdzEADIqVb1klhLvZF0hAal0MdlTd0OJGMEGCtaCMPznX//OhvRHLPQevoxryNBQILpsbsooohSJR+2O1pbVWuo2T4UXq1sOzYucRBVRVxJeMRU+Vqk/w9eMEgJNS4UBsnx/uguCJ09BQGyZT2kZqhL7BljZNXApCzWMJx/syzE6CxTJAhQJCU5Ccd6ynHBsrPfbNZc8sRWUT7uZhon9VsRuijg5CbJw8eFhhyFaL4i31PCEI7pP/0y6GRVVfXCXbAoKWQJTwE2xnLlpIqWBHGY7oNZRrBqb+1MLUMEFKN1APuSISH76VlL+xz5Nyc7bhZ13rq+QIuBdDg2xe2Vh8OEyeC6bgjMlOY47IDafRGlYHj3INeq5WzXOdHv8hc20iw26PHtuFeedVGKx90s+JxEyRbRbgFG2wEBQ6/MsCivuc5Hkgc8sbsp08JACzHNgctDQv5Lvqdk1dLEiDoyV7rGgjB6n3XeIj9RZOooQYf3/iBIpxjTYE7xpbRvkcg6y3wwesNKAHXIe+oU1fHoPRwI+hM97lxdSK8//fb05auduPopspJbmOvoIgsWPkU4w/Dzer99j5zOfIzzi7FgSoA7YB1jqfsVe7L6oWhlQyD7FPcfr0EQBGQxPe4rRkrRfwZVRoDUb6UicVjXQYURyayqP2nGvM7pfcI19fs09GFoMuiZxuPosueNu8LuhE0Hl+qhGYjDn5aOi6OsY9Uvb1KqFQn/HP6qpgSNA1HWjPLWs7GKRBuVae9nof9LwEIuUl9eqaeZLNb/BF46OrJxYw3v3/Zt0vCodAQqSnqmesd+v16p9JskFuUXCF1S5hu755GtyIbbVofcNCXYviQwFJeURUN4sjCWPQM5vqUVF9EsSVQxdgzic8aqNNJ6bWJRPADiH/awqS+njE7Mlz4hr+lCOtw5Ht9QCAM+m/hhdC+JbpmYxbc97o6yuXck5UQcvdiHRkg5ngkuHjtciu3JhQFNDNQ4jTJIBYnchtiCQ27DAqdAYcGfIcAcThzYE0hylO1Atwua+2EjW4AwyoNpvzCAfiK7oPMcCbCW36YK4agiFaogO8NuYYd7aPr40GCRxB4ZPDpUFnWFwaTpWYho4A00pJ9mP3LUExMy2QHjiSpV4t7TUDGPII9OTLuQ15CnX9NcI8wGXWVhgZht9gKCjTOoxM6WRirN5/jtDMMB31Jre5wb309ceP4hpNKbMgN99n/VYaYtrpj+/UMYVoQ8V68Q0NMb3zpDSOcd5OO6dePiFuJC6Fogju6nEFw9FouxsTEIQCDpH7V53QIncdStGWIUqNjQEMCK+5IFSnP5ard3XGsEBhgqO+MblOGhf4NK3oZPGMcqT1xIRdqPU2jFWjNZTbduqFYxbxyr8x75EDzW3NaNkzhFrY7yPabNj9wnGGzWRj3lAqPMDFFBTdKaCk25xIRt4Dw2QoEqMS1WQBBAxmu/Ik8PRuF/Q79x3LalTGjYnGnOw/WFB+iGYHjUQ458IRo1D/2lHOJvGArVLpTIfLGSO0zIxviLUzndCI7q8Bi6gXgqeod0bYD97zIT7A4N2w+TdmRiUDesGXTGRZaCK5gq6JBeSJlxejH1U1UU04mDDREeDJYedyQWG7cZrTtIa7L8CNAfIhg5TqtSvfr1t83ivTRMDl0ChQY6nYE69sDx7SCJ2/wWBgyVbgh8AAA=="),
 PageFile(path: "/app/dom.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { ago, time } from './text.js';
 const svgSpace = 'http://www.w3.org/2000/svg';
@@ -3691,18 +3758,18 @@ element.showModal();
 }
 export const dialogHead = (title, close) => h('header', {},
 h('h2', {}, title), iconButton('close', 'Close', close));
-export async function confirm(title, text, yes) {
+export async function confirm(title, content, yes, kind = 'danger') {
 let isSure = false;
 await dialog('box', title, (close) => [
-dialogHead(title, close), h('p', {}, text),
+dialogHead(title, close), typeof content === 'string' ? h('p', {}, content) : content,
 h('footer', {}, button('Cancel', close, { autofocus: true }), button(yes, () => {
 isSure = true;
 close();
-}, { kind: 'danger' })),
+}, { kind })),
 ]);
 return isSure;
 }
-"""##, compressed: "H4sIAAAAAAACA51Ya2/bthr+7l/BAcMkYbZi+RYnQRas6Q5aIMkGZOg+BMEJLdEWG1n0JNqum/q/n+clqUuctAEO3NQS3/v9peVypQrNnhhfqC7TcinYns0LtWReeKTFFx1+Lr2zTqzyUrNys7hd8Viwc+alWq9Oj4622224HYaqWBwN+v3+EVCAPl/nsZYqZzxJfJGJpch1l8WpzJJC5AF76sxVwXzL1RwzNa/h4Tzj2h8GhCfnQDMI5+fnLF9nGfv2jTUn6zwRc5mL5PnxnGelCBgEaJmvxVnHKRHy1UrkiWMpIZ7nsYDsG5UIduE4nLJbXch8YdGC4Kyz7xRCr4ucOT50Ir4Y19W2pn7Ol6LLuAbxbK1FCT897bssDMO26dbqO80XFpTxshTlPZCJPixXmdS+F3pB5XYnEwiJitfGjLgQXIs/LMAHKyAbV1lmYSbyhU6DitQKuQF7MKlwPiuZ+x4jOa1o3D2KXZdteLYW9xSUP2efRaxDMCmkKP3GuDo8IAjhx0KX/0id+p7KvaCRjAz4Y4OHK1lqkYvComcyFv4gcIICik8pmONmIugZiNcwMu9Q33y3CNw5SHQBVjV+KfTvlbK+Mcrzghd0P1XJwn75hTVHJtGendSJ9iMJlTV1urye/63ssU6fS4g7Zw3qs5Q5/w2eroQWYpWhBC8d1Aezt2SdvUhVVOmLZP1Onr6VfDe3ftUWuiaB//90etuvb3rVCl1xnZri6wDzlHnX0YCNN9HoesyiQRqNvG4HfYAAIzZKjzfHH0Zfr6OhfU57x19xHg1bAPtCEJDOePxomI7ZOOsdM/PBeZyiBhzTTTRJo8n1lEXjbNQbsyE+496EsDJVCsKasEkGvaLBdTRlk6sJi6YAJ1xzgo4ZGNQK0/c0PSG42KB0LMYYkE3U/zD+eg0+J+mgDwSkknAmAxgte2OIN5/eGDSDvrU/RTmqYmfVjQZ8yqaszyL8DcJJbxyeGCtG4TjFHzGb0ks2ZAMQK/RQojyBA2B7z9qv1sb6aATFyNspBEZ9MuAExk6zHhwMN4yuh8aoCCQrUZQqd+pGER+GcBX+rCZ9MG5O7AexISM4Ob1v8CCP7C7EUm2cY47JZRB9/MkY8On4GugZUAd4nV5FVl/kDNLVemDQz6Le6CqaMLJxeIXAnVCsS8GLODUK9qFFdMwn+Jq0VER2NEf2Ew2RNGNCp/8GcCkpiAaiiNEUsRixkwz+heCTNOpzQhs7BsQ1ij5QrJvCtWkt8UVdwlQZdQUqY48mbhcDfCPF9p36AhHEZgCbEGfm8ULyXiqTROQeYNQjcWxmAF6Jpcf2MJRYUd0YXigaU0N3JOqe7WkEPlNlyYtHUuUtNYYD/HtbDWLXqFGgQxheW5loOH846LJUyEWq7XMB7lMo9YrWlJPTzbROj75Jj09Tj9CtorEs4kwYghiMognUQB1EYzA+RfaPXjEXnUhb39NK1GUqjzHBHolHuVvOFDVvDywfZZ64RzTT1iKwN6sAeauT+g+WXWi/fn4yVBfsIbSP+wcsIJ63fyD2ereiFLWoXkvyAX/4wiqCoUVB9e0rjMZELlecaGkXIf1fmEcE72oTLWWXZXwmspbEg73GGeNUCy2V95rONviGHWLv2GqpqVEdCjk065kxh3pvU2E0RtO0BQF1aIWFzJv1ciaKUGLpuTHwcCH034D5GDQXUB8+RsYAQASn5inU6uPtn271C2oVCcGJgD7Yk+3LoTKPQqxIQPmfQpRpUxxCf8y1KDDCfN/N8tZ8rMYrRmM9X/9di2J3C0iMFv17ljmjWhOSoniJ3dYOZlIpF1v2HmpVczEkHUkds7122bD/X6znhzpjlZD5X3whTGqTuS5DnDOXAIcGyaUPFapvkyqNqpQiOnu2ej3Lmr1D6Mt1UdDOmskc4Zale6+WydYBYTzfBWwixRaBEmsF1eulzuDbMfA9kpebV6yWS26K1m8bvgodwCY0n6EuBbpFn1IA8BjXhR9V1CyRhyxx1KY462SCFj+RJVRP/ZfOMjDfFQjdZAqqylSamNOCau5RlsGv5ywy1wVCCiXZ82BAPz9ZjP2DvSAQeVBxe827iShjHIhktoO6D4Tf8GhWMBiUyE1oAM4sHNkaJ5chxU9ZS5+96ydBY0rHmIJ+ZfxNL4ZSoo0fiDVOJ8WD1+5dPM8VnoXz9lNTSCh5t6W+231MYKDDLLzgoITo7Yy95K0VL7Vr+tweNb63oTYoZXs/PhRrMZr7nFkB6wYBPhm2DKpVbFA+lXoRnLX2fUpo3+7xhyu5i4IR0EThsN1j27WqW1/Xffm70+W0Us2qCuHO+BBf9LY3ndAemW2k22lmCKqDqKg+38tyKcvSTHocBbULjJUwoLRNmQw3GF0WVY3Kv8Ms+EFPTCTP1OKOdtF7L7jH2PB7EXr7RROImUp2QXXlt1EAY/tQHTtn4nyLi4RgDq++CbmrNPuNDQMXa2R9UWpzA2uH50XyWA19mumuS3axSYCqyxZrXiR1CrhfK56q4qJm/leh4Drh+5gmKtuIKldeZMCDFVMvDxTX5xPXiMZWc5h/vNzlcZOFdhUob9cFAX8yKgL47RvjWy5NZ4PhS5+iGpP6O7UucP3i+UKUFxTuf1Ku6ZSlfCMcJMHqBoayZLnSrAQAhEKHLj2Iked+vLCy2z9a2OQzi/D3fk7wYvoFh5qOLzZmbhhriJ95DzUvUJDmDl/Fmlk/g6vBWBXm+72Y83VG+d1pJAc/FO3yvHLhs8SrEuzNtvBqsbuo+83PDm8ps1KS9oxEbamSfZpaxvC9K2XyiDs6b/uiLnFi/+xmfefai8xLWY87k8BVsVZMgnvQvmp9U1717T5V22uVYB1yJh1MZJvOHwRPWkuJbR9ukqaAoYcbfWgDTQcHm8irvejSPdSdyEm1VVAXbZXlrW2oi4QtqTxpYtcFYooWHjO14Urdm6kvXl3rfqP1Xacx67lNL/cmY9NcKV3Z6K4fvndZpbpz/xPja63m8DsuUXSlMrcch72jn3SqzKy1Jqx2fhMT6huYAgmVa0E3Jahw34x6Swvc/wHj3uJgLBYAAA=="),
+"""##, compressed: "H4sIAAAAAAACA51Ya2/bthr+7l/BAcMkYbZi+RYnQRas6Q5aIMkGZOg+BMEJLdEWG1n0JNqum/q/n+clqUuctAEO3NQS3/v9peVypQrNnhhfqC7TcinYns0LtWReeKTFFx1+Lr2zTqzyUrNys7hd8Viwc+alWq9Oj4622224HYaqWBwN+v3+EVCAPl/nsZYqZzxJfJGJpch1l8WpzJJC5AF76sxVwXzL1RwzNa/h4Tzj2h8GhCfnQDMI5+fnLF9nGfv2jTUn6zwRc5mL5PnxnGelCBgEaJmvxVnHKRHy1UrkiWMpIZ7nsYDsG5UIduE4nLJbXch8YdGC4Kyz7xRCr4ucOT50Ir4Y19W2pn7Ol6LLuAbxbK1FCT897bssDMO26dbqO80XFpTxshTlPZCJPixXmdS+F3pB5XYnEwiJitfGjLgQXIs/LMAHKyAbV1lmYSbyhU6DitQKuQF7MKlwPiuZ+x4jOa1o3D2KXZdteLYW9xSUP2efRaxDMCmkKP3GuDo8IAjhx0KX/0id+p7KvaCRjAz4Y4OHK1lqkYvComcyFv4gcIICik8pmONmIugZiNcwMu9Q33y3CNw5SHQBVjV+KfTvlbK+Mcrzghd0P1XJwn75hTVHJtGendSJ9iMJlTV1urye/63ssU6fS4g7Zw3qs5Q5/w2eroQWYpWhBC8d1Aezt2SdvUhVVOmLZP1Onr6VfDe3ftUWuiaB//90etuvb3rVCl1xnZri6wDzlHnX0YCNN9HoesyiQRqNvG4HfYAAIzZKjzfHH0Zfr6OhfU57x19xHg1bAPtCEJDOePxomI7ZOOsdM/PBeZyiBhzTTTRJo8n1lEXjbNQbsyE+496EsDJVCsKasEkGvaLBdTRlk6sJi6YAJ1xzgo4ZGNQK0/c0PSG42KB0LMYYkE3U/zD+eg0+J+mgDwSkknAmAxgte2OIN5/eGDSDvrU/RTmqYmfVjQZ8yqaszyL8DcJJbxyeGCtG4TjFHzGb0ks2ZAMQK/RQojyBA2B7z9qv1sb6aATFyNspBEZ9MuAExk6zHhwMN4yuh8aoCCQrUZQqd+pGER+GcBX+rCZ9MG5O7AexISM4Ob1v8CCP7C7EUm2cY47JZRB9/MkY8On4GugZUAd4nV5FVl/kDNLVemDQz6Le6CqaMLJxeIXAnVCsS8GLODUK9qFFdMwn+Jq0VER2NEf2Ew2RNGNCp/8GcCkpiAaiiNEUsRixkwz+heCTNOpzQhs7BsQ1ij5QrJvCtWkt8UVdwlQZdQUqY48mbhcDfCPF9p36AhHEZgCbEGfm8ULyXiqTROQeYNQjcWxmAF6Jpcf2MJRYUd0YXigaU0N3JOqe7WkEPlNlyYtHUuUtNYYD/HtbDWLXqFGgQxheW5loOH846LJUyEWq7XMB7lMo9YrWlJPTzbROj75Jj09Tj9CtorEs4kwYghiMognUQB1EYzA+RfaPXjEXnUhb39NK1GUqjzHBHolHuVvOFDVvDywfZZ64RzTT1iKwN6sAeauT+g+WXWi/fn4yVBfsIbSP+wcsIJ63fyD2ereiFLWoXkvyAX/4wiqCoUVB9e0rjMZELlecaGkXIf1fmEcE72oTLWWXZXwmspbEg73GGeNUCy2V95rONviGHWLv2GqpqVEdCjk065kxh3pvU2E0RtO0BQF1aIWFzJv1ciaKUGLpuTHwcCH034D5GDQXUB8+RsYAQASn5inU6uPtn271C2oVCcGJgD7Yk+3LoTKPQqxIQPmfQpRpUxxCf8y1KDDCfN/N8tZ8rMYrRmM9X/9di2J3C0iMFv17ljmjWhOSoniJ3dYOZlIpF1v2HmpVczEkHUkds7122bD/X6znhzpjlZD5X3whTGqTuS5DnDOXAIcGyaUPFapvkyqNqpQiOnu2ej3Lmr1D6Mt1UdDOmskc4Zale6+WydYBYTzfBWwixRaBEmsF1eulzuDbMfA9kpebV6yWS26K1m8bvgodwCY0n6EuBbpFn1IA8BjXhR9V1CyRhyxx1KY462SCFj+RJVRP/ZfOMjDfFQjdZAqqylSamNOCau5RlsGv5ywy1wVCCiXZ82BAPz9ZjP2DvSAQeVBxe827iShjHIhktoO6D4Tf8GhWMBiUyE1oAM4sHNkaJ5chxU9ZS5+96ydBY0rHmIJ+ZfxNL4ZSoo0fiDVOJ8WD1+5dPM8VnoXz9lNTSCh5t6W+231MYKDDLLzgoITo7Yy95K0VL7Vr+tweNb63oTYoZXs/PhRrMZr7nFkB6wYBPhm2DKpVbFA+lXoRnLX2fUpo3+7xhyu5i4IR0EThsN1j27WqW1/Xffm70+W0Us2qCuHO+BBf9LY3ndAemW2k22lmCKqDqKg+38tyKcvSTHocBbULjJUwoLRNmQw3GF0WVY3Kv8Ms+EFPTCTP1OKOdtF7L7jH2PB7EXr7RROImUp2QXXlt1EAY/tQHTtn4nyLi4RgDq++CbmrNPuNDQMXa2R9UWpzA2uH50XyWA19mumuS3axSYCqyxZrXiR1CrhfK56q4qJm/leh4Drh+5gmKtuIKldeZMCDFVMvDxTX5xPXiMZWc5h/vNzlcZOFdhUob9cFAX8yKgL47RvjWy5NZ4PhS5+iGpP6O7UucP3i+UKUFxTuf1Ku6ZSlfCMcJMHqBoayZLnSrAQAhEKHLj2Iked+vLCy2z9a2OQzi/D3fk7wYvoFh5qOLzZmbhhriJ95DzUvUJDmDl/Fmlk/g6vBWBXm+72Y83VG+d1pJAc/FO3yvHLhs8SrEuzNtvBqsbuo+83PDm8ps1KS9oxEbamSfZpaxvC9K2XyiDs6b/uiLnFi/+xmfefai8xLWY87k8BVsVZMgnvQvmp9U1717T5V22uVYB1yJh1MZJvOHwRPWkuJbR9ukqaAoYcbfWgDTQcHm8irvejSPdSdyEm1VVAXbZXllWA7IrrI2bLZ7xPKbEwRxJymeF00ppDhRVMvrvy9mfri1fXvN5bcdRpTn9vZNY2ZfhGtBhT9IFaaxdTD9tratBxGwE5rVcklc6V05SJ3e/G9y6pSXPSeGF9rNUfYcAejG5m5JDlsY2+V2LWBhNUuD2JinII7U7dz3+wHlgIY/wOiTl32YRYAAA=="),
 PageFile(path: "/app/editor.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { toWire, wireArray, wireDictionary, wireReal } from './client/values.js';
 import { button, h, icon, iconButton } from './dom.js';
@@ -4313,14 +4380,14 @@ import { sentenceOf } from './model.js';
 import { isSame, toWire } from './client/values.js';
 import { kindName, preview, shortKey, time } from './text.js';
 const versionsMax = 100;
-export function change(model, values, done) {
+export function change(model, store, values, done) {
 let before;
 try {
-before = model.write(values);
+before = model.write(values, store);
 } catch (error) { return sentenceOf(error); }
 toast(done, { name: 'Undo', act: () => {
 try {
-model.write(before);
+model.write(before, store);
 } catch (error) { toast(sentenceOf(error)); }
 } });
 return null;
@@ -4338,6 +4405,7 @@ return parts.build(close);
 }
 function keyParts(model, key, element, done) {
 const isNew = key === null;
+const store = model.store.identifier;
 let wire = isNew ? emptyValue('string') : model.value(key);
 const name = h('input', { required: true, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', dir: 'auto' });
 const place = h('div');
@@ -4384,12 +4452,12 @@ if (!isNew && wire && isSame(value, wire)) {
 done();
 return;
 }
-const failed = change(model, new Map([[target, value]]), `“${shortKey(target)}” ${isNew ? 'added' : 'saved'}.`);
+const failed = change(model, store, new Map([[target, value]]), `“${shortKey(target)}” ${isNew ? 'added' : 'saved'}.`);
 if (failed) problem.textContent = failed;
 else done();
 };
 const remove = () => {
-const failed = change(model, new Map([[key, null]]), `“${shortKey(key)}” removed.`);
+const failed = change(model, store, new Map([[key, null]]), `“${shortKey(key)}” removed.`);
 if (failed) problem.textContent = failed;
 else done();
 };
@@ -4401,12 +4469,12 @@ if (!timeline.firstChild) fill(timeline, h('li.quiet', {}, 'Loading…'));
 try {
 const versions = await model.store.history(key, { limit: versionsMax });
 if (mine !== asked) return;
-const items = [waitingItem(model, key), versionItems(model, key, versions)].flat().filter(Boolean);
+const items = [waitingItem(model, key), versionItems(model, store, key, versions)].flat().filter(Boolean);
 fill(timeline, items.length ? items : h('li.quiet', {}, 'Nothing is known yet.'));
 } catch (error) { if (mine === asked) fill(timeline, waitingItem(model, key), h('li.quiet', {}, sentenceOf(error))); }
 };
 const changed = ({ keys }) => {
-if (isNew || !keys.includes(key)) return;
+if (isNew || !keys.includes(key) || model.store?.identifier !== store) return;
 const dirty = isDirty();
 wire = model.value(key);
 describe();
@@ -4453,10 +4521,10 @@ return h('li.waiting', {}, h('div.what', {}, 'this browser ', wire ? ['set it to
 h('div.line', {}, h('span.hint', {}, 'Waits to be sent')));
 }
 const outcomes = { current: 'Now', replaced: 'Replaced', lost: 'Lost to a later change' };
-function versionItems(model, key, versions) {
+function versionItems(model, store, key, versions) {
 const wires = versions.map(({ value }) => (value === undefined ? null : toWire(value)));
 const restore = (wire, done) => {
-const failed = change(model, new Map([[key, wire]]), done);
+const failed = change(model, store, new Map([[key, wire]]), done);
 if (failed) toast(failed);
 };
 return versions.map((version, i) => {
@@ -4473,7 +4541,7 @@ canUndo && button('Undo', () => restore(wires[before], 'Undone.'), { symbol: 'un
 isOther && !isRemoval && button('Restore', () => restore(wires[i], 'Restored.'), { kind: 'small' })));
 });
 }
-"""##, compressed: "H4sIAAAAAAACA6VY3Y7bNha+91NwgKCSUEFNd28KD6aDbhKggyZpsWm3F4MBQkv0mBlZdElqPF7XQB5k93ZfYe/3UfIkPT8kJdvjJMUCk1j8O//nO4fUy5WxXmzFrNGlmPXem64UjZatuY2/3yvZlGKuVUs/bVuKRSm8kc6XYr1QndiJuTVLkVVfNWZZvXPZ+URHwrLbvGi0N7YUarnym3/ItleluOpWvX9hrbGj04o2HhBwqvOqq9WP89HOpWlUe7BRuzdyqVCyX7VVo811q4HGV/fI2R0cutNd85qOray612pdCreApR/UBijp5ZiOVw+ej9emc17cK+s0fL2SD+JCfP306flEPRDded/VHpZEvZDdrcpJ3FKwBGBX06lCbCet8mKm5saq84m3G5jhEVBjBddWe5XzseJ8shO19PVC5AoNBxSEVb633chGYelc7CbkoRx5lbCzAyWnIvula0xWCln7qcgLcfEtMGXWY44sxqMcmeoRQ+K4Ezs4E2Tq+rYFAkcmuVObNwulfDQKjKMttPulc/JeNWAAFm4uW6cSSY7HPHN4PqOj4uLigliJS5F91zRC4mwmpsmNOTIoRV63xoElVKuWIHxQnR25ktY74Ak7f8LPkWjpQJnMdVJK4pCj1eDfeBfRr9JM0ofnZ71uGxYPz0ZGaXte4PRkbMCPSBljizXT7rVas2bJUudk67WmOOMNl6PcBPN6q7vbrAAjclBQAJIdY+hjNMHpRZ5pTOSspFj8rQeizVR4iynuVqpt64Wq7yDuyEQYeL03tVxpL1v9TwxIM5/HabNcgWTDZKMtfONSRoEVnNXKOvBu9H2W5mEfeJwXVhWPhtWVNTMwUVwOQ5bbtMhTtsr6MaPOeD3iVLnW+PEB56Xv3fgE4kWru3DGtFWcQDnQ6AxwIvqBT+FkCqXtJO1JyJmTry4fdxJQRkzOySxl4FDFKA+LrAqMgt4VQtkzgzmMrDOAtF0UxwLcj8RhcAgBG6jjlvwxdJjoucjPeCg0UJOAEWY+QvuiEH5hzVrQnlMC0WK1VM7JW3WEKElU7Z5r6zenpD3jipDvSV2KT1gzKpXAFaOZ0C2ybZSrrZ6pEV9eaAEaYZIYfPFFSB6OxJA95A2eiYKI61iDyM8gYCb+918BkUbkgM41FGdO9qqBGlUr2oyrYXz1vMBj9IcFOaxJr4qbG8ji7O9qaQBJMAyTFogtqIG6H+CQviushPD7XM1l3/r8o2ETKiFaEWZiYFAY0GQRrJhSRNpb5UfAg0jCAAOCgpH4MK8mGzIA8dkC4+yEQD8vtCOsUw/aAaTLFiXaVOIZoitEnobqK7uGcw7/wL0LJVrYXWUx0DDGSIMkRfRoCKh77mHIXSgNYm5ejI+zsnOpWyoA+21AB0RfyVV+fc0ahcbg5gac+PbD+3892abaFVTefXj/b/FkG22WyaYBb6JnqUJku+ptsDqzLMTjBuJVaFMAjEWUepT5GCVHUf1JLagAYXI+pgHGPYnP1Jv/U1JEUenuSJ6nKSGtXH8PLjQWsUC6TVcnHXjzl9Cfxd1LRmhaCKEacbqaa+v8swUU5IJa3TyulIjora6gxFHrsYU6nb00sgHY+PD+P4QcDD77vSEyWkuINA5klFFVC5Y1J8NtIfqWGtqxcTu5C0YiWc8ugrSHyQSt2hI5XCMHEOQKxuO2qow0cWG/X4jMiptq3kpIclC99crmfzNQ3WQXsWrQn5hVrepu/QJikHlPHzPLawOJ1t0KzMXOrDuxUZBdxaPtZFLyYlDygPFJ5Y5ZH7elxR5ycwRTedsiEQeGDk1dAp3ffxdnuFTprm57wHoK4UPTN6HwhBKE0Rk6quOWKdYL3DQK1QSURKsgTMI5CvmDknKqlHBhL2OLAkMVTIFtTviMdeZkGbncryPJTIiXYgnRsIaMAPg0UGAmQBgIVeG6FFiEEVWwUnzzlOhU4mouNqanUlPilw2VwipqVxxEUZVRhUrIvZYuQsXAGqKnnPDtNM9+lndKwLol6EYYIqIZNz8Fd8sBKoDarxw+hCncpnO7aK0e9/BDxzwciDmLfd5ltVIdZvsPR7GBzUSgjf4c8YSScZYIFuLA+XvCpW0jQMaypDrIVOwYQc/vZgCqiJHQgUK3ijRCYDTNCyzZL8OBPGMXgk2CLxFnnL7tZDsdyFY8k9CGC14hThENHW8ZjfdJoqENfUw+LMhZvOsMhyWqSDeemA5jwbYfy6Xd5Lde9eqVrq3xACU5087HnQaEGkUeoIaymzcgX40NdobFR0KvADCHrWopKrfWgFSAWpfV3NS9I5nYLXRhw8DhOxsyuZ4MbyWJ4f59FLNvrypCijCBcjJ0GqE3xCyDKzhfUIBpP6MSQT0bpFvaTq8yeQYkYScqWNDRxV8jFlN/C9kjIlKEe0KouoERwIYNJwZRYr5x8wjLnJbk9M1yZsDpmY1r2MPCuMFgs3gnIgRyK9lV8F+NIhByEM0q/Cyl7gLbsc2osXkDqoL194xzvadacD0qF4vFTTm5SdeFLTuqHG7S03S1DqCNYD/0mqNWFEtuBjfg3d7N+0Qliveez4SLWEr2LoEni0fYy7UuCDBAPIL+eiFT6SXEnsH9ygE8ZgP0Z05Rv0sQLj4Dwr/+C2A4IXMEY+2DD5EnXWqTFORmKPlJDIQyh8zgkoQ1OQuozLqa3sNdXyGqbUXdWws7ptg2rCnIKEIburXwJ16FjMMtL40jHSTURQjZAG4Zuik56dMtT8J6VBWliCsQkKscOgOOAW4N8nC3gYDou0bNQfEGwQSfnKbhrZH3FANCAFnP73jBnPwq86ebajxMTTWd3++b+SEujKhohFDZ1yaMIAsOyhylNeA031fdtb4ZvRAFoIuvkYkkqN9cgRke8pzeFd8R0XcCcgozCOaq4F1OIfTb8Aij3TP29kAybUfeWQiGdK+sZYcPllQe41FEJpbr29EVQLsfoRvAZ5Ozva3xDSDqWB6l2DjH3kKOPdkeiLZ7S1E9OU43zqMwOOqsIhmeQrgfjA5AJ0aJNZlCioo/l6OsDefp5yZmzLzrAxVvhkcHej9IouMTAhCPfhhVhfCQzIAa4j3Ixe5Bmripo+5tXDR6PhpKhlvKtqWKMYlOZL9FW+2VIuJzgi/aI25pAtNDJkV4nt39AeGft436GAAA"),
+"""##, compressed: "H4sIAAAAAAACA6VY3Y4btxW+11NwASMzgw4mTntTaLFZpLaBLGI7RZw0F4sFTM1QK3pHMwrJWa2qCPCDpLd9hd73UfwkPT8kh5JWzrYF1tbw7/yf7xxSL1e9cWIrZo0uxWxwru9K0WjZ9rfh91slm1LMtWrpp21LsSiF66V1pVgvVCd2Ym76pciqL5t+WX2w2flEB8Ky27xqtOtNKdRy5TZ/k+2gSnHVrQb3ypjeJKcVbTwgYFXnVFer7+fJzmXfqPZgo7bv5FKhZD9ro5LNdauBxpf3yNkeHLrTXfOWjq2MutdqXQq7gKXv1AYo6WVKx6kHx8frvrNO3CtjNXy9kQ/iQnz1/Pn5RD0Q3fnQ1Q6WRL2Q3a3KSVygDNoBJxYEzNt3qhDbSaucmKk5rJ1PnNnADI+AKOu5NtqpPBwjKsX5ZCdq6eqFyBWaEQgJo9xgusRifulc7CbkrxxZlrCzA5WnIvupa/qsFLJ2U5EX4uJr4M0SpIxZms8xZuJHfInxTuzgjBetG9oWCBzZ6U5t3i2UcsFSMA6W0fanzsp71YA5WMa5bK2KJDlI88zi+YyOiouLC2IlLkX2TdMIibOZmEbf5sigFHnd9hY0U61agvDeAuzdlTTOAk/Y+Vf8TESLB8potZNSEoccrQb/0l1Ev4ozUR+enw26bVg8PBsYxe15gdOT1ICfkTJEGmum7Vu1Zs2ipUJMk49j4NGo0g0Q0QAA5pw8sta0hclcJmkNTnBGd7dZAaZmChS0ZO3AAUMPTi/yTCMGZCUF7i8DEG2mwhlEB7tSbVsvVH0HQUqGxCgdXF/LlXay1X/H6O3n8zDdL1cg2TjZaAPfuJRR+HmXtrL2vBt9n8V52AdxwQurikfj6sr0MzBkWPZDlrtvkadslXEpo653OuFU2bZ36QHrpBtsegKhptWdP9O3VZhAOdDojI1i31s4GQNuO4l7Iujm5KvLx50ElBHOczJL6TlUIRf8IqsCI693hSj4osdMR9YZoOEuiGOgUiTiMJL4sPbUcUv+GIZM9FzkZzwUGqhJQJJ+nhSKohBuYfq1oD2nBKLFaqmslbfqCHeiqNq+1MZtTkl7xsUk35O6FL9jzaBURGKMZsLAwLZRtjZ6phK+vNACgMIkMfjiC588HIk+e8gbPBMEEdehfJGfQcBM/PtfAiKNyAGda6jrDAlVA+WtVrQZV/346mWBx+gPa7lfk04VNzeQxdkPatkD3mAYRi0QgVADdT+CJn1XWETh96Way6F1+WfDxhdRtCLMhMCgMKDJwlsxpog0t8olwINIwgADgoKR+DCvRhsyAPHZAuPshEA/LrQlRFQP2gLwyxYl2lTiBWIwRJ6G0iu7hnMO/8C9CyVa2F1lIdAwxkiDKEXwqA+oe25/yF0oDSJzXqTHWdm51C2ViUc7iA5ov5Gr/PqaFfM9xc0N+PL9p4+/PdvGQuc13336+A/xbBtMl8mmAaeig6mcZLvqvTc+cy7E43biVWh0AJNFED4BAAyWo+B+qjJUtDBVH1MEs4C0YCbN/ykwYqq0dyTW85ieRq6/1SgXIoO0m66OqvDmP0CjF3YvGa9pwQduQO1qro11LxZQxAvqmfOwUiK+t7qCgkftyhZqe/a6lw2AyKeP/yQcYSjabzKR0VpC3KWVecGy5mS4LcTiUkMnl/alO28kkvXswkt7mFrQ5S2RwzVyAEGuYJy2YmWgiQv2wH/EPPAsbqp5KyHzwQKtUyb/Sw8lT3YBwEYzEM+qVd2tW0BEsgjTx6zztofs624FJmjXrzuxUZByxaOdaNT1YtT1gPFJHY9ZH3e0xR6cczxTzdsiEQv29v1gRKJffxVnuFTprm4HKAAUyTidePIyabLITdxrH7ip8SXLFy+MZN+LHTdbodLgpiSsI8QSrYLQDOcoPQ6K0akixC1BGZobGCpvL2yQ/GeoUCcL0OV+BYq2RKQVSwiZNWQPAG8PpWkChIFQ5e9onoUfUe0rxZ+fE51KXM3Fph+oSJX4ZXyNMYoaHQuhVmVU2yLmr6UNsDKyhhArJ3wlzrMf5Z0SsG4I9BGyiGjGbVPB3biHFaD2M8cY4Q9fA7jRNEand4SxIx8PhKjADvGyWqkOkeG74wCCNsTTRn8mPKHYnEWChThw/p5wcVuC4VjQVAfpjL0m6PnNDAAY8RR6V+hzkYYPjKZ5hcX+tT+QZ+xCsIn3JWKS1bedbKcj2YpnIjJxqSzEKaK+Vy6D8X6XqG9gH5MPS3kW7lLjYYkq0o0qpEMq2PZzubSb/DKoQb3Rtekd4E3OtPO0R4FQo8gDaFFm8w7kq7E1z7BQSegyAAuxyS1FZdca4Ayg7bKa9/VgSSZ2C10IMXD4TohMrifjA01kuH/fxezbq6CQIkygnIw9iu8qMcvgps9XG2A6zKicULcH6Ra301NQngFJ2IkKFnR08acA2NQZQ/aIgBT+huErtGcEsGH8iVGUkG/cdsIypyU5fbOc9eD0zIQ17H5h3GCwGbxNEQLZlewq+K9GEQg5iGblf5ZSd55tajPqhd6BqmD9PeNc76nmXY/KhYpyU05u4kVjy44qx5v6NF7dPWgj9I9datLEIu5ncHfe7d3sT5SrcGN6IlyEUrJ3fTxZPPxeLohegBHiEfTXCxnrMyH2DG5mFuAxG6E/s4o6ZYJw8QQI/+qPgOGEzAGMtfM+RJ50HY5SkJuhL4hiIJRZZAbXKyzcmUdl1rUfXN3DtRD03Yp6MAZ2TLG3WFOQUYQ2dN/hT7xE9Ra3vO4t6SChLkLIenDL0E3RSU9ujyLko8YoTFiBuFzl0EVwKHAbkfvLEcTF0DVqDvo3iCn4sjX175y8pxiBAsj6NxxvVX78+V/bcaRB7TiR2e+4+dnPj6iE+MDZV8qPICcOih4lOaA233vttb45eo+KL6GRJFihuQJrPOQ5PWZ+IKIfBGQY5hPMVd7XnFDoxfExR9sX7PuRZNyOvDMfGvF+WssOX0mpWIajiFMs19fJ5UHb76E3wOeXs72t4S0h6FgeJVyace8h455tD0TbvacYnxwnH2eVHxz1WYEMTyH4j0YH2BNJmk2mkLDiv8tY1oaz9qlpGvLw+kDFm/Hxgt4houj4FAHEgx+SGuFfrxlefdh7udg9SBM3ddTLpSVk4KO+gNilbFuqH5PgRPZbsNVeYSI+J/iiPcKWxjM9ZFL4x+DdfwBOI+w0fRkAAA=="),
 PageFile(path: "/app/main.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { backView } from './back-view.js';
 import { dataView } from './data-view.js';
@@ -4569,6 +4637,7 @@ choice.hidden = !names.length;
 };
 let dispose = () => {};
 const show = async () => {
+if (main.contains(document.activeElement)) document.activeElement.blur();
 const [, view = 'data', encoded = ''] = location.hash.split('/');
 let store = model.notes.store ?? model.notes.stores[0] ?? null;
 try { store = decodeURIComponent(encoded) || store; } catch { /* A broken link shows the usual store. */ }
@@ -4576,6 +4645,7 @@ if (store && identifierPattern.test(store)) {
 try {
 await model.openStore(store);
 } catch (error) { toast(sentenceOf(error)); }
+model.sendOthers();
 }
 dispose();
 const known = { data: dataView, back: backView, devices: devicesView };
@@ -4590,6 +4660,9 @@ fill(main, made.element);
 window.scrollTo(0, 0);
 };
 model.addEventListener('stores', drawStores);
+model.addEventListener('refused', ({ identifier }) =>
+toast(`The server refused a change in ${identifier}. Open it to see what is lost.`));
+document.addEventListener('visibilitychange', () => { if (!document.hidden) model.sendOthers(); });
 model.addEventListener('change', () => {
 if (!model.account) location.reload();
 });
@@ -4608,13 +4681,16 @@ await refresh();
 let wasConnected = false;
 model.addEventListener('status', () => {
 const isConnected = model.status?.connection === 'connected';
-if (isConnected && !wasConnected) refresh();
+if (isConnected && !wasConnected) {
+refresh();
+model.sendOthers();
+}
 wasConnected = isConnected;
 });
 if (code) useCode(model, code);
 }
 function useCode(model, { kind, code }) {
-if (kind === 'approval') approveDialog(model, code);
+if (kind === 'approval') approveDialog(model, code, true);
 else {
 toast(`This browser is signed in as ${model.account.name} already. The code was not used: `
 + 'it still works on another device.');
@@ -4633,17 +4709,27 @@ field('Identifier', name, 'As the app names it: letters, digits, dots, hyphens a
 h('footer', {}, button('Cancel', close), h('button.button.main', {}, 'Open')));
 });
 start();
-"""##, compressed: "H4sIAAAAAAACA41Y627kthX+P0/BRRaRlMoae4Gg7biO4di7iIFuvYi9DVDDhTkSZ8SMRlRFyuOpM0Deob/6enmSngt1mYs3xQLrEXl4eO7nO9TLytROvIipTBd/12olNmJWm6UIkjEuHT3BWvKzDU5HuiXNpJM7pLh0iFRWVW2e1JWWhZnHIlNPOlUWD8fC6nl50zjeG/JiokPsZrq27sem3Lmdlo/qpjxwZjTNdCymjXOmBAFaQejvD0pmMTBVBf0piljksdApUi6Uqu70UtkPtbKwupT1IhZVIXX5Sc4ViK/cZVPXqnSxcEZaF48GOpjlnuilRj5oD52p+mYGx+RCXZR2peqBMrBZOu3WO+c/mkyBfDWIfGnKmZ6jBKVTZapuZoPjS6TbOYuWvt41Gi4e6UMmEywC2KX+JJ1TdTk45tSzY3Iwk3XoYXEmMpM2SziUzJV7Xyj8+f36OgsD2A6i09GsKVOnTUkqX4KIYQSu0TMRFiaVuJPk0uaJdbJ29ift8jD4ahxE4pdfxDZFocq5y8VfxLsIjOEaEK5siqIVJwXeIM8O1wICKjyJklqBA+Hn+GgM9guCKHHmc1Wp+lJaEOl0lGvrTL1uCW+ddCpE/kgd92wr6fJSLhUcQSXG/7w/PvrzxdE/Hl5O3m3ejhOnrAtRlqiT8kUsdJlNROAND+xI2M3pyFMMuPxpm4k4749zSsmiOy8m3gKbkbTrMhWdscmaZGnvK461s0HgodJblusdxKq9WcG1ZpVoe6vSpoa9EkMAHfOmlE96LsFgCRhmYWmtJS8z9ayyq+/xdkytEOQe5E8Y3IGtRQU/RalUZsUPd3efbkGp4OYJZCRCWouFFNParCysYlJaURqX63IurJypRNxUCsIqV8xrugYthcwyyForgtEfROBy6cRUzXVpxQoiS+TOVTYWphaGTwJruPO3X/9rhVmVkOop8CdeSDoZj0/e/TE5hn8nSRBFrb/Q4IVygjLudOTqNahKH2BGuZLacdImBiREc24ERE+ai1DVtam/bJhdjanognUe3770ae8ZbcRdqz6b8ro1fixWuYYbq1o/QSQLdo4FDddoRZHLJ5U8bqu0XfhQblRyJnUB3gfNgoADg4MJtWDNOYpeoBYuVNmW+r9BjkCEtvbgItgePR3xKpcsLlJhW33c+g4ZTZif2Aw5HrLlQMI9A52KDShG0cx3yTQ1TekiL5bNzeqWr19ymcVkiFuWcJ0qrAIdB+S5AtcNqH26tEe4JYQ9h82B9PydazujplTwOyv2PaDPXm0/YBMEGiZOKBJo7YKVFWdnkN11o1jQ9sDXXwuqMecJ1hci6ioUJXTfsEJmHUUoWVfxwVUFxcVPqkgNuPu3X/8jPk/1vxrwIcRKH+PD7j3U+ODV57SVUFWaYKneCtL929GQAkrGzu1sHTQbVoyzvfu6auov7IppL3bfPVuh0S+Zmvz/wscj79N4xDaMR5B+wKEVDLwQXPgIp0UrZlCf1qapRStiIlodcwVxTtaE4giXQw0rW6gltEvgPlMiscquIYOgA5x9tx+1/u4IcEsUnb4Snnth3gXlEgv0mYBGjb+gNGHmgrL+y8kp9YCJODoRmy5Osb0qy+caSHr6DPomlBu0AG1bVajUEeNA1loeFXKqigCuuMVTsGHKNJflXLUqvmz3fWDz+BVB0/HbF+acgB0btXmEijAQqtDlAmW6vw98mQ2u/F/6fogF7DAspc3+J68GDw/JUlZheK8BSSIwgLBZL6emeEDBRqCNTMAipExeq9kEJXv7orPNo7+EcBgopzOsdYhBQ+YQxWSMSpKNN8w+Qo/1IQoEmX5KLHqLqfBKBr2J/2MXuqL73boCi/ldtiLgo0VrRPRfMoP8svAN1wW3cBDKGXXKFLt/6YKILoD+D2U7U4d89BHDQLAgKNu0hkj1GiCWDr1erjbl3K8HXeLCJjuML8rftRS3PmBiH0nxiPUIA8IBErEBtE3rI0TaxQdT0yGUkS2KICpDWTyigiuVA1mjTlhwlfU3UmzwzsxAztZ+3VOuctMvbCkDc0e41W0SdtyuO/fpBo0OyDsFKftNgxnhM3o4QDGPaEtLJt7VEnmik6Mu/rNarm7bxPSp1PVztvOEws5SL2dpsYDZLm95Euo26dB50g8S4vx8C6cDnMwRa52JN1+aANqka6PdO52F4ZQjq6LIcKDQvTPkdrL5MgC4AAT8/OP1pYFppwTxmAHk4Ygj2KuCqehlhOKMNFTjW0XPRYCAK/D9AuodNiK2kuiTtJWbg/lVuU2FBiCBqUDt8QGzDeqX6OTo1nOdga3RnHwFj0lQ1Rm+ZdpWxqrevZuuIIOKiCyo9m/7/j4WWJSwu/qyyNbLCAU+7I9ZVaFdGIwDjxnJWdvxwoGBwbC3aO+PH/ooIUzZccjUnte8KDQhEhmWdMaEL2L8jbhACI3IEROYtLRUwRrbyIJPJOKbsWBcyBeBo/dGX57CaD/qwe4QuCK8p+zxVIfAKaPBPWDqkan3To/mFiXnBr+1TLoXl5ieaSbdY033ojIZPq2IzrlLSTNdeDP9GVopeulmVYbEnX2LkyV93uPXg+ivijqwIzoFJ8N6Sv2zjyu8Kmk/wY1hG2iYAgBlwr7VCjPzZRUs2T+jhLjGBTdBKWAn4fiDvAu7X10jxhzsfk98jDKS2YOHMDaRgPS92QKJj6BFV//CNmGxQMaslOL3DNjxs61Na1MUdyY8jsVxRDnmC3iWvX8C0r9qC36G4Trw+CYelNjodWpGM119fzk4snQ5V6vCyIwGy162faaYmnuMvzjyM85rLC9uzzg0CGE2tff2I1EfvlBzcXZ8paxM1eyVutCXrWF+eW7YD233KjFoM5i2r7IS3/n7hrNeyE5rp6nZcNBdSQuzVQnpQnVuJkHhL/lXusbuGVZv8WhlRdJzGApoBxE2hXPaUgbtYNafBc3eDAWKhtLuSDo4x575PVdu+le5HQJ+a2rfl9qXugNDU7T9wHsoVqBiUu173HrWgJ+W5hMcZ6QVkJ57UGkjZIGj7jqh9w0SBnSmhwsQGDDNIz7voE8dpKxYmRpQvOlBIBeHJPDTt38DG1SwthvyazAAZvNMD1CEJDsMGaYF1LQt/zIcwM6ty6rhGUU2zhBsntCUjU+1UF9qlJO/K24okwM9xsKch/BgKZ85bCfi3bffAsatANCnucKaH1AowmiHF6Wy0k4W+t+I5M1shlAXl6E9QhD3i/SKmZsC5ndYu3t/8fH6CiJwmahniaQJvs9SJfdvkARz6yVpBKo206V2MBkoDHtvAvqdVDX9vVIz2RSOcr/wPez1IewV9MWoBjAYts7N8HU+3HUG+wLmaXy0D4PrzpRBO3cFF9zo8WGaMStqAFYBS1vkPYfpGv4a/D9fVzA7W5qiGxhXa5tS8QD4wLWlf0HMjOLYU8+Q/mKtth8VaWSnFxVSJgkOzAwtkr+UAAKKXhuxN6y1I/XGh2NAGBD95N90T/8HmjBxArkZAAA="),
+"""##, compressed: "H4sIAAAAAAACA41Z627jxhX+r6eYRRYhmdLU7gJBW7mO4di7iIFuvYi9DVDDhUfkSJyI4rCcoWTVEZB36K++Xp6k5zK86OJNscCKHM6cOdfvXKyXlamdeBZTmS7+rtVabMWsNksRJGNcOlnBWvKzDU5Hut2aSSf3tuLSsa2yqmqzUldaFmYei0ytdKosHo6F1fPypnH8bUiLNx0jN9O1dT825d7ttHxSN+WRM6NppmMxbZwzJTDQMkK/PyiZxUBUFfRTFLHIY6FT3LlQqrrTS2U/1MrC6lLWi1hUhdTlJzlXwL5yl01dq9LFwhlpXTwayGCWB6yXGumgPnSm6psZHJMLdVHataoHwsDH0mm32Tv/0WQK+KuB5UtTzvQcOSidKlN1MxscX+K+vbOo6et9peHiiT6mMsEsgF7qT9I5VZeDY049Od4OarIOLSzORGbSZgmHkrly7wuFj99vrrMwgM9BdDqaNWXqtClJ5EtgMYzANHomwsKkEr8kubR5Yp2snf1JuzwMvhoHkfjlF7G7o1Dl3OXiL+JdBMpwDTBXNkXRspMCbeBnj2oBDhW+jZJagQHhcXwyBv0FQZQ487mqVH0pLbB0Osq1dabetBtvnXQqRPq4O+7JVtLlpVwqOIJCjP95/+bkzxcn/3h4fvtu+3qcOGVdiLxEHZfPYqHLbCICr3ggR8xuT0d+x4DKn3aJiPP+OIeULLrzYuI1sB1JuylT0SmbtEma9rZiXzsbOB4KvaO53kAs2qs1XGvWiba3Km1q+FaiC6BhXpVypecSFJaAYhaW1trtZaaeVHb1Pd6OoRUC34P4CYM70LWo4FGUSmVW/HB39+kWhApuVsAjbaS1WEgxrc3awioGpRWlcbku58LKmUrETaXArXLFtKYbkFLILIOotSIY/UEELpdOTNVcl1aswbNE7lxlY2FqYfgkkIY7f/v1v1aYdQmhngJ9ooVbJ+Px23d/TN7Av7dJEEWtvVDhhXKCIu505OoNiEovoEa5ltpx0CYGOER1bgV4T5qLUNW1qb+smH2JCXRBO4+vn/uw94S24q4Vn1V53So/Futcw41VrVfgyYKNY0HCDWpR5HKlksddkXaBD/lGIWdSF2B9kCwI2DHYmVAKlpy96BmwcKHKFur/BjECHtrqg0GwPXo64lWGLAapsEUft7lDQhOmJ7ZDisd0OeDwQEGnYguCkTfzXTJNTVO6yLNlc7O+5euXDLMYDHFLEq5ThVUg42B7rsB0g90+XNojnBLCnsL2SHj+zrWdUlMC/E6LfQ7oo1fbD5gEYQ9vTsgTaO2ChRVnZxDddaOY0fbA118LwpjzBPGFNnUIRQHdJ6yQSUcRctYhPpiqIL/4SRWpAXP/9ut/xOep/lcDNgRf6X18mL2HEh+9+pw+JYRKE4TqHSc9vB0VKQAy9m5n7aDaEDHODu7r0NRf2IFpz3afPVum0S6Zmvz/zMcjb9N4xDqMRxB+QKFlDKwQXHgPp0UrZoBPG9PUomUxEa2MuQI/J20COMLlgGFlW2oJ7RK4z5S4WWXXEEGQAc6+O/Raf3cEdUsUnb7gngdu3jnlEgH6TECixieAJoxcENa/OTmlHDARJ2/FtvNTTK/K8rkGgp5egz4J5QY1QJ+tKlTqiHAgay1PCjlVRQBX3OIp+GDKNJflXLUiPu/mfSDz+BWVpuPXz0w5AT02avsIiDBgqtDlAnm6vw88zAZX/pfeH2IBX7gspY/9I68GDw/JUlZheK+hksTCANxms5ya4gEZG4E0MgGNkDB5rWYT5Oz1s862j/4SqsNAOJ0h1mENGjKFKCZlVJJ0vGXyEVqsd1HYkOlVYtFavAuv5KI38T92oSu6320q0Jj/ylqE+mjRKhHtl8wgviy8w3XBLRwEOKNMmWL2L10Q0QWQ/wG2M3XMRh/RDQQzgrxNa/BULwHW0qGXy9WmnPv1oAtc+MgG44vyd+2OW+8wsfekeMRyhAHVARJrA0ib1nuItIsPpqZDyCNrFIuoDHnxFRVcqRzwGnXMgqmsv5F8g7/MDMRs7df9znVu+oUdYaDvCHeyTcKG2zfn4b5BooPtnYAU/abBiPARPWygmEa0IyVv3pcSaaKRo87/s1qub9vA9KHU5XPW84TczlIuZ24RwGwXt9wJdR/p0HnSNxLi/HynTodyMsda60y8+lIH0AZd6+3e6MwMhxxpFVmGA4XujSF3g83DANQFwODnH68vDXQ7JbDHBCAOR+zBXhQMRc8jgDPuIYxvBT0XARZcgc8XgHeYiFhLog/Slm925hf5NhUqgBgmgDqgA2ob4Jfo+OjWc52BrlGdfAW3SYDqXL5l2lbGqt682w6QQUSsLAj7W9tjgUA4gPEOvzbsEq6E5LBSvseDSuD4h2QK2a6vTu5jgfCGedoDLNsho3ry4bBhqwrtwmAc+OqTzL7reexi6FYHi/b+zUPvb1SddhQydWB/zwr1mrQNkwNXl89i/I24wGIca1CEAtKXJSxsbCMLPpGIb8aCK0y+CFzmoInmfo6+R33ZPCyBsVGgOPS7jpW5XFcelLhU4/rYU2V2gyhoqekYedv31liUHHk8yZl085yYhkCTbhTUzWsmw8GN6FxnKaljDG+mP0OiRsvdrMuQqLO9sW+l13t8exD9VVFXSolO6MkQrSk7916LVyXtK5g2bN0YAwwKpbBP5MLMPGiDdvshTYhrDOcJcgFfEvZJiOqwe+rSPEZ49zzxfst10kHxCU0ZMUjv250S9BGk6NA1bOEAYytmoZSPpNOR75xtWpuiuDPhm1i8iSiCfXrIsvcr2PpXbcH20LoHvnqKBwAevbwbkLCxCvNeOBzxgKaxRGG/erzr2mHh90P7zVUWVp5YsrQHt773BveF6sAqKFyx04bmtTDWcVvZo8MBOytt9VRDnG+YfJfWgDns1LqjDG2ROOLd5CUvybtP9mgD2OFOrQojM4qY3haHRBGeDgh/cYDCVTNokhZ3O0ZqKxFR2nv7BrMPV7ADduIHIM1fp2r2Ajb2SWCIMZ4aVhe2m/EMkjZC14ukxHf+vmHnHLKTtr3pbDg2WEsLnWoJ8EBYP5Mg8Jf8WbrGHihW79BoecWt55ig8Av2KxS+abszaNvc/ixI9mrIEALEgN/j6LknwYAeW+z3TLztZ597G3ii107x2nnokdY02h2j7w4LsKPvBxRdFA9GSPBoqRfEAJYWYviwLN0KWeBYYZPQLIlYAslpSIQgACUUjtLQ4g4ATKxNDR2T6Qtuhsok8JMOP28c4HlbefDkHZoT80TDPqrau3o9TAE71I71ufTCKkmXVcP9oGycoRZlQvLjWBzQtkY++b3ilDs5koUt9NRYii3lEzv1RLz79lvoJypontJcYQYMyFGhjcaLUllpJwv9b+yazGyGbQUuQwEBLt4v0sQ4N0Wmali7e3/x8foK/HOZqCeJWxOchRNi+XkvtRT1kiQCUZvpUjvowhQGhVcBPSdVTb9XaiabwhEyFD6jv9zwvlDpcgUJ9S4WF9vhX0LCfWOwLeIR/YEkDK47VQZtjxtccCmEfwTg/gAlAK2Api3SnmuHvwb/zzdVrkpLE4umBC3ZlKAFCixGnn5amxnFvqeeABzERu0OcGk8QtMrEiYJjvRnbdd0KaFMKnppxEFj3I4vtt4dA6q30U5+fn76P3lpqkslGwAA"),
 PageFile(path: "/app/model.js", type: "text/javascript; charset=utf-8", text: ##"""
-import { openDevice, UbiquityError } from './client/browser.js';
+import { openDevice, unsentStores, UbiquityError } from './client/browser.js';
 import { fromWire } from './client/values.js';
 const notesKey = 'ubiquity page';
 const deliveriesMax = 50;
+const saveMilliseconds = 10_000;
+const sendMilliseconds = 60_000;
+const retryMilliseconds = 15_000;
+const lookMilliseconds = 300_000;
+const within = (milliseconds, promise) => new Promise((resolve, reject) => {
+const timer = setTimeout(resolve, milliseconds, false);
+promise.then(resolve, reject).finally(() => clearTimeout(timer));
+});
 function readNotes(account) {
 const none = { account, stores: [], devices: [], store: null };
 try {
 const kept = JSON.parse(localStorage.getItem(notesKey) ?? '{}');
-return kept.account === account ? { ...none, ...kept } : none;
+if (kept.account === account) return { ...none, ...kept };
+localStorage.removeItem(notesKey);
+return none;
 } catch { return none; }
 }
 const systems = [[/Android/, 'Android'], [/iPhone/, 'iPhone'], [/iPad/, 'iPad'], [/Windows/, 'Windows'],
@@ -4657,6 +4743,9 @@ return `${find(browsers, 'Browser')} on ${find(systems, 'a device')}`;
 export class Model extends EventTarget {
 store = null;
 opening = Promise.resolve();
+others = new Map();
+sending = null;
+isSending = false;
 static async open() {
 const model = new Model();
 model.device = await openDevice({ home: 'page' });
@@ -4684,31 +4773,92 @@ this.tell('devices');
 });
 await Promise.allSettled([stores, devices]);
 }
-openStore(identifier) {
-const opening = this.opening.then(() => this.replaceStore(identifier));
-this.opening = opening.catch(() => {});
-return opening;
+inTurn(act) {
+const turn = this.opening.then(act);
+this.opening = turn.catch(() => {});
+return turn;
 }
+openStore(identifier) { return this.inTurn(() => this.replaceStore(identifier)); }
 async replaceStore(identifier) {
 if (this.store?.identifier === identifier) return;
 const old = this.store;
+if (old && !await within(saveMilliseconds, old.synchronize())) {
+throw new Error(`${old.identifier} stays open: its changes cannot be saved in this browser`);
+}
 this.store = null;
-await old?.close();
-const store = await this.device.openStore(identifier);
+this.listening?.abort();
+if (old !== this.sending) await old?.close();
+const isOpen = this.sending?.identifier === identifier;
+const store = isOpen ? this.sending : await this.device.openStore(identifier);
 this.store = store;
+this.others.delete(identifier);
+this.listening = new AbortController();
+const { signal } = this.listening;
 const stores = [...new Set([...this.notes.stores, identifier])].sort();
 this.note({ store: identifier, stores });
-store.addEventListener('status', () => this.tell('status'));
+store.addEventListener('status', () => this.tell('status'), { signal });
 store.addEventListener('change', (event) => {
 this.dispatchEvent(Object.assign(new Event('change'), { keys: event.keys, reason: event.reason }));
-});
+}, { signal });
 this.tell('stores');
+}
+async sendOthers() {
+clearTimeout(this.timer);
+await this.look().catch(() => {});
+if (this.isSending) return;
+const tried = new Set();
+const next = () => [...this.others.keys()].find((identifier) => !tried.has(identifier));
+this.isSending = true;
+for (let identifier = next(); identifier; identifier = next()) {
+tried.add(identifier);
+await this.send(identifier).catch(() => {});
+await this.look().catch(() => {});
+}
+this.isSending = false;
+if (!this.account) return;
+this.timer = setTimeout(() => this.sendOthers(), this.others.size ? retryMilliseconds : lookMilliseconds);
+}
+async look() {
+if (!this.account) return;
+const kept = (await unsentStores(this.device)).filter(({ isOwn, identifier }) =>
+isOwn && identifier !== this.store?.identifier);
+this.others = new Map(kept.map(({ identifier, keys }) => [identifier, keys]));
+this.tell('status');
+}
+async send(identifier) {
+const store = await this.inTurn(async () => {
+if (!this.account || this.store?.identifier === identifier) return null;
+this.sending = await this.device.openStore(identifier);
+return this.sending;
+});
+if (!store) return;
+const { length } = store.refusedWrites();
+await within(sendMilliseconds, store.synchronizeNow()).catch(() => {});
+await this.inTurn(async () => {
+this.sending = null;
+if (this.store === store) return;
+if (store.refusedWrites().length > length) {
+this.dispatchEvent(Object.assign(new Event('refused'), { identifier }));
+}
+await store.close();
+});
+}
+async unsent() {
+const { store } = this;
+if (store) await within(saveMilliseconds, store.synchronize());
+const kept = await unsentStores(this.device);
+const waiting = store?.status.pendingKeys.length ?? 0;
+const isKept = kept.some(({ isOwn, identifier }) => isOwn && identifier === store?.identifier);
+return waiting && !isKept ? [...kept, { identifier: store.identifier, keys: waiting, isOwn: true }] : kept;
 }
 get status() { return this.store?.status ?? null; }
 keys() { return this.store?.keys() ?? []; }
 value(key) { return this.store?.exact(key) ?? null; }
 bytes(key) { return this.store.bytes(key); }
-write(values) {
+write(values, identifier) {
+if (this.store?.identifier !== identifier) {
+throw new Error(`Open ${identifier} again to change it: another store is shown now`);
+}
 const before = new Map([...values.keys()].map((key) => [key, this.value(key)]));
 this.store.revert(new Map([...values].map(([key, wire]) => [key, wire ? fromWire(wire) : null])));
 this.dispatchEvent(Object.assign(new Event('change'), { keys: [...values.keys()], reason: 'localChange' }));
@@ -4743,7 +4893,9 @@ this.notes = readNotes(this.account.id);
 }
 async signOut() {
 this.store = null;
-await this.device.erase();
+this.listening?.abort();
+clearTimeout(this.timer);
+await this.inTurn(() => this.device.erase());
 localStorage.removeItem(notesKey);
 }
 }
@@ -4759,7 +4911,7 @@ const isAway = error instanceof UbiquityError && ['unreachable', 'timedOut'].inc
 if (isAway) return 'The server does not answer. Try again when it can be reached.';
 return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }
-"""##, compressed: "H4sIAAAAAAACA51YW2/juBV+96/gAouVtHXpmYe+OEiDNDtFp92ZBE0WU8A1sIxE25wolFek4xiG/3u/c0hKsuNZoPskXg7P/SrzvG5aL/aiWWv7k34xpR6LXx7Nbxvjdx/atmnFQSza5llkclLWRls/eWybrdOt/Oqyi5FJCAjoi2n1W/gXVW+0C+BlY50XtvHa/UvvxKXINpGYWKul7iAqXZsX3RrtPqlXgP3l3cVosbGlN40VrVbVZ0KRq7JsNtYXYt9hthrgexFvxsL5ptVuKmbzMbCSgHHDF1NhN3UtDhcj3+46LE967YHln/e3n+VatU7ndVOq+h4vwKRcav/R6+c8iVGIqyuR7Q9ZcTFqtd+0ljHIyIO4vLxM/Igr8CalJD7HtGBSBzFlzi9GB1EqX64AFBHxsTiMDpE1t3Mg7cDdbDa5tlXbmGoyFllcZhBsNjF3Kzyj47BKp6oKZyrCfTG2gi3pMC5xPppNPqlS3N6L/9AF1gH4pr29p4ObFcyrH5vmKZz/bOzmlS54kc3nyYbRTyKvH6rlfycEhkVk6Pbu3+Hodq1bFc7+DhdaNK/hPG4ifaYbLsI6MHuvFqo14TysmQf9yo7ZOU3k5rN61nnvLwuIDf7y2jj4SuNXui3E5V8F7SVd5vlsrbzXrZ3zRdxIWN7nVr2YpYJXyA1QXy/h7UVxJWfv5+QRjK3ziF+/3zO+pBVw+7ewzIqDAIPxPhoY1yr6K+5/hWckicpaOSc+NQgRoV+9tpUTH15A+kG18EyIxp4Nqci1L0YU2cYusb+D0ozTEvHQ1C9QwwVAlTelUG5nS84BA908Mwmg0dtAjh7woQyM4U5tlfGD5JHvxQqWmYqMw1kcuiccLHjRB284j4FxJU3Vhw9fkcwkUIQgzlJU+JVxkYmEgIKEaOTlStmldiTH7eNXXSIOnTNLm/MjZmMsElCK+6P4difxPQ6ZwPkWejSL3QBTUQxjdvKj+GL8qtl4cKidFhbeBmrYcHoTxsHS9U7UGiZc6Xq92NSiWSxqY7UUP0440L2u65xeksBBUuPWRILNnJM94oqACpI8GBDRAtuuyMfdwJAhBUL3Q7WFw7yQYM7mediyi3e5lNDgVbiSz2qdw7ymAmWzMBqVgcH7gyJFfrO1iRprKRATP/wgvmOk0tiy3lQgfwqDVCpmp4dzQRkbpkrnYKNL65RMg5axAuG5dIgSSE+uxy9Yn1l4QCn6UPRVhuvBiWbiaaeauI+6GTLR1ZO46HU0Zu1FDc3Sfv6Gq/gwsRXCKcWpqut77X2tq3wW2O9K2JwecGiT0+p8YITOfn3gM8G4jUIxY3ze6nWtSv0GT2K0R5MwsLtHFPtDH7XxnjhL/ngeNVg0CxGMz4JR9HduReVyCBywd75VV0kifhq5PM55MS3V1ZUs68ZxqhvEQpe4hmY/q8wT7JHiSVixDyIoYayc1qf+C7P1KOdF8tAzDj0dAKbWhV2Gl1JVFQf+z6hO2uqWvFr5jcvGYmDQ5O98U/zO45AE6bGmi6GDH2ec4zza55+EoRgjUz3pHSKBMUlajynVu8ams7CDNNHXz8cmZ/zA+5uEH10l3FKFZWMj+xG5b0HHO0AjhQCWu9H8ibq2s/D6VZU+3A8oPO6oYn3rleyvCXjbGpg0tL19OD6ilQkuSvUUiYJcJfbGgcl5yB9MhdLGE5UeptIzPS+OfBJaRZscasIxzogsINmikZoPkNIemTb17DntCxGaYVBIJP6wF7wVrfeGjGvtTXgT3CEqNGiI08cGVbT9HSuhB/JfWM2nlgrRzG0eOoqYaUzFWYUxdA1HgPz4U8owIqP71CjSbNO/JOwncBFP1rGfbDAI/1Q6aGRgdmhQUAJiPiPRxfauz5dd5emcZhaPUjKYd6lrUCTy2dnyNT5b7+cneecP1rDk06vQQCfZz9Ww2FtIV1OD+G58PNwVTDDIf669SJoYcLpC242CdDibxiPy3XEWh8ZFHgsIJsRmEZGgx6/Rz5PAK+U4/Ue6aVsUUUpqC3M8lqSJPJ4tuzO27btC/IkIyHDNma737yMNhw2TynkkrOL0HZ5OxYBCFC0SCRMrp9HoNxSQH22+bptmkVqEz6GBHL3VUIRmophQNHkKlm9e973K2959GEmhc+9r/m8Ie38fiBzzkixJ09INWvwx5iz7NO6G4/MWPcZ4xPYJs1HPZwisId2Lhlajo5EOVB0dLJBMY8ZehMv/U3z6hzC0x+2GJ5ZvdydDETH+hiblaA5p9TOYPv7VQETSvwDSAg2vyYkgNDx/KggJzbyyac3SWIhf18hpd7Uy9h8PD3cDCKjFN2VTc5LLVt6vp2Foi8NmkOfoz8tNYxdmGWTj2SlqPUiVh89CU4uYTV7eT0qGz6g4rPAco+8Uy+uy1GuPagDTIC8wN5OvKBAgj/FMlSsaIm3zZ1Yd1wlJ13lx5ifJ/hB+kZzO/A4ZQNtS3y5yTf+yeh/0mJyhunse6cLllcQU4WhKQ4wF8JTmjLveKvpbxcfC4EwBLbLI8a8yDDizbGOhJZTEx5paq8ybZ13BGbJ5P/UwGlnCQYtYZZhAX2AeMDAGa4qqge/B/EJZt9WtFA9QulrClGKLTl5A2aWi2imYrK5kNvznQIJKcNNe+/wdJprml/UascHudojXITG/p/1kJr+7mn8/Cf836JYmsixDb5DJjP9D/A+lBgm1MxQAAA=="),
+"""##, compressed: "H4sIAAAAAAACA51ZbW/jxhH+7l+xBg4hmaqUD0X6QYZjuM4VvSR3PtQOroAq9NbkStocvVRISrLq6L933pZcUvLVlw82qH2ZmZ2XZ2Zn7cOqrBr1pMqVcT+Yjc3MSK1dbVxz25SVqUfql3v729o2uzdVVVZqr+ZV+aCidJwVFlaN76tyW5sq/bWOzk+sJ4eLPtrKHK7f6GJtal6ela5ulCsbU/9kdupCRWthplZ6YdoVuSnsxlTW1O/0Iyz77szP1Hpj3tmisLWBgbyGyddn/zk76xYYlw8W/LW3oDJNtRuS+C5cUZTl58GCv5z1aGxts7QOxuOHYN1IreDo8CtRF98rZ7bqA/+OY1BsWWxA1ZX51WQNLXgSYo19MBXQqk1zB5/luumW98nPdQHEz0+ETdosjTsgnc6t00Wxi2PikhVGV54usUqAwh7+5muXNbZ0sFHn79Emsc6ycu1AvKfWVM6AaE9KZkaqJi+ZqOlsBGZC/5EfNDFRbl0Uan9+AkpuqXw2qwao/Hh78z5d6QoUUpSZLtDhwOrpwjRvG/MQe79I1OWlip72EQhp5yrG7akIoC4uLlQrJthyXTkQL01TFHWEH8QNJOjxqMxDuTF9Nucnsh+3gk5UpptsCdTCYbU/2XvX2tWwH91hOh1fubwqbT4eqUg+I1DCdGw/LGEbDvOXH9U5j2lZ99G6HAIJB+UTxk+m43c6Uze36l84Ad+8+Lq6ucWB6yVY3tyDf/L4z9atH3GCPqLZzDuoBKnI+iZf/HuMy+BDBLr58E8eulmZSvPY3yF+5+Ujj8sP4U98eYK/WdhbPdeV5XH+JhnMI6FC62AizXv9YOLOt8BPcwwhcHDwqxKcuSKPxd/oxHkcT1e6aUzlZjQhP1IwXxM7vbELDdZN10D6agFQkySX6fT1DL2HqLX2/fTqieh5rYC0f+PPKNkrEFDmxcAwrcW3Yf4TeIY/UVboulbvSsAnZR4bg+DwZgOs73QFXgxHoyiAU2EYnJ8gyFq3gN+CBKlEawzORzKihRAp3ukVjiF68QYmYOvbdoSiH5Y0urGZ0vXOZYTigUofSDKhiN9IkwZTPg/M6a22TQD/8ZNagkEnKiIIVvt2CwUK7Ojwgccl/C5Tm3cxRFOoKtSDrEDJfDABYNYihCeAsYU84myp3cLUeI6bewSxFNRsFy6mTSTGSPlFHlp64V0PIGTEYFM3FejOzncBJYK/NtTH36qPAOYAjiChqY1y4KTADX5QSlK2BgcpdqowYPmlKVbzdaHK+bywzqTq2zHhQ2OKIsadeGA+qa1XyIK8I0Z7yBcuSvDkbEAIMnCJJYZGHRiSURZ0H6qNB+OEcT/mn71UQsJjKqGp9AGcCsxrc+Bs5xayzJ6WdwOJB4xy6zw30hIzU998o06JaGpdVqxzYD9cA2itpsPBmcKkAKby4yBGmzkQrFnL8AWMZ2kNwQWnR9ejHaTPiDdEkq58ZUApZ6AZGW1VI79FN6EQbcqSj05HI9KeaGjqf88OpJKNXiwOJx/ekHhvTdMUJo+ntdRTsmGGG06su4NogEQbJFmKDzmQIAafA1cJ7w5JcHVK7isZ/mnfRSH+Qza4nOq5OLD1IBhFFCZCI5VZFTozBxt7/np8CRwGUzWRoYMjOrRuh0k7XMxitL5X5P74tJWzPo6i+7GCueKKh+XfCDenKBlkJWf/C8CaJGRywHeCQapiY8gAuLCTYQ/uqHc14eBE2ab2+ALI4MBX1L2hWjNXltXlk9gnMmMnbAvVNIS5iwx1mep7curuMKcX/pAM6YmH4iK/TLOirCkrsEpsDXm5dQrZ8AWVnoe4Adtk/2VvP8QkcwxD56innPcPKFZhR6SsBbsL0xzb02pA0tAVquG6dE1VFoWpuiMCIADEaygW/THbredDFCTIAGIQWzF+D+EG/KCTZJZ4QDmCP5NgoS9mKcLpM9V5Tjj9M4kC4kaYbtd1NFJBnHh4oplkFBzlC4TYv5CQwYkQm/rJop8Cu9ThKRDDz2YHIEaUUvzG8l/XpfNj/AsEQncdSHgcYiXA0VduyMacjnrXB9pIdwgPfGw4KEgBew9AqUWEtowZhj7kZ5OLp6BxW+9wUF5hccho7E0uzocHjsHKXCSGwAKLT4lmutR1H8JO+pKg01Vr8Oo5XHJjcOYwTV4Qf5AmDLFjCwhriB8YvB8NgX5Qp+HkoaZeoMz94QGkIkQ1n9Lk4GLkTX14wQycOTT4SIVqrgFPAUIOL8yTgyty4EAsv+SDZ8TqXQtjPnzYhIgDhErwRltA4U9pur7ZutFBRXNC45gugpkOb4f5KOlhWVCB003zoGoaUbR1lUF/fJYMQ4phoR9Sg1zZR+vA+r4+oI1i/UNNqt9/V1+VasMc1d0xXpwNwrJBtnP1Q5JJGdg37hNUzG7RLAneGROh1oW7Wv6xsniXaL3ep/ZB40bQOUzu78sthNwXo+eo/gbHlqtVr1whvQ0OgiuOSp7K0b6XMyZfCeRCjpG858vsNXQc5tzWBfvAoThUguuCJLc2lQay+yrj2QLqQMtxkgwi9P8EaNsVg1WsYXFLDoV0xZqHa1ntNQdX9LOu1vmJ2VD01XAX/UKkq2OR3tpuEOTitl4urCaF2SXlFGTYN8FE1DEM8oknMmIBJpQ81B7vOUjFX3z5xAf33p4+8PDkglBUcyY7vlrmYDXcpGAtNVIBonbPrDePcF/g+YDD/Q5d9rldaTeNi7fo4DF3bEfqxeX96QBzjtTfVI6+egoLcL3QWFuXUnlDEQ71qSNMFneGqrte4s3UlVuuu6W7ZeZSeQtuozGlz+xrA0JxOjaC9mdsCZD0nRY74PZBvjEV39X7NIUYE9nayswCovgb3Mn3v2P8nSjugwIHz+IPl3iHR+tKvYh6INe8h9FDLMwaIsRYN0swwPNuU+i6IWA7cB0Ob+ra2dy7gM0p3MJsdClA8PaHNt1E4ZUpOg93IvXBOqETdQ1ZsUFQ5/srPXaLSRzsEWsFx8TiRrp1HUS2HYEWI6cy5Kv+WQtsweU9nh5tK4yO9mFmgwvGH+wteJ9ecj806AYeiieNnbrAxt3ZqP9QkhBDSX1H2j5dtmglXeoNIuP+aDEgxHf9WoDqZbm4O6PKuRAJqjSovW85HxFf/xOqZT4ltuti2JyiJmIZW7RjZNuzRP0JGaQ8TRmw8++ehiUNIauYngJyedfirRMVcJCjCRN+rEjCWg0C8q2LV1VZzn3r5j039k4ONSSriSnAlkFPgc+D3d2167CnGkYSd1S7XstvEPbNLTPpy+Itic3v6zKHwxbWfR75UHrGon2KPbEHwrYvKwcMVnC6jQGtiqPxxVIcjFn69u/hrfNFx8fHm9AeN2uudb6m6fKie+thB0z0ZCpdcx30gkek7oEIddleWvH0ptpgTYFE8CEkLSu7sFDVQCgDMn4oIAH+4+7uQ7AClNuUWVkQVEbLpllNuCUvLxCsld7T3XXp5nbBGqLOuNiODyq3q7nBmjkab16PM1ofYYpZwna4AU3g8yrLoI6BnAIGBnQhaca/QpoB9iOV6WyJTwSu/DMZgLJNitNxcuTl7GnP72bDhyAsII3LzM08NlgXBD1Qvu/fUsOeJy/TB1PX2IOHSOXlXcl4tdX4fkzDysKYBrKARf3Ha6j4ptHagZYgsd4X2H2J0A9ycKlo1vW0iUyagZvLnYYZdGnqbmnEmiovwYOxQ6hdvTVVqu5A6VzLbJdQ5ICyM40ZWBFbk6dR+BCFB01Bmuqqic+StCl/Wa0gwsjf9jLN8P4af4+n6enl7NWYH71wFvvtUQQVRpRG9Dj1PyQ9E7vTHwAA"),
 PageFile(path: "/app/operator-accounts.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast, when } from './dom.js';
 import { qrPicture } from './qr.js';
@@ -5630,11 +5782,12 @@ svg('rect', { width: side, height: side, fill: '#fff' }), svg('path', { d: path,
 }
 """##, compressed: "H4sIAAAAAAACA50Z2W7jRvJdX9GDnYzYNi2LutfygUw2C+zDILsB9onQZGixJdGhSIWkLCqy/j1V1ScleRbYASz2UV1X19mTrDd5UbEDK1+X7MgWRb5m7c5tnK87L2V72prnWVmxeV4UYl4lMGEPLAyDrs+Cmc/CYKQGPT0IJj7r0cpADRBmoLdo0Os5g6E+PpzNpq3FNiM6QDIWu7yIf8q3WeW9iqKEVc4OrVRUbJ3H21QgL14wYldMbbNrFvQmvLEwGkxbyYJpDOyRBYhFyhWlyTJbi6xCVF+iatVZpHleGOBbNuaAozdtaYo3QLI3BArO0RsWdPnp0nA4bR1bhai2ReaiNrjv2Zg9GUnuzOiG9UccKE84IpB8xlEVkSJQYqOLh8f3tHTj3lioKQKfs7A7A07f3Q1m9soB4+eENNMg6QgQdEGCCfAejLhzdZsCRJlXXuSzZ31jhSi3KbLfBcC8YB4uPie4Mp7S4BH3aAQ6pjsyZzw1ur/Hja/M0wuPj3hBV6xbB0EMLKjlr3DEe8ZdQMfZJzwF1+NciATEBcN1nLwmZV78svBisSyEsFaidtDyO51OJnbsx6KI9goOFcc7iyRNvS5HJ5hKgfMcWQ8ccRMSHz73TB7F8bUS1kC9SKgXB+rFQClWwpcZQGk920WfyHJp8S/oDgYLZ85ZUJCZIdSMVCM51lhxCh7MHa2pMw21FWIdJVksSHFgpr6GsvozIIDd0Z4E66QiW1Yro0GlL3nyeV8Jli/I/i2+RTSv6Dpo+6vF3ylXyaLyyBD00mZbrgitpgfof47mK8/LM+GzhGz6YHGECalHa4GAJEE+ZUfesCF1pKEP7ZEl6AP5K33mBC8llnSr0DhbtNmILEZLz7brZ1H40v0Ubyf+QltodZf9BpFLqRWyhh+ADNOWJOdBgB5wMyNm1W341v2N71++GTrFmYPDp8ilgki0ieZJtQeuJ+CBJowZpIY6JBQKkuskQ77MwRspjzKSBrw3gV3P2WY/AGlOv47XbaI4TrIlelUt5lMXHziHJjQ1cF8lINgVRhUjmtp2pUNx1DUaapGMcfi9d0nRCngxZCc8Ji9oExWl+BeogwDLNJkLLwKnQ1CA7LzkoI12m6MbGqqhAOtVFzQjc7gcyzW8ErWR34gFtXGrbM3A59mSXNUF+kECaZjnNJ//Xp7KTvHNNyrAOCdPOWFOni+TPwUAKeTXzDOwwLpi4Il1MbMAX5KaVBkxdaIpxEamQRrGmZM5Tey28R0VaMSFu0VBFI11tIHMgWPyPTe40aqNbgaByVLnuiAdaDGtFlw3QqTkR0SfMwzcqAyaa7NXNKQGaAeiFL+cWVC4i6QwwAAhlLeJEFYkurPcKA+uo1LedcurfbaXRUANet+jr/XYwwNdu/eb2d031mtaq2Gtb9fOEelNl4pjsjUYah+LMWdtD2s97nLhHoYjV4pHPOfMAc85I9+Ff5eGo4jvHwLjEDXV2iZV/FH8BMnCq0RdObkBA6oqNXBnJm0S8hBRhG9nvoro5I8VJDYuyw3t+VRx7FZJKpxC7QErtU+fmBvioRB2q9LL4Rm8cUDF5FkyoAKV2zqb6J7U2V329qZolvlaeJQeSArKHo8QYMcLjsZIdpdt03TaDBDBGHQ6sPW88bl8hzqiQqKDPYt3UF52J48e4WqJkq03KErIKmMRpaWwHpyUv4pSFK8CMzCiliqHEaHAm4DxzPV4hMZ0jZYARUT5j6iQEeNASqjBEUn6vR7UmKeJNVpVEy07+B6QDfezsMaQLvGBPg1jZqsqthjdDCuQkkrLSBHFybY8YchEiRjz8I2EmeIMDMOZnVWicd2ArxvwtYJXyiA/iJEL/BqdSA9eR7UcRM+lF9dc5Xqa7TnnVFUZmYD+mnKIh5FHCSF7CFtH4tblABh0bfhzT3h24vYReg2KpL/LVmLYH5urVpWaR6zQOej03ixeTmXCcBD03qsBgqFO/U7+k8ohxEQBiEe6UcF4oXyJEIysjieY8MztQkABM2YGcHICiIX9O8BIwwEfQ1VzCqn3AgwASNWFuESTjBsKjwvgDYSwoUGHwGJDIKytT6FghEbPyeov65hSvqtljWUkFQY7JhLLLpF2cWt0tnt0y9wQLXqGeTMM+z7r41uF4mugpn3D6WA249IjlTsCCMSagkwYvuwDkOhhINaTgTG0TRrNha6o3n2vmKs3gO8+VagIWolNE9KAXkExfq1wXUHevWZDjOeeXsEbH3B0BsAmGZOVwui05tAlWw9d7lG5oGxD3HNKP2P4SwArsnaq6Bp1LM+YGCR39s0d7UD/NH5d09WNUK9QEcgxBVkcatIgDqwpWMMPHFEnlFF/0IibF9m7cJGBjFotGa6oxWzc2wNeyHngMpnsYuzq/b+xKwjUO8iiNzyLXqYQQAqN+PVu1JpciFphJqICu+ECM1HomBaAYnVmPTvAWogcq89n1uMMAv/dyOf4J8HJI9+BPppC1bTeZJnvtuGyYJK9tPsaVSTLFa5pGaZq5RG1Iodg2j2ucrwCJ+MxZ4e2pvjvZhcV1NMr0Gvk+hMioFDjUs53Uvc40OEMx03976k0UHifmBNwEfYOf6dnPhUScV8LAI2hFuCsusBqTT4oTOiNUGnQdCGAtUoyrD8a1YrnGdCQzj9CYMRfb6wadJAaHLCZ33BZVo1H5wqh2U73J6nfqGkvlbQ3KrpQs9QSpjYwuk5R3n0iMgQAam9C/J3Jwp6zhngf7KxRppTQeFPEJgSyZPzNZw7jJIyUZKrDhJo5KPDJTWRRWu2x4izlE4c9p4pjAgX61rdFScZKXHTQmWswdfOGAjWr3OIGIZ6wjKiZ7vmAcuMZq8HSad9ONbLqavWrQZKZtgW3faYGRjGyDTwvr+ELquV81pLriIk2cCCXnHJWjcH820EbbL7dbXP7UKJ8++yx2fKILkG8nmSZYpvpLaBZzVfebfcw9I9vAf7eLjl7eoLcrDtnNCo4onspzIAtuzPogv94Li7v6SHoBgH8deHfG/6oObe4jUqPF2xevuX+b7t34eqTAALNo7o9bc/oFbT64KzTizC6RnOHlpXTXNyhj6uhvhudY1nxkgEsUrBAasYqUXif8zwVUWblbzxENFt+2zggOqhQuqB8Mssr/cESHaoZZ5FqGegLgJfzHvzfyRyonbbhqsN0W3RVIUiPuNizxifOga94psCL6BHOiP9F+YB+SoCha+zaX6y9f/vy8YAqHhzZx8OeBqvgNVjdBH9+Q0cA67eOYOPG69Jrw0/bZwf2mojd57y+Y9+60JV+PCDHR/395rN5GpUloPqjaOP/JKQCxskaz7ajIolu0uhZpG1Y/M+vlB7YLgGhqpVAv/kdwcpVtBE3hcDaAuonhJ0XSbn5OV6Ksg1teYsYwgdL4miXxLJnj4XPVgJzlJ5hpw7H/7ZYLOAg1hZ4EtVIJ+M7UqmFA5dCOKwI/gLcBuBl1RwAAA=="),
 PageFile(path: "/app/sign-in-view.js", type: "text/javascript; charset=utf-8", text: ##"""
-import { button, command, field, fill, h, mark } from './dom.js';
+import { bdi, button, command, confirm, field, fill, h, mark } from './dom.js';
 import { begin, providerName, providerOf } from './identity.js';
 import { browserName, sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
-const grouped = (text) => (text.toUpperCase().replace(/[^0-9A-Z]/g, '').slice(0, 12).match(/.{1,4}/g) ?? []).join('-');
+import { shownName } from './text.js';
+export const grouped = (text) => (text.toUpperCase().replace(/[^0-9A-Z]/g, '').slice(0, 12).match(/.{1,4}/g) ?? []).join('-');
 export function codeInput(length, value = '') {
 const input = h('input.code', { required: true, autocomplete: 'one-time-code', autocapitalize: 'characters',
 spellcheck: 'false', maxlength: length + length / 4 - 1, value: grouped(value),
@@ -5644,6 +5797,9 @@ if (input.selectionStart === input.value.length) input.value = grouped(input.val
 });
 return input;
 }
+const isWanted = (account) => confirm('Sign in to this account?', [
+h('p', {}, 'The link that you opened leads to the account of ', h('strong', {}, bdi(shownName(account, 'somebody without a name'))), '.'),
+h('p', {}, 'Sign in only if that is you: whoever has the account sees all that you write here.')], 'Sign in', 'main');
 export function signInView(model, { code = '', note = null, failure = '', config, onSignedIn }) {
 const problem = h('p.problem', { role: 'alert' }, failure);
 const input = codeInput(12, code);
@@ -5656,7 +5812,8 @@ event.preventDefault();
 submit.disabled = true;
 problem.textContent = '';
 try {
-await model.signIn({ code: input.value }, name.value.trim());
+const isLink = code !== '' && input.value === grouped(code);
+await model.signIn({ code: input.value, isWanted: isLink ? isWanted : undefined }, name.value.trim());
 onSignedIn();
 } catch (error) {
 problem.textContent = sentenceOf(error);
@@ -5687,7 +5844,7 @@ try {
 const request = await model.requestSignIn(name.value.trim() || browserName());
 fill(card, h('p', {}, 'On a device that is signed in, type'),
 command(`ubiquity approve ${request.userCode}`),
-h('p.hint', {}, 'or enter the code under Devices, Add a device; or scan this with a phone that is signed in.'),
+h('p.hint', {}, 'or enter the code under Devices, Add a device; or scan this with a phone that is signed in, and type the code’s last four characters there.'),
 qrPicture(request.link), h('p.code.shown', { 'aria-label': 'Code' }, request.userCode),
 h('p.waiting', { role: 'status' }, 'Waiting for the approval'), button('Cancel', cancel, { kind: 'wide' }));
 await request.approved(controller.signal);
@@ -5706,7 +5863,7 @@ note && h('p.note', {}, note), card,
 h('details', {}, h('summary', {}, 'I have no account yet'), h('p', {}, 'Whoever runs this server creates one there:'),
 command('ubiquity account create NAME'), h('p', {}, 'This prints the code to enter above.')));
 }
-"""##, compressed: "H4sIAAAAAAACA41WwW7cNhC971fMIYgoVCvbQS5dww0MJwUMNEmBNE3bIIVpibtiTJEKSe166yyQD2mv/bB8SWdISis7LmAfvBI1MxzOvPeGsu2M9XADl733RhdQmbblui5gKYUKP0oV0BTQcnsFO1ha00JWHtSmLT+67HgmxwhiJTFAZ81a1sK+4q3Yv71eTnxxQXvpt3cDWLNxg6NDE6ErccuxNbVQd7w+2Z9l5XsrJnafbDSqjHYeVtb0najhBJgX1z6Hkx/iU+nN264T9ow7wfLSik7xSrCD938ezr8/nf/x4WBVQJblpVMS1w8LOHqSly33VcMOypuj4unuYJXDs2fw/kNefjRSs2ye5cczcR2SW/a68tJoLGotznXXe6aEXnms5pqrXmBGGB1uUp6SLHCtYVl4LMktK/CMVnzqpRX1ArztsTi89wYb1SnhxQIyo8Xcy1bMk0P4zDvpuZJ/kUHVcMsrL6zLipnrhFJVI6or/LLkypFLy69jaguIv/Dd8HAAT2EORynnxVBOFl7zYhaK1hiFXV7AqbV8y/aeeUkAYtlv+JdNagQ7LFM8Ja/rF2vs9k/SYceFTafHpFho1c1MLoFFWyeUCCV94zkW+OTkJFatDMmUcd98uob1HBKerOLmlIAVCBwdzXHlm745udLn+lcpNixAj3pBNQ6NK0AbT4+6J4osuVSEwvgJO7qUiB7MFGOI+lzjicdOIysulWhjr7syvcZWG0Ud40pYn8FujJsf30HJHlNHT4rwNppoZNAER/dCaNLwo8PDsbkTDrLYpBjS9ZetTOCMUlGmn5ZLTTtgqhmdFRPMRreK2zo6udi3klZCQhm3ks8Vv0Q0ivpym+GpURSUyCbb1pZviLcBCAFJ5F/MMODS2FgxNAzJLYC7ra6ACUJTgk54xgKH3+diyXvlGYaPLmUtHcfSU45UluNZakVJ8nBmSIJ86OjxzNstxuMbjmWIOhTRwSIkFrdAh8WgJiRYeitbluOuezRQDjssD0oJJmytsYSO+3ffS2GyHJgT2RBC3XOgQG3aZVfMgpiz7CzqQ/DGdv1Icvn1y9/9pURw+C10XNqvX/4BY8E3AmqxRt1zuLwSWGbgaQXMEramt64gyyC6ZI64WQsLBhWVe2PLLB83JjyRl2+kGzCWxRrlxUCHIqEsD/3tSmMHXOETmhncxBaziDuWnXY0XGJiOnxL6ZECuiuCxpXUCPhsgwOHUDXCaphKWKX9gGKRs6NRDLm3gMeP05RkFwnosJEoc49upjOPDS/57qIYIJnQ+DB0hUE6hrkHSfD5822i3gcmeCiYYDfb3VOsoQxYSnR76Dn2HI3S1kjtp7rmPPe9C8KWnTrccjWBztcv/2b7JuF/j14qNEGLDZxeojifjatsojJ4IDXqRFDZZFRyciJTkpJAlaHY0Zd0UThKf0rttPomMvxBDbhz8gG6rye08Q1H/XZhrCBF6bbkt50gnqRrF7sYucgTvB/dpGTKHrcjBu8uBoYM1Y0cAWptZG4YUr0m1D6PJC7gtK7HVI6JuA7rFhkZYMyha/Am8W2WgcjjNYsN6Sipr/LUZtqvdI3Z6LvaTrIeZIdafvckwzmo8giF/wPKu/gZlkmXYmm4IlEY1OAsYIAmb3i4n/2xxUMWqcI1m8CFDs3VA6Sa7iTf+EW0iTqHeLPYo+7Byr4jgA5emGcvXsrKGo80ZBHeLDT32TCS0+DBi5apehegmK41WFoaziG3+TikcbWW6xK1zaQVutmz2MnmKPRA1pNhvJ/r4A28TfjMUu8G+P2O8wDP46lRDgW5TvrpWq4U1NzzIig1vqTpMYwXhBfGCncpVNiAB3pJgekxL2Ac+7XweCFy+8O4Hpljt0Me59BwZI02wKvK9FjmrfBZfpuU7xojaFTZXrvIgDS7Kiu4x4kXeSCsWEzJme3JmWJHe3h1+vLF3T1+obCdRYa6PSWxgJGkCJS1oJNTy/8DF/ryhoUNAAA="),
+"""##, compressed: "H4sIAAAAAAACA41XbW/bNhD+7l9xA4pKwmQlKfplDrIgSDugQNcOaLtuKzqEls42G0lUSSqulxrI3xiwfd0Pyy/ZHUm92DOw9EMtUXfk8e55nrvIqlHawi3MC5nCvLVW1SnkqqpEXfBDvZC6SmEhsSz4pyxTWKVQCX0NW1hoVUGUHRWqyj6Z6HQi+/1wKWmnRqsbWaB+JSoc3l4vRr60UFtpN/sbaLU2naMhE6xz3HGsVIHlntdn/ZPMbatxZPdZ7xmZlVrXvPHIyOIX683wizOjqxsLS63aBgs4g5gtEjj73j9lVr1rGtSXwmCcZBqbUuQYH334/Xj63cX0t49HyxSiKMlMKWn9OIWTJ0lWCZuv4qPs9iR9uj1aJnB+Dh8+JtknJes4mkZJf/yirXMrVU1xFPiiblobl1gvLeX+RpQtUkS0O9xOfJySLWhtFUfuMWO3KKXLavzcSo3FDKxuKZWitYrq25RocQaRqnFqZYXT4OA+i0ZaUco/2CBfCS1yi9pE6cQ0WJb5CvNr+rIQpWGXSnzxoc3A/8K33cMRPIUpnISYZ106Y/eapBOXtJUqCRMzuNBabOLBM8kYbnH0C/2LRjmCLaXJ31IUxfMbwsZLaQgfqMPtKajYlep2IhcQe1uDJbqUvrGCEnx2duazlrlgMn9uMl6jfHYBj1bpcA5AI8Gs9ua00tXBvBcEVQcYkeeqrT1mApHi6I1cshNYBXYlDQSjcwr5w4Sq13DRtgSdtyuEUtbXZCYsbFQLqqErFpRaURjvj507qAWQI/kbq1W9DJsQqeMe7F08tLdRFc5VsYG1tCtFwBFQk0WUJAl9zSKqzDiULmZVlxughLqIKHYKagbrlcIb1LASZicig0i3K8sh/rWWFmGFGumEj8O+dExUCfo9gH5DJi/qnyWuY0d3RjQj1cE/hVpZfqxblqWFkCUz339yGScOUr1pDyxe1ISbni+kRPMSK8+YJguvnjCqZNyLErWNYNvvS9Htcm1g5smT1L31JpzNERsPEnFEm5Pj454iI92LPdT9lqadVzJQ3Ot0Fn5c7nZLFfVuudCFdzIe/RmvuIAioaWYlmJOnMZivono1iTEJUajYwst1gxmh2LHR/Z3+Fgo7TNGhi64GQizqXOIkTkZCOieKcHu9xkuRFvamLb3LlkhjaDUc4ycltNJKEXGInupWPatq+jpxOrNoHfmJXPDFwG+OWMLePx4l71nA39DdcRaUA594/DQij2eZmPPtKfxrDvofGD2DNq6wIVkLlLKudRBQqyWVZzQMQPm+KZbKgLJPqVFa6UZg4fvODS5YNmpnFcut9WBtDkZ5lO26cS16Ti69FruvAkUP3CPu7/7q51LgqDdQCOkvr/7G5R2lC3whnqUoeUlUjFJDfwKqwoRV5uULV2nZHNCJxOe5EgLq7STi3Cwa6pq4aUtIDnyOUrSjnRpwHJQmUzpDr30RGaKDtHpxKM7ji4aHht8YLX7FsLjbmWuGYDXsqZSRWsaJRi7PXi7eYOyNIwesVeG3shvOVgwjMLZV53ysU7Co9vxNBN3L8n2Ku2AHzD/fxj2MHQjUr/NASTB16+7cnAITPBQMMF2sj2QrC4NlEpye+g9BiXwArqStR2rp7HCtsbJZ3Rh6MjlCDr3d/9EQ5Hof+pZJEFchBrXcDGnFnDZr8YjLaMLlb0aOS0IRplgJzZlwXJU2RUMVl80HP5YA8LqGy8FDyrA3s076L4e0abrj8aJAPAcbDcNMk/CZB1f9VwUAd6PbkMwWUvHMYO3Vx1Duux6jgCX1jPXqR/LkYZnnsQpXBRFH8opE9dQ3jwjHYwFNCua+g5FSZG5SPu97+/+NFAKytuCdACGWZAtXB9PJ/3IHXcX4LElCcDgXTI3g+z3HG43TqgYJPt3727OtZJ+njkErff+M0Xn8+GTKUqWkU4/Lh1qeCJwD4f1woOiiyLUhNtGDzBOkygfIO48cf7Hz+MTiwT83Djg9MG9YMuQ7rwozhZ/lLlWlogbe0K4LketKowKoafRGK3y1jjwhqGVUstDg4tt2g8PtFrIm4wKq8IK/5UX+0quTlwNZDEaEkajIY2j7wKi96fHXxk5Bi0XyjiIecU1FU+HhbAiddpOL6HfdA2J4EV7uRmPNNnhgV/CxvyYpNCPIwVaGtTMcBnTEtf0povjBY2oxLNa9SPqBm2U7NL4fZhmdVsbz5nQ7XKNwlKP9Mwh7M/GdI4GOoe9vT28uvjx+f4Zb3nbRhOnzUBiSqCnNQHlhonlxP5fLmZCf58PAAA="),
 PageFile(path: "/app/text.js", type: "text/javascript; charset=utf-8", text: ##"""
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu;
 export const visible = (text) => text.replace(unseen, (one) => {
