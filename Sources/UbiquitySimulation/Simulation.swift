@@ -59,7 +59,7 @@ package struct Simulation: Sendable {
     private static func checkers(_ scenario: Scenario, _ clock: TrueTime) -> [any Checker] {
         let ofServers: [any Checker] = [
             QuotaChecker(), AccountChecker(), AnswerChecker(), HorizonChecker { clock.now },
-            HistoryChecker(),
+            HistoryChecker(), PromotionChecker(),
         ]
         return scenario.deviceCheckers(clock) + ofServers
     }

@@ -137,6 +137,24 @@ struct CheckersTests: SmallHistory {
         #expect(complaint(CursorChecker(), [first, received([:], own: [key])]) == nil)
     }
 
+    @Test func `a primary that was replaced, and is read or written again`() throws {
+        func commit(_ revision: Int64, epoch: UInt64 = 1) throws -> Observation {
+            try self.commit([], [record(1, at: 1)], revision: revision, epoch: epoch)
+        }
+        func read(_ revision: Int64, epoch: UInt64 = 1) -> Observation {
+            .read(store, Position(epoch: epoch, revision: revision))
+        }
+        let first = try [read(0, epoch: 0), commit(1), read(1)]
+        #expect(complaint(PromotionChecker(), first) == nil)
+        let promoted = try first + [commit(2, epoch: 2), read(2, epoch: 2)]
+        #expect(complaint(PromotionChecker(), promoted) == nil)
+        #expect(complaint(PromotionChecker(), promoted + [read(1)]) != nil)
+        #expect(complaint(PromotionChecker(), promoted + [read(2)]) != nil)
+        #expect(try complaint(PromotionChecker(), promoted + [commit(2)]) != nil)
+        let lossy = Observation.serverRestored([:])
+        #expect(try complaint(PromotionChecker(), first + [lossy, commit(1, epoch: 2)]) == nil)
+    }
+
     @Test func `an epoch that comes back`() throws {
         let commits = try [1, 2, 1].enumerated().map { index, epoch in
             try commit(

@@ -20,6 +20,7 @@ struct DigestTests {
             .discarded(disk: disk, []), .compacted(store, [], left: 1, .folded),
             .signedIn(device: 1, folder: "1", account: 1), .cloned(device: 1, from: 1),
             .serverClock(error: 1), .serverRestored([:]),
+            .read(store, Position(epoch: 1, revision: 1)),
         ]
         let digests = observations.map { observation in
             var digest = Digest()

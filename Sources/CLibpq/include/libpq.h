@@ -13,7 +13,17 @@ typedef unsigned int Oid;
 typedef struct pg_conn PGconn;
 typedef struct pg_result PGresult;
 typedef struct pg_cancel PGcancel;
-typedef struct _PQconninfoOption PQconninfoOption;
+
+/// An option of a connection. A list of them ends with one without a keyword.
+typedef struct _PQconninfoOption {
+    char *keyword;
+    char *envvar;
+    char *compiled;
+    char *val;
+    char *label;
+    char *dispchar;
+    int dispsize;
+} PQconninfoOption;
 
 typedef struct pgNotify {
     char *relname;
@@ -48,6 +58,7 @@ bool libpq_load(void);
     EACH(char *, PQcmdTuples, (PGresult * r), (r)) \
     EACH(PGconn *, PQconnectdbParams, \
         (const char *const *names, const char *const *values, int expand), (names, values, expand)) \
+    EACH(PQconninfoOption *, PQconninfo, (PGconn * c), (c)) \
     EACH(void, PQconninfoFree, (PQconninfoOption * options), (options)) \
     EACH(PQconninfoOption *, PQconninfoParse, (const char *text, char **error), (text, error)) \
     EACH(int, PQconsumeInput, (PGconn * c), (c)) \

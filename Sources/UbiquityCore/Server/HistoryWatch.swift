@@ -2,7 +2,8 @@
 
 /// Notices that a shared database lost what it had confirmed, such as when a copy of it was put in
 /// its place: within one history, neither the position of its log nor a store's revision ever
-/// decreases.
+/// decreases. And notices a primary that was replaced and does not know it, such as one whose machine
+/// came back: of one database system, whoever was promoted has a higher timeline.
 ///
 /// Looks at the database overlap, and their results come in any order. So each is compared with what
 /// was known when it began, see ``floor``.
@@ -20,20 +21,19 @@ package struct HistoryWatch: Sendable {
 
     /// The result of one look at the database.
     package struct Sight: Hashable, Sendable {
-        /// The name of the database's history.
-        package var history: UInt64
+        package var history: DatabaseHistory
         /// The position up to which the log is on the disk; nil if the database has none.
         package var log: Int64?
         package var revisions: [Revision]
 
-        package init(history: UInt64, log: Int64?, revisions: [Revision] = []) {
+        package init(history: DatabaseHistory, log: Int64?, revisions: [Revision] = []) {
             (self.history, self.log, self.revisions) = (history, log, revisions)
         }
     }
 
     /// The state known when a look begins, which is the least that it must find.
     package struct Floor: Hashable, Sendable {
-        fileprivate var history: UInt64?
+        fileprivate var history: DatabaseHistory?
         fileprivate var log: Int64?
         /// The number of looks that are known.
         fileprivate var looks = 0
@@ -55,8 +55,10 @@ package struct HistoryWatch: Sendable {
     }
 
     package private(set) var floor = Floor()
+    /// The newest primary that was met; nil if there was none, or the engine does not say.
+    package private(set) var primary: DatabaseHistory.Primary?
     /// The histories before this one, the oldest first.
-    private var replaced: [UInt64] = []
+    private var replaced: [DatabaseHistory] = []
     /// The stores of this history, in two generations: when the younger one is full, the older one
     /// is dropped.
     private var young: [Int64: Known] = [:]
@@ -68,18 +70,37 @@ package struct HistoryWatch: Sendable {
 
     private static let replacedMax = 64
 
+    /// Whether another primary of its system is known to have replaced it.
+    package func isReplaced(_ other: DatabaseHistory.Primary) -> Bool {
+        guard let primary, primary.system == other.system else { return false }
+        return other.timeline < primary.timeline
+    }
+
+    /// Takes note of a primary that answers, or that somebody has met.
+    /// - Returns: False if it was replaced, and must not be used.
+    package mutating func meet(_ other: DatabaseHistory.Primary) -> Bool {
+        guard !isReplaced(other) else { return false }
+        // One of another system is the newer one only if nothing else is said of its history.
+        if primary == nil || primary?.system == other.system { primary = other }
+        return true
+    }
+
     /// Takes note of a look that has begun at a floor.
     package mutating func note(_ sight: Sight, since floor: Floor) -> Verdict {
+        // Whatever was known when it began.
+        if let primary = sight.history.primary, !meet(primary) { return .replaced }
         if floor.history == sight.history, let reason = reason(sight, below: floor) {
             return .wentBack(reason)
         }
         if self.floor.history != sight.history {
-            // Of two histories, the one that was not known before is the newer one.
+            // Of two histories of one timeline, or of different systems, the one that was not known
+            // before is the newer one.
             guard floor.history == self.floor.history else { return .trusted }
             guard !replaced.contains(sight.history) else { return .replaced }
             if let history = self.floor.history { replaced.append(history) }
             if replaced.count > Self.replacedMax { replaced.removeFirst() }
             self.floor = Floor(history: sight.history, looks: self.floor.looks)
+            primary = sight.history.primary
             (young, old) = ([:], [:])
         }
         self.floor.looks += 1

@@ -54,6 +54,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
             combine(17, Int(commit.position.revision), commit.results.count)
             for write in commit.writes { combine(write) }
         case .serverRestored(let positions, _): combine(18, positions.count)
+        case .read(_, let position): combine(44, Int(position.revision))
         case .answered(_, let position): combine(29, Int(position.revision))
         case .signedIn(let device, _, let account): combine(19, device, account)
         case .cloned(let device, let original): combine(20, device, original)

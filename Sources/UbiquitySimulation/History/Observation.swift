@@ -72,6 +72,8 @@ package enum Observation {
     /// An older copy of the server takes its place. It keeps the answers if it has everything that
     /// was answered: it is a synchronous standby.
     case serverRestored([StoreReference: Position], keepsAnswers: Bool = false)
+    /// A node of several has read that the store is at this position.
+    case read(StoreReference, Position)
     /// The server answers a push that has brought the store to this position, or found it there.
     case answered(StoreReference, Position)
 
@@ -255,6 +257,7 @@ extension Observation: CustomStringConvertible {
         case .kept(let view): "\(view.store) has \(view.lines.count) versions"
         case .serverRestored(_, let keepsAnswers):
             "the server is an older copy of itself\(keepsAnswers ? ", a standby" : "")"
+        case .read(let store, let position): "\(store) is read: \(position.cursor)"
         case .answered(let store, let position): "\(store) is answered: \(position.cursor)"
         case .signedIn(let device, let folder, let account):
             "device \(device) signs in to account \(account), folder \(folder)"

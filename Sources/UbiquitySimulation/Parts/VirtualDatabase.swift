@@ -70,8 +70,17 @@ final class VirtualDatabase {
     /// Sets its clock to the time without any set-backs, so that nobody has to wait for it.
     func setClockForward() { clockError = max(greatestError, clockError) }
 
+    /// The history of its stores. With a standby it has a timeline, as PostgreSQL's has.
+    var name: DatabaseHistory {
+        let primary = DatabaseHistory.Primary(
+            system: 1, timeline: UInt32(timeline), start: UInt64(run))
+        return DatabaseHistory(
+            primary: isSynchronous == nil ? nil : primary, name: UInt64(timeline << 32 | run))
+    }
+
     private func epoch(of store: StoreReference) -> UInt64 {
-        Position.epoch(ofRun: UInt64(run), store: "\(store)")
+        Position.epoch(in: name) { UInt32(StableHash("\(store)", seed: ~$0).value >> 32) }
+            ?? Position.epoch(ofRun: UInt64(run), store: "\(store)")
     }
 
     // MARK: - Reading and writing
@@ -84,7 +93,8 @@ final class VirtualDatabase {
     func changes(
         of store: StoreReference, since cursor: Cursor?, now: Int64
     ) throws(LinkFailure) -> ChangeSet {
-        try (rows[store] ?? VirtualStore()).changes(since: cursor, now: now)
+        if isSynchronous != nil { world.note(.read(store, position(of: store))) }
+        return try (rows[store] ?? VirtualStore()).changes(since: cursor, now: now)
     }
 
     /// Decides on a push by the rows as they are, and stores its changes.
@@ -219,6 +229,17 @@ final class VirtualDatabase {
             if history.count > rest { history.removeFirst(history.count - rest) }
             done()
         }
+    }
+
+    /// This database as it is, stopped and without a standby. When its machine comes back, it does not
+    /// know that its standby has taken its place.
+    func former() -> VirtualDatabase {
+        let former = VirtualDatabase(world: world, isSynchronous: false)
+        (former.rows, former.history, former.seen) = (rows, [rows], seen)
+        (former.run, former.timeline, former.ran) = (run, timeline, running)
+        (former.isRunning, former.clockError) = (false, clockError)
+        (former.historyLimits, former.logsVersions) = (historyLimits, logsVersions)
+        return former
     }
 
     /// The standby takes over, with at least what it has confirmed. Call this while it is stopped.

@@ -12,8 +12,8 @@ final class VirtualHub {
     private var lastGroup = 0
     /// Whether a comparison is due.
     private var isComparing = false
-    /// The database's history that the streams belong to, see ``VirtualDatabase/run``.
-    private var run: Int
+    /// The database's history that the streams belong to.
+    private var history: DatabaseHistory
 
     /// The streams of a store.
     private final class Group {
@@ -57,7 +57,7 @@ final class VirtualHub {
     init(node: VirtualNode, isShared: Bool) {
         self.node = node
         self.isShared = isShared
-        run = node.database.run
+        history = node.database.name
     }
 
     private var world: any VirtualWorld { node.world }
@@ -183,7 +183,7 @@ final class VirtualHub {
     /// nothing can have changed are left out, since they would only take up steps.
     func compareSoon() {
         guard isShared, !isComparing else { return }
-        if groups.isEmpty { return run = node.database.run }
+        if groups.isEmpty { return history = node.database.name }
         isComparing = true
         let interval = Self.comparisonMilliseconds
         node.after(interval - world.now % interval) { [self] in
@@ -194,10 +194,10 @@ final class VirtualHub {
 
     private func compare() {
         guard node.database.isRunning else { return compareSoon() }
-        let run = node.database.run
+        let history = node.database.name
         let positions = stores.map { ($0, node.database.position(of: $0)) }
         node.after(node.flight) { [self] in
-            if run != self.run { return follow(run) }
+            if history != self.history { return follow(history) }
             for (store, position) in positions {
                 if let feed = groups[store]?.feed, feed.published != position { compareSoon() }
                 advance(store) { $0.hear(of: position) }
@@ -206,8 +206,8 @@ final class VirtualHub {
     }
 
     /// The database goes on in another history, see ``StoreFeed``.
-    private func follow(_ run: Int) {
-        self.run = run
+    private func follow(_ history: DatabaseHistory) {
+        self.history = history
         for store in stores { end(store) }
     }
 }

@@ -8,7 +8,9 @@ package import UbiquityCore
 package final class VirtualNode {
     private unowned let server: VirtualServer
     unowned let world: any VirtualWorld
-    let database: VirtualDatabase
+    /// The database that it is connected to.
+    private(set) var database: VirtualDatabase
+    private var watch = HistoryWatch()
     private(set) var isRunning = true
     /// The number of starts. Pending actions of an earlier run are dropped.
     private var run = 1
@@ -175,6 +177,7 @@ package final class VirtualNode {
     }
 
     func changes(of store: StoreReference, since cursor: Cursor?) throws(LinkFailure) -> ChangeSet {
+        connect()
         guard database.isRunning else { throw Self.noDatabase }
         return try database.changes(of: store, since: cursor, now: now)
     }
@@ -280,11 +283,43 @@ package final class VirtualNode {
         after(flight) { [self] in server.announce(push.position, of: waiting.store) }
     }
 
+    // MARK: - Connections
+
+    /// A new connection, if the one before is of no use any more, or now and then: as the pool that
+    /// ships does, it looks at all hosts where it does not find the primary that it knows.
+    private func connect() {
+        guard server.isShared else { return }
+        let isUsable = database.isRunning && !isReplaced(database)
+        guard !isUsable || server.former != nil && world.chance.coin() else { return }
+        let found = server.primaries
+        guard let first = found.first else { return }
+        if first.name.primary != watch.primary {
+            for primary in found.compactMap(\.name.primary) { _ = watch.meet(primary) }
+        }
+        if let newest = found.first(where: { !isReplaced($0) }) { database = newest }
+    }
+
+    private func isReplaced(_ database: VirtualDatabase) -> Bool {
+        database.name.primary.map { watch.isReplaced($0) } ?? false
+    }
+
+    /// Whether the database may be written to, by the stores of the group.
+    private var isTrusted: Bool {
+        let revisions = Set(group.map(\.store)).map { store in
+            HistoryWatch.Revision(
+                store: Int64(store.account) << 32 | Int64(store.store),
+                revision: database.position(of: store).revision)
+        }
+        let sight = HistoryWatch.Sight(history: database.name, log: nil, revisions: revisions)
+        return watch.note(sight, since: watch.floor) == .trusted
+    }
+
     // MARK: - Commits over a connection
 
     /// The database has the commit, and answers when it is durable.
     private func commitShared() {
-        guard database.isRunning else { return tryAgain() }
+        connect()
+        guard database.isRunning, isTrusted else { return tryAgain() }
         let replies = decide()
         isCommitted = true
         let attempt = attempt
@@ -351,6 +386,9 @@ package final class VirtualNode {
         guard !isRunning else { return }
         (isRunning, isReady) = (true, true)
         run += 1
+        // It knows nothing.
+        watch = HistoryWatch()
+        connect()
     }
 
     /// Stops it, with its connections, as `SIGSTOP` does.

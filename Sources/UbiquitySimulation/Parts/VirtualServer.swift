@@ -7,6 +7,8 @@ package import UbiquityCore
 package final class VirtualServer {
     private unowned let world: any VirtualWorld
     let database: VirtualDatabase
+    /// The primary whose standby has become the database, since its machine came back.
+    private(set) var former: VirtualDatabase?
     private(set) var nodes: [VirtualNode] = []
     package var limits: StoreLimits
     package var allowance: Allowance
@@ -197,6 +199,7 @@ extension VirtualServer {
     }
 
     func stopDatabase() {
+        endFormer()
         database.stop()
         for node in nodes { node.loseConnection() }
     }
@@ -207,8 +210,26 @@ extension VirtualServer {
     }
 
     /// The database is gone, and its standby takes its place when it is started.
-    func failOver() {
+    /// - Returns: What brings the old primary back, which takes writes beside the new one if that is
+    ///   running.
+    func failOver() -> () -> Void {
         stopDatabase()
+        let former = database.former()
         database.promoteStandby()
+        let run = database.run
+        return { [self] in
+            guard database.isRunning, database.run == run + 1 else { return }
+            former.start()
+            self.former = former
+        }
     }
+
+    /// The old primary ends, or becomes a standby.
+    func endFormer() {
+        former?.stop()
+        former = nil
+    }
+
+    /// The hosts that take writes, in the order in which nodes try them.
+    var primaries: [VirtualDatabase] { [former, database].compactMap(\.self).filter(\.isRunning) }
 }

@@ -148,8 +148,14 @@ extension World {
     }
 
     private func failOver() {
-        server.failOver()
+        let comeBack = server.failOver()
         after(absence() % 60_000) { [self] in server.startDatabase() }
+        guard chance.coin() else { return }
+        // Nobody has told it, for a while.
+        after(absence() % 120_000) { [self] in
+            comeBack()
+            after(absence() % 120_000) { [self] in server.endFormer() }
+        }
     }
 
     private func restoreServer() {

@@ -29,6 +29,7 @@ extension World {
         server.slowness = 0
         server.deniesUntil = 0
         server.isBusyUntil = 0
+        server.endFormer()
         server.start()
         if scenario.faults.contains(.serverClockWeeks) {
             server.setClockForward()

@@ -32,7 +32,9 @@ extension FaultDriver {
 
     private mutating func cutDatabase(from node: TortureNode) async {
         note(.databaseCuts, "node \(node.number)")
-        let isSilent = random.chance(40) && !run.plan.isQuick
+        // A node that starts without a way to the promoted primary cannot know of it.
+        let isSilent =
+            random.chance(40) && !run.plan.isQuick && run.database?.hasFormer == false
         for way in node.ways {
             if isSilent {
                 await way.silence(newOnesToo: random.chance(50))
@@ -66,9 +68,27 @@ extension FaultDriver {
             try await database.promote()
             note(.promotions, "the database")
             await random.pause(milliseconds: 1_000)
+            if random.chance(40) { try await bringBackFormer(database) }
             try await database.rebuildStandby()
             run.chronicle.note("the killed primary is a standby")
         }
+    }
+
+    /// The killed primary's machine comes back, and nobody has told it. Half of the time nodes find it
+    /// before the new one.
+    private mutating func bringBackFormer(_ database: DatabasePair) async throws {
+        database.hasFormer = true
+        // Until nobody connects in silence any more.
+        try? await Task.sleep(for: .milliseconds(8_500))
+        try await database.restartFormer()
+        note(.formerPrimaries, "the database")
+        for node in run.nodes {
+            await random.pause(milliseconds: 1_000)
+            for way in node.ways { await way.cut(all: true) }
+        }
+        await random.pause(milliseconds: 5_000)
+        try await database.endFormer()
+        database.hasFormer = false
     }
 
     private func note(_ fault: Tally.Event, _ what: String) {

@@ -27,6 +27,7 @@ struct Tally: Sendable {
         case primaryKills = "kills of the database's primary"
         case primaryStops = "stops of the database's primary"
         case promotions = "promotions of the database's standby"
+        case formerPrimaries = "returns of a replaced primary"
         case connections
         case cuts
         case halfCloses = "half-closes"

@@ -6,13 +6,14 @@ import Synchronization
 
 /// A PostgreSQL primary and its synchronous standby, which take turns.
 ///
-/// Shared state, guarded by a mutex: which of the two is the primary; one task changes it, and others
-/// ask.
+/// Shared state, guarded by mutexes: which of the two is the primary, and whether the other one is
+/// back; one task changes it, and others ask.
 final class DatabasePair: Sendable {
     static let name = "torture"
 
     private let servers: [PostgresServer]
     private let primaryIndex = Mutex(0)
+    private let isFormerBack = Mutex(false)
 
     /// - Throws: ``Trouble``.
     init() throws {
@@ -47,6 +48,24 @@ final class DatabasePair: Sendable {
             try pair.other.promote()
             pair.primaryIndex.withLock { $0 = 1 - $0 }
         }
+    }
+
+    /// Starts the killed primary as it was, which takes writes beside its successor: it waits for no
+    /// standby.
+    func restartFormer() async throws {
+        try await blocking { pair in
+            try pair.other.set(["synchronous_standby_names": ""])
+            try pair.other.start()
+        }
+    }
+
+    /// Kills it again.
+    func endFormer() async throws { try await blocking { $0.other.kill() } }
+
+    /// Whether a killed primary is back, or soon will be, beside its successor.
+    var hasFormer: Bool {
+        get { isFormerBack.withLock(\.self) }
+        set { isFormerBack.withLock { $0 = newValue } }
     }
 
     /// Has the killed primary become the standby of its successor.

@@ -91,6 +91,95 @@ internal import UbiquityCore
         try other.close()
     }
 
+    // MARK: - A replaced primary that comes back
+
+    /// A primary, whose standby has all of "a" and the device "laptop", and then is promoted, gets "b",
+    /// and revokes the device; the old primary is back and takes writes. The address names it first.
+    private func promoted() async throws -> Promoted {
+        let old = try PostgresServer.started()
+        try old.query("CREATE DATABASE ubiquity")
+        let new = try old.newStandby()
+        var settings = PostgresDatabase.settings(old, "ubiquity")
+        settings.url =
+            PostgresSettings.patient(
+                PostgresServer.url(ports: [old.port, new.port], "ubiquity")
+            ).url
+        let node = try PostgresServerStorage.openForServer(settings)
+        try node.makeSampleAccount()
+        try node.addCode("code")
+        let device = try node.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
+        ).device.rights.reference
+        let first = try Self.push("a", to: node)
+        try await until("the standby's copy") {
+            // It fails until the table is there too.
+            (try? new.query("SELECT count(*) FROM ubiquity.record", in: "ubiquity")) == "1"
+        }
+        old.kill()
+        try new.promote()
+        let second = try Self.push("b", to: node)
+        #expect(try node.revoke(device, now: 1_000, by: .operatorLocally))
+        try old.start()
+        return Promoted(
+            old: old, new: new, settings: settings, node: node, device: device, first: first,
+            second: second)
+    }
+
+    private struct Promoted {
+        var old: PostgresServer
+        var new: PostgresServer
+        var settings: PostgresSettings
+        var node: PostgresServerStorage
+        var device: DeviceReference
+        /// In the last epoch of the old primary, and in the first one of the new.
+        var first: Position
+        var second: Position
+    }
+
+    @Test func `a replaced primary that comes back is not used again`() async throws {
+        let it = try await promoted()
+        // Another node, and this one with new connections.
+        let other = try PostgresServerStorage.openForServer(it.settings)
+        try it.new.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ '^ubiq'"
+        )
+        for (node, key) in [(it.node, "c"), (other, "d")] {
+            #expect(try node.signedIn(among: [it.device]).isEmpty)
+            #expect(try Self.push(key, to: node).revision > it.second.revision)
+            #expect(try node.read(Sample.store, since: it.second) != .otherHistory)
+        }
+        #expect(try other.keys(since: it.first) == ["b", "c", "d"])
+        let held = try it.old.query("SELECT revision FROM ubiquity.store", in: "ubiquity")
+        #expect(held == "1")
+        try it.node.close()
+        try other.close()
+    }
+
+    @Test func `a node that met only a replaced primary stops for a cursor of the promoted one`()
+        async throws
+    {
+        let it = try await promoted()
+        try it.node.close()
+        it.new.kill()
+        var settings = it.settings
+        settings.patienceMilliseconds = 0
+        let node = try PostgresServerStorage.openForServer(settings)
+        #expect(try node.keys(since: it.first) == [])
+        // Nobody stops it who only says so.
+        let forged = Position(epoch: it.second.epoch ^ 1, revision: it.second.revision)
+        #expect(try node.read(Sample.store, since: forged) == .otherHistory)
+        #expect(try node.keys(since: nil) == ["a"])
+        #expect(throws: StorageError.self) { try node.read(Sample.store, since: it.second) }
+        #expect(throws: StorageError.self) { try node.keys(since: nil) }
+        #expect(throws: StorageError.self) { try node.history() }
+        #expect(throws: StorageError.self) { try Self.push("c", to: node) }
+        #expect(try it.old.query("SELECT revision FROM ubiquity.store", in: "ubiquity") == "1")
+        try it.new.start()
+        try await until("the promoted primary") { (try? node.keys(since: it.second)) == [] }
+        #expect(try Self.push("c", to: node).revision > it.second.revision)
+        try node.close()
+    }
+
     @Test func `a node notices that rows became older under it, and commits no more`()
         async throws
     {

@@ -175,7 +175,7 @@ struct PostgresBatch {
         do throws(ClockAhead) {
             committed = try state.admit(
                 waiting.push, records: records, folded: folded, by: rules.admission,
-                in: name.epoch(inRun: rules.run ?? moment.history))
+                in: rules.run.map(name.epoch(inRun:)) ?? moment.epoch(of: name))
         } catch { throw PushRefusal.clockAhead(error) }
         if store == nil, !committed.isEmpty {
             guard made.contains(name) else {

@@ -2,6 +2,7 @@
 
 internal import CLibpq
 internal import Foundation
+internal import UbiquityCore
 
 /// A connection to PostgreSQL: libpq in its pipeline mode. Statements are sent in flights: several
 /// at once, with one wait for all of their results. Nothing waits without a deadline.
@@ -28,14 +29,20 @@ final class PostgresConnection: @unchecked Sendable {
     private var namesCount = 0
     /// Whether it must not be used again.
     private(set) var isBroken = false
+    /// The server that it leads to; nil if that is not known.
+    private(set) var primary: DatabaseHistory.Primary?
 
     /// More than the program has. Beyond it, all are prepared anew.
     private static let preparedMax = 400
 
+    /// One of several hosts: the settings that name it alone.
+    typealias Host = [(name: String, value: String)]
+
     /// Connects, which blocks for at most some seconds for each of the address's hosts.
-    init(_ settings: PostgresSettings) throws(PostgresFailure) {
+    /// - Parameter host: The only host to try; nil for all of them, in their order.
+    init(_ settings: PostgresSettings, host: Host = []) throws(PostgresFailure) {
         guard libpq_load() else { throw .lost(Self.libraryMissing) }
-        guard let handle = Self.connect(settings.url) else { throw .lost("out of memory") }
+        guard let handle = Self.connect(settings.url, host) else { throw .lost("out of memory") }
         self.handle = handle
         guard PQstatus(handle) == CONNECTION_OK else {
             isBroken = true
@@ -53,13 +60,15 @@ final class PostgresConnection: @unchecked Sendable {
     deinit { PQfinish(handle) }
 
     /// The settings before the address can be changed by it; those after it cannot.
-    private static func connect(_ url: String) -> OpaquePointer? {
-        let settings = [
-            ("application_name", "ubiquity"), ("connect_timeout", "5"),
-            ("tcp_user_timeout", "10000"), ("keepalives_idle", "10"), ("keepalives_interval", "3"),
-            ("keepalives_count", "3"), ("dbname", url), ("client_encoding", "UTF8"),
-            ("target_session_attrs", "read-write"),
-        ]
+    private static func connect(_ url: String, _ host: Host) -> OpaquePointer? {
+        let settings: Host =
+            [
+                ("application_name", "ubiquity"), ("connect_timeout", "5"),
+                ("tcp_user_timeout", "10000"), ("keepalives_idle", "10"),
+                ("keepalives_interval", "3"),
+                ("keepalives_count", "3"), ("dbname", url), ("client_encoding", "UTF8"),
+                ("target_session_attrs", "read-write"),
+            ] + host
         let names = settings.map { strdup($0.0) } + [nil]
         let values = settings.map { strdup($0.1) } + [nil]
         defer { (names + values).forEach { free($0) } }
@@ -97,6 +106,39 @@ final class PostgresConnection: @unchecked Sendable {
             """,
             .text("\(settings.statementMilliseconds)"), .text("\(settings.lockMilliseconds)"),
             .text("\(settings.idleInTransactionMilliseconds)"))
+    }
+
+    /// Finds out which server it leads to.
+    func findPrimary(milliseconds: Int64) throws -> DatabaseHistory.Primary {
+        let results = try run([PostgresMoment.readingPrimary], milliseconds: milliseconds)
+        guard let row = results[0].rows.first else { throw StorageError.unreadable }
+        let primary = try PostgresMoment.primary(row, from: 0)
+        self.primary = primary
+        return primary
+    }
+
+    /// The hosts of the address, wherever that has them from; empty if it is one.
+    var hosts: [Host] {
+        var lists: [String: [String]] = [:]
+        guard let options = PQconninfo(handle) else { return [] }
+        defer { PQconninfoFree(options) }
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val {
+                lists[String(cString: keyword)] = String(cString: value)
+                    .split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+            }
+            option += 1
+        }
+        let lengths = ["host", "hostaddr"].map { lists[$0]?.count ?? 0 }
+        guard let count = lengths.max(), count > 1 else { return [] }
+        return (0..<count).map { index in
+            ["host", "hostaddr", "port"].compactMap { name in
+                guard let list = lists[name], let last = list.last else { return nil }
+                let value = index < list.count ? list[index] : last
+                return (name, value.isEmpty && name == "port" ? "5432" : value)
+            }
+        }
     }
 
     /// The version of the server, such as 150020.

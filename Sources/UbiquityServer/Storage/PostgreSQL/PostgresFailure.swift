@@ -17,6 +17,11 @@ struct PostgresFailure: Error, Hashable, Sendable {
     /// The server did not answer in time.
     static let silent = lost("the server did not answer in time")
 
+    /// The connection leads to a primary that was replaced and does not know it. Another one may find
+    /// its successor.
+    static let replaced = PostgresFailure(
+        state: "25006", message: "this server was replaced as the primary")
+
     /// Whether the connection must not be used again.
     var breaksConnection: Bool {
         switch state.prefix(2) {
@@ -44,7 +49,7 @@ struct PostgresFailure: Error, Hashable, Sendable {
 
     /// For the operator. The sentences of other classes may quote data.
     private var isTellable: Bool {
-        ["08", "28", "3D", "42", "53", "57", "58", "XX"].contains(String(state.prefix(2)))
+        ["08", "25", "28", "3D", "42", "53", "57", "58", "XX"].contains(String(state.prefix(2)))
     }
 
     var reason: String {

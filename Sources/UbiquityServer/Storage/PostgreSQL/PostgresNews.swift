@@ -26,6 +26,7 @@ final class PostgresNews: Sendable {
     }
 
     private let settings: PostgresSettings
+    private let pool: PostgresPool
     private let state = Mutex(State())
     /// Wakes the thread.
     private let wake = WakePipe()
@@ -42,7 +43,10 @@ final class PostgresNews: Sendable {
     /// The most positions that wait to be announced. Beyond that, everybody is told to look.
     private static let waitingMax = 8_192
 
-    init(_ settings: PostgresSettings) { self.settings = settings }
+    /// - Parameter pool: Makes the connection, which is none of its own.
+    init(_ settings: PostgresSettings, pool: PostgresPool) {
+        (self.settings, self.pool) = (settings, pool)
+    }
 
     /// The name of the listening session, which tells other nodes how many connections this one may
     /// make.
@@ -112,7 +116,7 @@ final class PostgresNews: Sendable {
         var failures = 0
         while !isClosed {
             do {
-                let connection = try PostgresConnection(settings)
+                let connection = try pool.connect()
                 try listen(connection)
                 failures = 0
                 // Something may have happened in between.

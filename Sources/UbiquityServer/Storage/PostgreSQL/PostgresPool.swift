@@ -2,10 +2,15 @@
 
 internal import Foundation
 internal import Synchronization
+internal import UbiquityCore
 
 /// The connections of a storage: at most a number of them, made when they are needed.
 ///
-/// State: `state`, guarded by its lock; `places` counts the connections that may still be taken.
+/// They lead to the newest primary that any of the address's hosts has been: libpq takes the first
+/// host that accepts writes, and a primary that was replaced may do that when its machine comes back.
+///
+/// State: `state` and `watch`, guarded by their locks; `places` counts the connections that may still
+/// be taken.
 final class PostgresPool: Sendable {
     private struct State {
         var idle: [PostgresConnection] = []
@@ -14,11 +19,15 @@ final class PostgresPool: Sendable {
         /// The number of failed attempts to connect since the last success.
         var failures = 0
         var isClosed = false
+        /// See ``preferNewest()``.
+        var prefersNewest = false
     }
 
     private let settings: PostgresSettings
     private let places: DispatchSemaphore
     private let state = Mutex(State())
+    /// The database's history, as far as it is known.
+    let watch = Mutex(HistoryWatch())
 
     init(_ settings: PostgresSettings) {
         self.settings = settings
@@ -41,19 +50,60 @@ final class PostgresPool: Sendable {
         let (idle, generation, failures, isClosed) = state.withLock { state in
             (state.idle.popLast(), state.generation, state.failures, state.isClosed)
         }
+        if let idle, isReplaced(idle) {
+            _ = consume idle
+            return try take()
+        }
         guard !isClosed else { throw StorageError.failed("the storage is closed") }
         if let idle { return (idle, generation) }
         if failures > 0 {
             Thread.sleep(forTimeInterval: Self.pause(after: failures, secondsMax: 2))
         }
         do {
-            let connection = try PostgresConnection(settings)
+            let connection = try connect()
             state.withLock { $0.failures = 0 }
             return (connection, generation)
         } catch {
             state.withLock { $0.failures += 1 }
             throw error
         }
+    }
+
+    /// Has new connections lead to the newest primary from now on. The engine must have timelines.
+    func preferNewest() {
+        let before = state.withLock { state in
+            state.prefersNewest = true
+            defer { state.idle = [] }
+            return state.idle
+        }
+        _ = consume before
+    }
+
+    private func isReplaced(_ connection: PostgresConnection) -> Bool {
+        connection.primary.map { primary in watch.withLock { $0.isReplaced(primary) } } ?? false
+    }
+
+    /// A connection that is none of the pool's. If it leads to another primary than the last ones did,
+    /// or to the first that is met, looks at all hosts: that one may have been replaced.
+    func connect() throws -> PostgresConnection {
+        let first = try PostgresConnection(settings)
+        guard state.withLock(\.prefersNewest) else { return first }
+        let primary = try first.findPrimary(milliseconds: settings.answerMilliseconds)
+        guard watch.withLock({ $0.primary != primary }) else { return first }
+        let found = [first] + first.hosts.compactMap(connection(to:))
+        let primaries = found.compactMap(\.primary)
+        watch.withLock { watch in for primary in primaries { _ = watch.meet(primary) } }
+        guard let newest = found.first(where: { !isReplaced($0) }) else {
+            throw PostgresFailure.replaced
+        }
+        return newest
+    }
+
+    /// Nil if the host does not answer, or is a standby.
+    private func connection(to host: PostgresConnection.Host) -> PostgresConnection? {
+        let found = try? PostgresConnection(settings, host: host)
+        let primary = try? found?.findPrimary(milliseconds: settings.answerMilliseconds)
+        return primary == nil ? nil : found
     }
 
     private func giveBack(_ connection: PostgresConnection, _ generation: Int) {

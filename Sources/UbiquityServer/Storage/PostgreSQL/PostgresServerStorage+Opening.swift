@@ -22,9 +22,8 @@ extension PostgresServerStorage {
     private static func open(
         _ settings: PostgresSettings, migrates: Bool, isServing: Bool
     ) throws(ServerStartError) -> PostgresServerStorage {
-        let pool = PostgresPool(settings)
-        let hasTimelines = try first(pool) { connection in
-            try checkVersion(connection)
+        let (pool, hasTimelines) = try newPool(settings)
+        try first(pool) { connection in
             if isServing {
                 try transact(connection, settings) { try checkConnections(settings, $0) }
             }
@@ -34,9 +33,21 @@ extension PostgresServerStorage {
                 state = try transact(connection, settings, PostgresSchema.state)
             }
             try state.check()
-            return try findTimelines(connection, settings)
         }
         return PostgresServerStorage(settings, pool: pool, hasTimelines: hasTimelines)
+    }
+
+    /// A pool whose connections lead to the newest primary, if the engine says which one that is.
+    fileprivate static func newPool(
+        _ settings: PostgresSettings
+    ) throws(ServerStartError) -> (PostgresPool, hasTimelines: Bool) {
+        let pool = PostgresPool(settings)
+        let hasTimelines = try first(pool) { connection in
+            try checkVersion(connection)
+            return try findTimelines(connection, settings)
+        }
+        if hasTimelines { pool.preferNewest() }
+        return (pool, hasTimelines)
     }
 
     /// Makes the schema, or migrates an older one.
@@ -75,14 +86,12 @@ extension PostgresServerStorage {
         _ connection: PostgresConnection, _ settings: PostgresSettings
     ) throws -> Bool {
         do {
-            try transact(connection, settings) { transaction in
-                _ = try transaction.run([PostgresMoment.reading(hasTimelines: true)])
-            }
+            _ = try connection.findPrimary(milliseconds: settings.answerMilliseconds)
             return true
         } catch let failure as PostgresFailure
-            where ["42883", "42501", "42P01", "0A000", "55000"].contains(failure.state)
+            where ["42883", "42501", "0A000", "55000"].contains(failure.state)
         {
-            // No such function or table, no permission, or not supported.
+            // No such function, no permission, or not supported.
             return false
         }
     }
@@ -126,11 +135,10 @@ extension PostgresSettings {
     /// - Returns: The format before, 0 for an empty database, and the format now.
     /// - Throws: ``ServerStartError``; nothing was changed then.
     package func migrate() throws(ServerStartError) -> (before: Int, format: Int) {
-        let pool = PostgresPool(self)
+        let (pool, _) = try PostgresServerStorage.newPool(self)
         defer { pool.close() }
         let before = try PostgresServerStorage.first(pool) { connection in
-            try PostgresServerStorage.checkVersion(connection)
-            return try PostgresServerStorage.makeSchema(connection, self)
+            try PostgresServerStorage.makeSchema(connection, self)
         }
         return (Int(before), Int(PostgresSchema.version))
     }

@@ -49,11 +49,13 @@ extension PostgresServerStorage {
     func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead {
         let statements =
             PostgresStore.reading([store], isLocking: false) + [Self.records(of: store, since)]
-        return try reading(statements) { results, _ in
+        return try reading(statements) { results, connection in
             let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
             let state = found?.state ?? StoreState()
             switch since.map(state.lineage.resumption) {
-            case .otherHistory: return .otherHistory
+            case .otherHistory:
+                if let since { try refuseIfReplaced(since, of: store, on: connection) }
+                return .otherHistory
             case .compacted: return .compacted
             case nil, .after: break
             }

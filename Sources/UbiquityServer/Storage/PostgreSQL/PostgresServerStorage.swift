@@ -6,7 +6,7 @@ internal import UbiquityCore
 
 /// The storage in a PostgreSQL database, which other nodes use too.
 ///
-/// State: the pool and the news are thread-safe. `watch` and `full` are guarded by their locks,
+/// State: the pool and the news are thread-safe. `wentBack` and `full` are guarded by their locks,
 /// since several threads commit. Nothing of records, stores or devices is remembered.
 final class PostgresServerStorage: ServerStorage {
     let settings: PostgresSettings
@@ -18,22 +18,16 @@ final class PostgresServerStorage: ServerStorage {
     let commitGuards: [PostgresStatement]
     /// Names this node in its leases.
     let node = Int64.random(in: 1 ... .max)
-    let watch = Mutex(Watch())
+    /// The way in which the database went back, after which nothing is committed; nil if it did not.
+    let wentBack = Mutex<String?>(nil)
     let full = Mutex(Fullness())
-
-    struct Watch {
-        var history = HistoryWatch()
-        /// The way in which the database went back, after which nothing is committed; nil if it did
-        /// not.
-        var wentBack: String?
-    }
 
     /// Examines nothing yet.
     /// - Parameter hasTimelines: Whether the engine has timelines and permits to read them.
     init(_ settings: PostgresSettings, pool: PostgresPool, hasTimelines: Bool = false) {
         self.settings = settings
         self.pool = pool
-        news = PostgresNews(settings)
+        news = PostgresNews(settings, pool: pool)
         momentStatement = PostgresMoment.reading(hasTimelines: hasTimelines)
         commitGuards = settings.requiresSynchronousStandby ? [PostgresTransaction.standbyGuard] : []
     }
@@ -204,7 +198,7 @@ final class PostgresServerStorage: ServerStorage {
     }
 
     func clock() throws(StorageError) -> Int64? { try moment().now }
-    func history() throws(StorageError) -> UInt64? { try moment().history }
+    func history() throws(StorageError) -> UInt64? { try moment().history.name }
 
     private func moment() throws(StorageError) -> PostgresMoment {
         let floor = try checkHistory()
@@ -220,9 +214,8 @@ final class PostgresServerStorage: ServerStorage {
     /// - Returns: What is known of the database's history before something new is read.
     /// - Throws: If the database went back.
     func checkHistory() throws(StorageError) -> HistoryWatch.Floor {
-        let (floor, wentBack) = watch.withLock { ($0.history.floor, $0.wentBack) }
-        if let wentBack { throw .wentBack(wentBack) }
-        return floor
+        if let reason = wentBack.withLock(\.self) { throw .wentBack(reason) }
+        return pool.watch.withLock(\.floor)
     }
 
     /// - Throws: ``StorageError`` if the database went back, ``PostgresFailure`` if the connection
@@ -233,21 +226,16 @@ final class PostgresServerStorage: ServerStorage {
     ) throws {
         let sight = HistoryWatch.Sight(
             history: moment.history, log: moment.log, revisions: revisions)
-        let (verdict, isFirst) = watch.withLock { watch in
-            let verdict = watch.history.note(sight, since: floor)
-            guard case .wentBack(let reason) = verdict else { return (verdict, false) }
-            defer { watch.wentBack = watch.wentBack ?? reason }
-            return (verdict, watch.wentBack == nil)
-        }
-        switch verdict {
+        switch pool.watch.withLock({ $0.note(sight, since: floor) }) {
         case .trusted: return
         case .replaced:
-            // A primary that was replaced and does not know it. Another connection may find the new
-            // one.
             connection.giveUp()
-            throw PostgresFailure(
-                state: "25006", message: "this server was replaced as the primary")
+            throw PostgresFailure.replaced
         case .wentBack(let reason):
+            let isFirst = wentBack.withLock { known in
+                defer { known = known ?? reason }
+                return known == nil
+            }
             if isFirst {
                 renewIncarnation(moment.incarnation)
                 news.hear(.historyWentBack(reason))
@@ -256,16 +244,29 @@ final class PostgresServerStorage: ServerStorage {
         }
     }
 
+    /// Looks whether a position that is not of the store's history is of a newer one, which is on
+    /// another server: this node may know only a primary that was replaced.
+    /// - Throws: ``PostgresFailure`` then, from now on for each connection to this server.
+    func refuseIfReplaced(
+        _ position: Position, of store: StoreReference, on connection: PostgresConnection
+    ) throws {
+        let floor = try checkHistory()
+        let results = try connection.run(
+            [momentStatement], milliseconds: settings.answerMilliseconds)
+        let moment = try PostgresMoment(results[0])
+        try note(moment, [], since: floor, on: connection)
+        guard let successor = moment.successor(namedBy: position, of: store) else { return }
+        _ = pool.watch.withLock { $0.meet(successor) }
+        connection.giveUp()
+        throw PostgresFailure.replaced
+    }
+
     /// Starts a new history before anybody goes on, so that no cursor of the lost one is valid. On
     /// a thread of its own, because this one has a connection already.
     private func renewIncarnation(_ old: Int64) {
-        Thread.detachNewThread { [settings] in
-            let pool = PostgresPool(settings)
-            defer { pool.close() }
-            _ = try? pool.with { connection in
-                try Self.transact(connection, settings) { transaction in
-                    _ = try transaction.run([PostgresSchema.renewingIncarnation(old)])
-                }
+        Thread.detachNewThread { [settings, pool] in
+            try? Self.transact(pool.connect(), settings) { transaction in
+                _ = try transaction.run([PostgresSchema.renewingIncarnation(old)])
             }
         }
     }
