@@ -247,6 +247,8 @@ final class VirtualDatabase {
         let kept = world.chance.int(0...history.count - 1)
         if kept < history.count - 1 {
             become(history[kept], keepsAnswers: isSynchronous == true)
+            // The checkers know one line of commits, and a backup of what is lost is not on it.
+            backup = rows
         } else {
             (history, timeline) = ([rows], timeline + 1)
         }
