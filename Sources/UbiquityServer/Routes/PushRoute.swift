@@ -122,6 +122,7 @@ final class PushRoute: Sendable {
         try commits.commit(
             waiting, bytes: bytes, on: arrival.exchange.loop,
             then: arrival.exchange.callback { [self] push in
+                allowance.charge(bytes: push.searchedBytes, arrival.rights.reference)
                 if let passed = push.passed {
                     lastSeen.pass(passed, of: arrival.store, by: arrival.rights.reference)
                 }
