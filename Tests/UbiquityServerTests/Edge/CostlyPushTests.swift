@@ -92,6 +92,20 @@ internal import UbiquityWire
         }
     }
 
+    @Test func `all confined devices of an account have one allowance together`() async throws {
+        try await withServer({ $0.allowance = .init(burst: 10, perSecond: 0.001) }) { server in
+            let own = try await server.newDevice()
+            let apps = [
+                try await server.furtherDevice(stores: ["notes"]),
+                try await server.furtherDevice(stores: ["notes", "other"]),
+            ]
+            let large = String(repeating: "x", count: 100_000)
+            #expect(try await apps[0].push([.write("a", large)]).status == 200)
+            #expect(try await apps[1].push([.write("b", "x")]).status == 429)
+            #expect(try await own.push([.write("b", "x")]).status == 200)
+        }
+    }
+
     @Test func `a write that must not be kept is charged for the history that is read for it`()
         async throws
     {
