@@ -43,7 +43,13 @@ extension EndToEndTests {
                     try await UbiquityAccount.signOutDevice(devices[0].id, home: laptop)
                 }
                 #expect(own?.code == .invalid)
+                // What it has added ends with it.
+                #expect(try await UbiquityAccount.devices(home: laptop).count == 3)
                 try await UbiquityAccount.signOutDevice(devices[1].id, home: laptop)
+                #expect(try await UbiquityAccount.devices(home: laptop).map(\.name) == ["laptop"])
+                let another = try await UbiquityAccount.pair(stores: ["TEAM.app"], home: laptop)
+                try await UbiquityAccount.signIn(
+                    server: server.url, code: another.code, home: stage.path("tablet"))
                 let gone = try await UbiquityAccount.signOutOtherDevices(home: laptop)
                 #expect(gone.count == 1 && gone[0].stores == ["TEAM.app"])
                 #expect(try await UbiquityAccount.devices(home: laptop).map(\.name) == ["laptop"])

@@ -179,10 +179,20 @@ package struct DeviceRights: Hashable, Sendable {
 
     package var account: AccountID { reference.account }
     package var isConfined: Bool { stores != nil }
+    package var share: ShareHolder {
+        isConfined ? .confinedDevices(account) : .device(reference)
+    }
 
     package func reaches(_ store: StoreIdentifier) -> Bool { stores?.contains(store) ?? true }
 
     package func hasExpired(at now: Int64) -> Bool {
         expiresMilliseconds.map { $0 <= now } ?? false
     }
+}
+
+/// The holder of a share of what an account may use. A confined device may add others, which are
+/// confined too, so all of an account have one together.
+package enum ShareHolder: Hashable, Sendable {
+    case device(DeviceReference)
+    case confinedDevices(AccountID)
 }

@@ -29,4 +29,25 @@ package enum PairingRule {
         addresses.count < requestsMax
             && addresses.count { $0 == address } < requestsPerAddressMax
     }
+
+    /// The most devices of an account that confined ones have added, all of them together: a share of
+    /// the account's, so that its other devices find a place.
+    /// - Parameter max: The most devices of the account.
+    package static func addedDevicesMax(of max: Int) -> Int { Swift.max(1, max / 4) }
+
+    /// The devices that end with some of an account: what a confined device has added ends with it, and
+    /// so does what that has added.
+    /// - Parameter adders: For each device that a confined one has added, that one.
+    package static func ending(
+        with devices: Set<DeviceID>, _ adders: [DeviceID: DeviceID]
+    ) -> Set<DeviceID> {
+        let added = Dictionary(grouping: adders.keys) { adders[$0] }
+        var (ending, next) = (devices, Array(devices))
+        while let device = next.popLast() {
+            for child in added[device] ?? [] where ending.insert(child).inserted {
+                next.append(child)
+            }
+        }
+        return ending
+    }
 }

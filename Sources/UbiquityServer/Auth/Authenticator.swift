@@ -98,10 +98,7 @@ final class Authenticator: Sendable {
         }
     }
 
-    /// Call after the storage has revoked the device.
-    func invalidate(_ device: DeviceReference) { invalidate { $0.reference == device } }
-
-    /// Call after the storage has erased the account.
+    /// Call after the storage has erased the account, or revoked one of its devices.
     func invalidate(_ account: AccountID) { invalidate { $0.account == account } }
 
     /// Call if a revocation may have been missed.

@@ -81,9 +81,11 @@ struct Revocation: Sendable {
     let authenticator: Authenticator
     let hub: PushHub
 
+    /// What it has added ended with it, see ``PairingRule``. Any confined device may be one of these: its
+    /// stream ends too, and begins again if it is not.
     func revoked(_ device: DeviceReference) {
-        authenticator.invalidate(device)
-        hub.end { $0.device == device }
+        authenticator.invalidate(device.account)
+        hub.end { $0.device == device || $0.isConfined && $0.device.account == device.account }
     }
 
     /// It was erased, or has other limits, which its devices are told when they connect again.

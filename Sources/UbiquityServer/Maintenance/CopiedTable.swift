@@ -128,7 +128,7 @@ extension CopiedTable {
                 ("account", .text), ("id", .integer), ("title", .anyText), ("credential", .bytes),
                 ("created", .integer), ("seen", .integer), ("stores", .text),
                 ("expires", .integer), ("clock_ahead", .integer), ("clock_measured", .integer),
-                ("version", .text),
+                ("version", .text), ("adder", .integer),
             ]),
         // SQLite has the state as a record with an empty key.
         CopiedTable(

@@ -18,6 +18,8 @@ final class CommitQueue: Sendable {
     private final class Waiting: Sendable {
         let push: PendingPush
         let bytes: Int
+        /// Whether its store's history may have to be read.
+        let searches: Bool
         let loop: any EventLoop
         let answer: @Sendable (Result<CommittedPush, any Error>) -> Void
 
@@ -27,6 +29,7 @@ final class CommitQueue: Sendable {
         ) {
             self.push = push
             self.bytes = bytes
+            searches = push.push.transactions.contains { !$0.unkept.isEmpty }
             self.loop = loop
             self.answer = answer
         }
@@ -51,6 +54,9 @@ final class CommitQueue: Sendable {
     private static let groupBytesMax = 8 << 20
     /// For one account: even a small push may require reading a whole store.
     private static let groupPushesPerAccountMax = 16
+    /// The most histories that a group reads for what must not be kept, each once. That takes
+    /// milliseconds.
+    private static let groupSearchesMax = 4
 
     /// The stores with too many tombstones. Cleared by compaction.
     let crowded = Mutex<Set<StoreReference>>([])
@@ -169,13 +175,18 @@ final class CommitQueue: Sendable {
     private func takeGroup(of lane: Int) -> [Waiting] {
         state.withLock { state in
             var (count, bytes) = (0, 0)
+            var searched: Set<StoreReference> = []
+            func mayJoin(_ next: Waiting) -> Bool {
+                guard count > 0 else { return true }
+                return count < Self.groupMax && bytes + next.bytes <= Self.groupBytesMax
+                    && (!next.searches || searched.contains(next.push.store)
+                        || searched.count < Self.groupSearchesMax)
+            }
             let group = state.lanes[lane].waiting.take(rounds: Self.groupPushesPerAccountMax) {
                 next in
-                guard
-                    count == 0
-                        || count < Self.groupMax && bytes + next.bytes <= Self.groupBytesMax
-                else { return false }
+                guard mayJoin(next) else { return false }
                 (count, bytes) = (count + 1, bytes + next.bytes)
+                if next.searches { searched.insert(next.push.store) }
                 return true
             }
             state.bytes -= bytes

@@ -17,6 +17,14 @@ final class PushHub: Sendable {
         let number: UInt64
         var subscribers: [Subscriber] = []
         var feed = StoreFeed()
+        /// A large event that is being encoded, and those after it, which must not overtake it.
+        var unsent: [Unsent] = []
+    }
+
+    private struct Unsent {
+        let event: Event
+        /// Its part of the budget.
+        let permit: AccountShares.Permit
     }
 
     private struct State {
@@ -36,12 +44,19 @@ final class PushHub: Sendable {
     private let edge: Edge?
     private let waiting: ByteBudget
     private let shares: AccountShares
+    /// Of the same budget, for what is not encoded yet.
+    private let unsentShares: AccountShares
+    private let encode: Event.Encoder
 
-    /// - Parameter threads: For reading what others committed.
+    /// - Parameters:
+    ///   - threads: For reading what others committed, and for encoding what is large.
+    ///   - encode: Makes the text of an event.
     init(
         storage: any ServerStorage, threads: BlockingThreads, settings: ServerSettings,
-        edge: Edge? = nil
+        edge: Edge? = nil,
+        encode: @escaping Event.Encoder = { ServerSentEvent.push($0, isBinary: $1) }
     ) {
+        self.encode = encode
         self.storage = storage
         self.threads = threads
         self.settings = settings
@@ -50,9 +65,11 @@ final class PushHub: Sendable {
         shares = AccountShares(
             of: waiting, placesMax: settings.listenersPerAccountMax,
             bytesMin: settings.listenerBufferBytesMax)
+        unsentShares = AccountShares(
+            of: waiting, placesMax: .max, bytesMin: settings.listenerBufferBytesMax)
     }
 
-    /// The bytes that wait for all subscribers.
+    /// The bytes that wait for all subscribers, or to be encoded for them.
     var waitingBytes: Int { waiting.bytes }
     var count: Int { state.withLock { $0.groups.values.reduce(0) { $0 + $1.subscribers.count } } }
     var bytesPerListenerMax: Int { settings.listenerBufferBytesMax }
@@ -115,19 +132,19 @@ final class PushHub: Sendable {
     /// - Parameter answers: What the loops do afterwards.
     func publish(_ commits: [Commit], then answers: LoopWork) {
         var work = LoopWork()
-        var reads: [Read] = []
+        var jobs: [Job] = []
         state.withLock { state in
             for (store, push) in commits where !push.writes.isEmpty {
                 guard let step = state.groups[store]?.feed.commit(push) else {
                     continue
                 }
-                let event = Event(push.changes, revision: push.position.revision)
-                take(step, of: store, event, &state, &work, &reads)
+                let event = Event(push.changes, revision: push.position.revision, encode)
+                take(step, of: store, event, &state, &work, &jobs)
             }
             work.add(answers)
             work.submit()
         }
-        reads.forEach(start)
+        jobs.forEach(start)
     }
 
     /// Somebody says that a store has reached this position.
@@ -157,64 +174,139 @@ final class PushHub: Sendable {
 
     private static let endingSeconds: UInt64 = 5
 
-    /// A read of what was committed by others.
-    private struct Read: Sendable {
+    /// What is done on the threads for a group.
+    private struct Job: Sendable {
+        enum Kind: Sendable {
+            /// Reads what was committed by others since then.
+            case read(since: Position)
+            /// Encodes a large event.
+            case encode(Event)
+        }
+
         var store: StoreReference
         var group: UInt64
-        var since: Position
+        var kind: Kind
     }
 
     private func advance(_ store: StoreReference, _ advance: (inout StoreFeed) -> StoreFeed.Step) {
-        var reads: [Read] = []
+        var jobs: [Job] = []
         state.withLock { state in
             guard state.groups[store] != nil else { return }
             let step = advance(&state.groups[store]!.feed)
             var work = LoopWork()
-            take(step, of: store, nil, &state, &work, &reads)
+            take(step, of: store, nil, &state, &work, &jobs)
             work.submit()
         }
-        reads.forEach(start)
+        jobs.forEach(start)
     }
 
     /// - Parameter event: The event to publish if the step says so.
     private func take(
         _ step: StoreFeed.Step, of store: StoreReference, _ event: Event?, _ state: inout State,
-        _ work: inout LoopWork, _ reads: inout [Read]
+        _ work: inout LoopWork, _ jobs: inout [Job]
     ) {
-        guard let group = state.groups[store] else { return }
+        guard let number = state.groups[store]?.number else { return }
         switch step {
         case .nothing: break
         case .publish:
             guard let event else { break }
-            offer(event, to: group.subscribers, &work)
+            offer(event, of: store, &state, &work, &jobs)
         case .read(let since):
-            reads.append(Read(store: store, group: group.number, since: since))
-        case .restart:
-            state.groups[store] = nil
-            for subscriber in group.subscribers {
-                work.add(on: subscriber.loop) { subscriber.end(.closed) }
+            jobs.append(Job(store: store, group: number, kind: .read(since: since)))
+        case .restart: end(store, .closed, &state, &work)
+        }
+    }
+
+    /// Ends all subscribers of a store.
+    private func end(
+        _ store: StoreReference, _ end: Subscriber.End, _ state: inout State,
+        _ work: inout LoopWork
+    ) {
+        guard let group = state.groups.removeValue(forKey: store) else { return }
+        for subscriber in group.subscribers {
+            work.add(on: subscriber.loop) { subscriber.end(end) }
+        }
+    }
+
+    /// Hands an event to the subscribers' loops, or lets it wait until it, or one before it, is encoded.
+    /// What waits is bounded as for one subscriber.
+    private func offer(
+        _ event: Event, of store: StoreReference, _ state: inout State, _ work: inout LoopWork,
+        _ jobs: inout [Job]
+    ) {
+        guard let unsent = state.groups[store]?.unsent else { return }
+        guard event.isLarge || !unsent.isEmpty else {
+            return send(event, to: state.groups[store]?.subscribers ?? [], &work)
+        }
+        let bytes = unsent.reduce(event.bytes) { $0 + $1.event.bytes }
+        guard unsent.isEmpty || bytes <= bytesPerListenerMax,
+            let permit = try? unsentShares.take(store.account), permit.take(event.bytes)
+        else {
+            noteOverflow()
+            return end(store, .overflow, &state, &work)
+        }
+        state.groups[store]?.unsent.append(Unsent(event: event, permit: permit))
+        if unsent.isEmpty { sendReady(of: store, &state, &work, &jobs) }
+    }
+
+    /// Hands over the waiting events up to the next one that is to be encoded.
+    private func sendReady(
+        of store: StoreReference, _ state: inout State, _ work: inout LoopWork,
+        _ jobs: inout [Job]
+    ) {
+        guard let group = state.groups[store] else { return }
+        let ready = group.unsent.prefix(while: \.event.isReady)
+        for unsent in ready { send(unsent.event, to: group.subscribers, &work) }
+        state.groups[store]?.unsent.removeFirst(ready.count)
+        guard ready.count < group.unsent.count else { return }
+        let next = group.unsent[ready.count].event
+        jobs.append(Job(store: store, group: group.number, kind: .encode(next)))
+    }
+
+    private func send(_ event: Event, to subscribers: [Subscriber], _ work: inout LoopWork) {
+        for subscriber in subscribers { work.add(on: subscriber.loop) { subscriber.offer(event) } }
+    }
+
+    private func start(_ job: Job) {
+        switch job.kind {
+        case .read(let since):
+            threads.run(slicesFor: job.store.account) { [self] in
+                Optional.some(try changes(of: job.store, since: since))
+            } then: { [self] result in
+                // Nobody may miss what could not be read.
+                finish(job, (try? result.get()) ?? nil)
+            }
+        case .encode(let event):
+            threads.run(slicesFor: job.store.account) {
+                Optional.some(event.encodeLarge())
+            } then: { [self] _ in
+                finish(job, of: event)
             }
         }
     }
 
-    private func offer(_ event: Event, to subscribers: [Subscriber], _ work: inout LoopWork) {
-        for subscriber in subscribers { work.add(on: subscriber.loop) { subscriber.offer(event) } }
-    }
-
-    private func start(_ read: Read) {
-        threads.run(slicesFor: read.store.account) { [self] in
-            Optional.some(try changes(read))
-        } then: { [self] result in
-            // Nobody may miss what could not be read.
-            finish(read, (try? result.get()) ?? nil)
+    private func finish(_ encoding: Job, of event: Event) {
+        var jobs: [Job] = []
+        state.withLock { state in
+            guard state.groups[encoding.store]?.number == encoding.group else { return }
+            var work = LoopWork()
+            if event.isReady {
+                sendReady(of: encoding.store, &state, &work, &jobs)
+            } else {
+                // The threads are busy.
+                noteOverflow()
+                end(encoding.store, .overflow, &state, &work)
+            }
+            work.submit()
         }
+        jobs.forEach(start)
     }
 
     private typealias Changes = (set: ChangeSet, position: Position)
 
     /// - Returns: Nil if the subscribers must begin anew.
-    private func changes(_ read: Read) throws -> Changes? {
-        let stored = try storage.read(read.store, since: read.since)
+    private func changes(of store: StoreReference, since: Position) throws -> Changes? {
+        let stored = try storage.read(store, since: since)
         guard case .changes(let records, let position, false, let horizon) = stored else {
             return nil
         }
@@ -224,20 +316,22 @@ final class PushHub: Sendable {
         return (set, position)
     }
 
-    private func finish(_ read: Read, _ changes: Changes?) {
-        var reads: [Read] = []
+    private func finish(_ read: Job, _ changes: Changes?) {
+        var jobs: [Job] = []
         state.withLock { state in
-            guard let group = state.groups[read.store], group.number == read.group else { return }
+            guard state.groups[read.store]?.number == read.group else { return }
             var work = LoopWork()
             if let changes, !changes.set.records.isEmpty {
-                let event = Event(changes.set, revision: changes.position.revision)
-                offer(event, to: group.subscribers, &work)
+                let event = Event(changes.set, revision: changes.position.revision, encode)
+                offer(event, of: read.store, &state, &work, &jobs)
             }
-            let step = state.groups[read.store]!.feed.finish(at: changes?.position)
-            take(step, of: read.store, nil, &state, &work, &reads)
+            guard let step = state.groups[read.store]?.feed.finish(at: changes?.position) else {
+                return work.submit()
+            }
+            take(step, of: read.store, nil, &state, &work, &jobs)
             work.submit()
         }
-        reads.forEach(start)
+        jobs.forEach(start)
     }
 
     // MARK: - All of them

@@ -19,6 +19,8 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
 
     let number: UInt64
     let device: DeviceReference
+    /// As ``DeviceRights/isConfined``.
+    let isConfined: Bool
     /// As ``DeviceRights/expiresMilliseconds``.
     let expiresMilliseconds: Int64?
     let store: StoreReference
@@ -59,6 +61,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     ) {
         self.number = number
         device = rights.reference
+        isConfined = rights.isConfined
         expiresMilliseconds = rights.expiresMilliseconds
         self.store = store
         self.takesBinary = takesBinary
@@ -209,25 +212,49 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
 
 /// Changes as they are sent to the subscribers of their store.
 ///
-/// State: `encoded`, guarded by its lock: the first loop that needs a form of it makes it.
+/// State: `encoded`, guarded by its lock: the first loop that needs a form of it makes it. A large event
+/// has only the text form, which ``encodeLarge()`` makes before it is offered to anybody.
 final class Event: Sendable {
     let revision: Int64
     /// The time of the commit, or when others' commits were read.
     let committed: NIODeadline
+    /// What the changes count as a push.
+    let bytes: Int
     private let changes: ChangeSet
+    private let encode: Encoder
     private let encoded = Mutex<(text: EventBytes?, binary: EventBytes?)>((nil, nil))
 
-    init(_ changes: ChangeSet, revision: Int64) {
+    /// Encodes changes; the flag is ``Subscriber/takesBinary``.
+    typealias Encoder = @Sendable (ChangeSet, _ isBinary: Bool) -> ByteBuffer
+
+    init(_ changes: ChangeSet, revision: Int64, _ encode: @escaping Encoder) {
         self.changes = changes
         self.revision = revision
+        self.encode = encode
+        bytes = changes.records.reduce(0) { $0 + $1.pushBytes }
         committed = .now()
     }
 
-    /// - Parameter isBinary: As ``Subscriber/takesBinary``.
-    func bytes(isBinary: Bool) -> EventBytes {
-        encoded.withLock { encoded in
+    /// With more, the text takes so long to make that an event loop's other connections would notice.
+    private static let smallBytesMax = 8_192
+
+    /// Whether it is encoded on no event loop.
+    var isLarge: Bool { bytes > Self.smallBytesMax }
+
+    var isReady: Bool { !isLarge || encoded.withLock { $0.text != nil } }
+
+    /// Makes the text that all subscribers get.
+    func encodeLarge() {
+        let bytes = EventBytes(encode(changes, false))
+        encoded.withLock { $0.text = bytes }
+    }
+
+    /// - Parameter takesBinary: As ``Subscriber/takesBinary``.
+    func bytes(isBinary takesBinary: Bool) -> EventBytes {
+        let isBinary = takesBinary && !isLarge
+        return encoded.withLock { encoded in
             if let bytes = isBinary ? encoded.binary : encoded.text { return bytes }
-            let bytes = EventBytes(ServerSentEvent.push(changes, isBinary: isBinary))
+            let bytes = EventBytes(encode(changes, isBinary))
             if isBinary { encoded.binary = bytes } else { encoded.text = bytes }
             return bytes
         }

@@ -144,8 +144,8 @@ struct AccountRoutes: Sendable {
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
         _ device: DeviceReference
     ) async throws -> Response {
-        try allowance.take(rights.reference)
-        allowance.charge(bytes: Self.renameBytes, rights.reference)
+        try allowance.take(rights)
+        allowance.charge(bytes: Self.renameBytes, rights)
         let format = try request.answerFormat
         let displayName = try await request.readTitle()
         // Receiving the body may have taken two minutes.

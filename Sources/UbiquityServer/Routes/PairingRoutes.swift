@@ -22,7 +22,7 @@ struct PairingRoutes: Sendable {
     @Sendable func newCode(
         _ request: Request, _ context: ServerContext, _ rights: DeviceRights
     ) async throws -> Response {
-        try attempts.take(context.remoteAddress, rights.reference)
+        try attempts.take(context.remoteAddress, rights)
         let format = try request.answerFormat
         let message = try await request.readMessage(orNone: WireNewCode.self)
         let asked = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
@@ -100,7 +100,7 @@ struct PairingRoutes: Sendable {
         _ request: Request, _ context: ServerContext, _ caller: Caller
     ) async throws -> Response {
         let code = try userCode(context, caller)
-        return try await decide(code, .denied(caller.device?.account), caller)
+        return try await decide(code, .denied(caller.rights?.account), caller)
     }
 
     private func decide(
@@ -121,7 +121,7 @@ struct PairingRoutes: Sendable {
     /// The user code in the address. Each look-up may be a guess.
     /// - Throws: ``StorageError/noSuchRequest``, also for text that cannot be a code.
     private func userCode(_ context: ServerContext, _ caller: Caller) throws -> TypedCode {
-        try attempts.take(context.remoteAddress, caller.device)
+        try attempts.take(context.remoteAddress, caller.rights)
         guard let code = TypedCode(typed: try context.parameters.text("code"), .user) else {
             throw StorageError.noSuchRequest
         }
@@ -138,8 +138,8 @@ struct PairingRoutes: Sendable {
 
 extension Caller {
     /// Nil for the operator.
-    fileprivate var device: DeviceReference? {
-        if case .device(let rights) = self { rights.reference } else { nil }
+    fileprivate var rights: DeviceRights? {
+        if case .device(let rights) = self { rights } else { nil }
     }
 }
 

@@ -69,7 +69,7 @@ final class PushRoute: Sendable {
     @Sendable func commit(
         _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
     ) throws {
-        try allowance.take(rights.reference)
+        try allowance.take(rights)
         let answerPermit = try answers.take(rights)
         guard !answerPermit.isFull else { throw Problem.answersInMemory }
         let arrival = try Arrival(
@@ -81,7 +81,7 @@ final class PushRoute: Sendable {
 
     private func decode(_ body: [UInt8], _ arrival: Arrival) {
         let author = arrival.rights.reference
-        allowance.charge(bytes: body.count, author)
+        allowance.charge(bytes: body.count, arrival.rights)
         let format = arrival.bodyFormat
         onFittingThread(isShallow: body.count <= Self.shallowBytesMax, arrival) {
             [bounds, lastSeen] in
@@ -98,7 +98,7 @@ final class PushRoute: Sendable {
             return try Push(message, author: author.id)
         } then: { [self] push in
             let counted = max(body.count, push.bytes)
-            allowance.charge(bytes: counted - body.count, author)
+            allowance.charge(bytes: counted - body.count, arrival.rights)
             guard counted <= bounds.bytes else {
                 throw Problem(
                     .bodyTooLarge,
@@ -122,6 +122,7 @@ final class PushRoute: Sendable {
         try commits.commit(
             waiting, bytes: bytes, on: arrival.exchange.loop,
             then: arrival.exchange.callback { [self] push in
+                allowance.charge(bytes: push.searchedBytes, arrival.rights)
                 if let passed = push.passed {
                     lastSeen.pass(passed, of: arrival.store, by: arrival.rights.reference)
                 }

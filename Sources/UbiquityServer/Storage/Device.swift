@@ -64,6 +64,20 @@ struct NewDevice: Hashable, Sendable {
     var stores: Set<StoreIdentifier>?
     /// As ``DeviceRights/expiresMilliseconds``. The terms of a code replace it.
     var expiresMilliseconds: Int64?
+    /// The confined device that adds it, with which it ends; nil if the operator or another one does.
+    var adder: DeviceID?
+
+    /// - Parameters:
+    ///   - count: The number of the account's devices that have not expired.
+    ///   - added: How many of them confined devices have added.
+    /// - Throws: ``StorageError/tooMany(_:)``.
+    func checkRoom(besides count: Int, added: Int) throws(StorageError) {
+        guard count < devicesPerAccountMax else { throw .tooMany("devices in this account") }
+        let addedMax = PairingRule.addedDevicesMax(of: devicesPerAccountMax)
+        guard adder == nil || added < addedMax else {
+            throw .tooMany("devices that confined ones have added")
+        }
+    }
 }
 
 /// Makes the name of a device fit for display: in one line that is not too long, with single spaces.

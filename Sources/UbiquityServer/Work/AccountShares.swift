@@ -4,14 +4,14 @@ internal import Synchronization
 internal import UbiquityCore
 
 /// Places and bytes of one kind (pushes, answers, streams; of exports, each is one byte), shared by
-/// all accounts. One account gets at most a quarter of the bytes and a maximum of places. A confined device gets at most a
-/// quarter of its account's share.
+/// all accounts. One account gets at most a quarter of the bytes and a maximum of places. All of its
+/// confined devices together get at most a quarter of that.
 ///
 /// State: `shares`, guarded by its lock.
 final class AccountShares: Sendable {
     fileprivate enum Holder: Hashable {
         case account(AccountID)
-        case confined(DeviceReference)
+        case confined(AccountID)
     }
 
     private struct Share {
@@ -35,11 +35,11 @@ final class AccountShares: Sendable {
         self.bytesMin = bytesMin
     }
 
-    /// - Throws: ``Busy`` if the account or the confined device has used up its places.
+    /// - Throws: ``Busy`` if the account or its confined devices have used up their places.
     func take(_ rights: DeviceRights) throws(Busy) -> Permit {
         try take(
             for: [.account(rights.account)]
-                + (rights.isConfined ? [.confined(rights.reference)] : []))
+                + (rights.isConfined ? [.confined(rights.account)] : []))
     }
 
     /// - Throws: ``Busy`` if the account has used up its places.

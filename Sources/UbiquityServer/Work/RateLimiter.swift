@@ -49,7 +49,7 @@ struct RateExceeded: Error, Hashable, Sendable {
 /// account, and in total.
 struct SignInThrottle: Sendable {
     private let addresses: RateLimiter<String>
-    private let devices: RateLimiter<DeviceReference>
+    private let devices: RateLimiter<ShareHolder>
     private let accounts: RateLimiter<AccountID>
     private let all: RateLimiter<Everybody>
 
@@ -67,20 +67,20 @@ struct SignInThrottle: Sendable {
 
     /// Attempts above an address's limit do not count towards the total.
     /// - Parameter device: Nil for anybody else.
-    func take(_ address: String, _ device: DeviceReference? = nil) throws(RateExceeded) {
+    func take(_ address: String, _ device: DeviceRights? = nil) throws(RateExceeded) {
         // First: what is refused here takes nothing from the others.
-        if let device { try devices.take(device) }
+        if let device { try devices.take(device.share) }
         try addresses.take(address)
         if let device { try accounts.take(device.account) }
         try all.take(.all)
     }
 }
 
-/// Limits the pushes of each device, and of each account with all its devices. The cost of a push
-/// is only known after reading it: a push needs a token to be read at all, and the rest is charged
-/// afterwards.
+/// Limits the pushes of each device, of each account's confined devices together, and of each account
+/// with all its devices. The cost of a push is only known after reading it, or after committing it: a
+/// push needs a token to be read at all, and the rest is charged afterwards.
 struct PushAllowance: Sendable {
-    private let devices: RateLimiter<DeviceReference>
+    private let devices: RateLimiter<ShareHolder>
     private let accounts: RateLimiter<AccountID>
 
     init(_ settings: ServerSettings) {
@@ -89,13 +89,13 @@ struct PushAllowance: Sendable {
             .pushesPerDevice, settings.allowance.ofAccount, clock: settings.clock)
     }
 
-    func take(_ device: DeviceReference) throws(RateExceeded) {
-        try devices.take(device)
+    func take(_ device: DeviceRights) throws(RateExceeded) {
+        try devices.take(device.share)
         try accounts.take(device.account)
     }
 
-    func charge(bytes: Int, _ device: DeviceReference) {
-        devices.charge(bytes: bytes, device)
+    func charge(bytes: Int, _ device: DeviceRights) {
+        devices.charge(bytes: bytes, device.share)
         accounts.charge(bytes: bytes, device.account)
     }
 }

@@ -40,6 +40,31 @@ struct PairingRuleTests {
         #expect(both.expiry(signingInAt: 10) == 12 && both.expiry(signingInAt: 1) == 6)
     }
 
+    @Test func `what confined devices have added ends with them, whoever added whom`() {
+        func ids(_ numbers: Int...) -> Set<DeviceID> {
+            Set(numbers.map { DeviceID(rawValue: UInt64($0)) })
+        }
+        func adders(_ pairs: (Int, Int)...) -> [DeviceID: DeviceID] {
+            Dictionary(
+                uniqueKeysWithValues: pairs.map {
+                    (DeviceID(rawValue: UInt64($0)), DeviceID(rawValue: UInt64($1)))
+                })
+        }
+        let family = adders((2, 1), (3, 1), (4, 3), (5, 4), (7, 6))
+        #expect(PairingRule.ending(with: ids(9), family) == ids(9))
+        #expect(PairingRule.ending(with: ids(2), family) == ids(2))
+        #expect(PairingRule.ending(with: ids(3), family) == ids(3, 4, 5))
+        #expect(PairingRule.ending(with: ids(1, 6), family) == ids(1, 2, 3, 4, 5, 6, 7))
+        // No server writes such a thing, but a file may have it.
+        #expect(PairingRule.ending(with: ids(1), adders((1, 2), (2, 1), (3, 3))) == ids(1, 2))
+        #expect([1, 4, 9, 256].map(PairingRule.addedDevicesMax) == [1, 1, 2, 64])
+    }
+
+    @Test func `all confined devices of an account have one share`() {
+        #expect(rights([Self.notes]).share == rights([Self.other]).share)
+        #expect(rights().share == .device(rights().reference))
+    }
+
     @Test func `one address has a share of the waiting requests, and all have a bound`() {
         let mine = [String](repeating: "me", count: PairingRule.requestsPerAddressMax - 1)
         #expect(PairingRule.admits(requestFrom: "me", besides: mine))

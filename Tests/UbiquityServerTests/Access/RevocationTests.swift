@@ -59,6 +59,32 @@ extension AccountSuites {
             }
         }
 
+        @Test func `streams of what a confined device has added end with it`() async throws {
+            try await withServer { server in
+                let first = try await server.newDevice()
+                let app = try await server.furtherDevice(stores: ["notes"])
+                let code = try await server.send(
+                    "POST", "/v1/codes", credential: app.credential, WireNewCode()
+                ).message(WireNewAccountAnswer.self).code
+                let added = try await server.signIn(code: code).message(WireSignInAnswer.self)
+                let child = TestDevice(
+                    server: server, id: added.device, account: added.account,
+                    credential: added.credential)
+                #expect(added.stores == ["notes"])
+                var (own, stream) = (try await server.listen(first), try await server.listen(child))
+                for _ in ["changes", "ready"] {
+                    _ = try await (own.nextEvent(), stream.nextEvent())
+                }
+                let revoked = try await server.send(
+                    "DELETE", "/v1/devices/\(app.id)", credential: first.credential)
+                #expect(revoked.status == 204)
+                #expect(try await stream.nextEvent() == nil)
+                #expect(try await child.pull().problem.code == "credential-invalid")
+                try await first.set("a", "1")
+                #expect(try await own.nextEvent()?.keys == ["a"])
+            }
+        }
+
         @Test func `a push that was begun before its credential expired stores nothing`()
             async throws
         {

@@ -38,6 +38,20 @@ struct AccountSharesTests {
         #expect(own.isFull && all.bytes == 900)
     }
 
+    @Test func `all confined devices of an account have one share together`() throws {
+        let shares = AccountShares(of: ByteBudget(max: 1_600), placesMax: 8)
+        let first = try shares.take(rights(ada, 2, isConfined: true))
+        let second = try shares.take(rights(ada, 3, isConfined: true))
+        #expect(first.take(60) && !second.take(41) && second.take(40))
+        #expect(second.isFull)
+        #expect(throws: Busy.self) { try shares.take(rights(ada, 4, isConfined: true)) }
+        let own = try shares.take(rights(ada))
+        let others = try shares.take(rights(bob, 2, isConfined: true))
+        #expect(own.take(300) && others.take(100))
+        first.end()
+        #expect(try shares.take(rights(ada, 4, isConfined: true)).take(60))
+    }
+
     @Test func `everybody's share together has a bound`() throws {
         let shares = AccountShares(of: ByteBudget(max: 100), placesMax: 9, bytesMin: 60)
         let first = try shares.take(rights(ada))

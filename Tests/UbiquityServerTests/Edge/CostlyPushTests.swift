@@ -92,6 +92,45 @@ internal import UbiquityWire
         }
     }
 
+    @Test func `all confined devices of an account have one allowance together`() async throws {
+        try await withServer({ $0.allowance = .init(burst: 10, perSecond: 0.001) }) { server in
+            let own = try await server.newDevice()
+            let apps = [
+                try await server.furtherDevice(stores: ["notes"]),
+                try await server.furtherDevice(stores: ["notes", "other"]),
+            ]
+            let large = String(repeating: "x", count: 100_000)
+            #expect(try await apps[0].push([.write("a", large)]).status == 200)
+            #expect(try await apps[1].push([.write("b", "x")]).status == 429)
+            #expect(try await own.push([.write("b", "x")]).status == 200)
+        }
+    }
+
+    @Test func `a write that must not be kept is charged for the history that is read for it`()
+        async throws
+    {
+        let clock = TestClock()
+        try await withServer({
+            $0.allowance = .init(burst: 4, perSecond: 1)
+            $0.clock = clock.clock
+        }) { server in
+            let device = try await server.newDevice()
+            let turns = (1...2).map { (turn: Int64) in
+                (0..<1_000).map { WireRecord.write("\($0)", .boolean(true), at: turn) }
+            }
+            #expect(try await push(turns, by: device).status == 200)
+            clock.advance(seconds: 1_000)
+            for _ in 0..<2 {
+                #expect(try await device.push([.write("a", .boolean(true), at: 3)]).status == 200)
+            }
+            clock.advance(seconds: 1_000)
+            var secret = WireRecord.write("a", .boolean(false), at: 4)
+            secret.unkept = true
+            #expect(try await push([[secret]], by: device).status == 200)
+            #expect(try await device.push([.write("b", "x")]).status == 429)
+        }
+    }
+
     @Test func `a large push takes as much of the allowance as many small ones`() async throws {
         try await withServer({ $0.allowance = .init(burst: 10, perSecond: 0.001) }) { server in
             let large = String(repeating: "x", count: 200_000)

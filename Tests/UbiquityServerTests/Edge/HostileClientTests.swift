@@ -417,6 +417,21 @@ internal import UbiquityWire
         }
     }
 
+    @Test func `all confined devices of an account have one share of its streams`() async throws {
+        try await withHostileServer({ $0.listenersPerAccountMax = 8 }) { server in
+            let device = try await server.newDevice()
+            var streams: [EventReader] = []
+            for _ in 0..<2 {
+                let app = try await server.furtherDevice(stores: ["notes"])
+                streams.append(try await server.listen(app))
+            }
+            let third = try await server.furtherDevice(stores: ["notes", "other"])
+            #expect(try await server.listen(third).status == 429)
+            streams.append(try await server.listen(device))
+            #expect(streams.allSatisfy { $0.status == 200 })
+        }
+    }
+
     @Test func `a store whose values cannot be read fails what reads it, and is counted`()
         async throws
     {

@@ -108,6 +108,28 @@ struct CommitQueueTests {
         #expect(storage.groups.withLock { $0 }.map(\.count) == [16, 4])
         writer.close()
     }
+
+    @Test func `a group reads few histories for what must not be kept`() async throws {
+        let queue = queue { $0.storesPerAccountMax = 99 }
+        let gate = DispatchSemaphore(value: 0)
+        #expect(writer.submit { gate.wait() })
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<12 {
+                let record = Sample.record("pin \(number)", .integer(1), at: 500)
+                let push = PendingPush(
+                    store: StoreReference(
+                        account: Sample.account.id,
+                        identifier: try StoreIdentifier("store\(number / 2)")),
+                    push: Push([try Transaction([record], unkept: [record.key])]))
+                group.addTask { _ = try await queue.commit(push, bytes: 300) }
+                try await until("the push") { queue.waitingCount == number + 1 }
+            }
+            gate.signal()
+            try await group.waitForAll()
+        }
+        #expect(storage.groups.withLock { $0 }.map(\.count) == [8, 4])
+        writer.close()
+    }
 }
 
 extension CommitQueue {

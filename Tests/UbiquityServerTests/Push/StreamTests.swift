@@ -141,6 +141,28 @@ struct StreamTests {
         }
     }
 
+    @Test func `a small event does not overtake a large one`() async throws {
+        let large = PropertyListValue.array(Array(repeating: .boolean(true), count: 50_000))
+        try await withServer({ $0.listenerBufferBytesMax = 8 << 20 }) { server in
+            let device = try await server.newDevice()
+            var streams = [try await server.listen(device), try await server.listen(device)]
+            for index in streams.indices {
+                for _ in ["changes", "ready"] { _ = try await streams[index].nextEvent() }
+            }
+            for turn: Int64 in 1...3 {
+                let push = try await device.push([.write("large", large, at: turn)], .protobuf)
+                #expect(push.status == 200)
+                try await device.set("small \(turn)", "x")
+            }
+            for index in streams.indices {
+                for turn in 1...3 {
+                    #expect(try await streams[index].nextEvent()?.keys == ["large"])
+                    #expect(try await streams[index].nextEvent()?.keys == ["small \(turn)"])
+                }
+            }
+        }
+    }
+
     @Test func `an idle stream gets heartbeats`() async throws {
         try await withServer({ $0.keepAliveSeconds = 1 }) { server in
             let device = try await server.newDevice()

@@ -148,6 +148,38 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `a group reads a history once for all that must not be kept, and says what it read`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let rules = Sample.rules(now: 2_000, history: HistoryLimits(versionsMax: 1_000))
+        for number: Int64 in 1...40 {
+            let writes = (0..<100).map { Sample.record("key \($0)", .integer(number), at: number) }
+            let push = PendingPush(store: Sample.store, push: Push([try Transaction(writes)]))
+            _ = try storage.commit([push], rules: rules)
+        }
+        let pushes = try (0..<16).map { number in
+            let record = Sample.record("key \(95 + number)", .integer(0), at: 600)
+            let push = Push([try Transaction([record], unkept: [record.key])])
+            return PendingPush(store: Sample.store, push: push)
+        }
+        let after = Sample.push(Sample.record("key 95", .integer(1), at: 700))
+        let last = Sample.push(Sample.record("key 95", .integer(2), at: 800))
+        let searched = try storage.commit(pushes + [after, last], rules: rules)
+            .map { try $0.get().searchedBytes }
+        // The others have an index of keys.
+        #expect(backend == .sqlite ? (50_000..<500_000).contains(searched[0]) : searched[0] == 0)
+        #expect(searched.dropFirst().allSatisfy { $0 == 0 })
+        let rule = HistoryRule(HistoryLimits(versionsMax: 1_000), now: 2_000)
+        let counts = Dictionary(grouping: try storage.listed(rule)) {
+            Int($0.split(separator: " ")[1])
+        }
+        #expect(counts.count == 96 && counts[95]?.count == 2)
+        #expect((0..<95).allSatisfy { counts[$0]?.count == 40 })
+        #expect(try storage.commit(last)?.searchedBytes == 0)
+    }
+
+    @Test(arguments: Backend.allCases)
     func `a history that grows too large loses its oldest versions, and says so`(
         backend: Backend
     ) throws {

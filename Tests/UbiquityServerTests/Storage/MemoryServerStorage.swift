@@ -66,6 +66,7 @@ final class MemoryServerStorage: ServerStorage {
     private struct SignedIn {
         var device: Device
         var credential: SecretHash
+        var adder: DeviceID?
     }
 
     private struct MadeCode {
@@ -145,15 +146,15 @@ final class MemoryServerStorage: ServerStorage {
         mutating func insert(
             _ device: NewDevice, _ id: DeviceID, of account: AccountID, _ now: Int64
         ) throws(StorageError) -> Device {
-            let count = devices.values.count {
+            let valid = devices.values.filter {
                 !$0.device.rights.hasExpired(at: now) && $0.device.reference.account == account
             }
-            guard count < device.devicesPerAccountMax else {
-                throw .tooMany("devices in this account")
-            }
+            try device.checkRoom(
+                besides: valid.count, added: valid.count { $0.adder != nil })
             let reference = DeviceReference(account: account, id: id)
             let new = Device(device, reference, now: now)
-            devices[reference] = SignedIn(device: new, credential: device.credential)
+            devices[reference] = SignedIn(
+                device: new, credential: device.credential, adder: device.adder)
             record(.deviceSignedIn, account, id, now, .device(id))
             return new
         }
@@ -169,6 +170,27 @@ final class MemoryServerStorage: ServerStorage {
             guard devices[DeviceReference(account: account, id: id)] != nil else {
                 throw .noSuchDevice
             }
+        }
+
+        /// The device that made a code or approved a request, if it is confined.
+        func adder(_ maker: DeviceID?, _ account: AccountID) -> DeviceID? {
+            let device = maker.flatMap { devices[DeviceReference(account: account, id: $0)] }
+            return device?.device.rights.isConfined == true ? maker : nil
+        }
+
+        /// Removes a device, and what ends with it.
+        /// - Returns: What was there.
+        mutating func removeAll(
+            endingWith device: DeviceReference, _ action: AuditAction, _ now: Int64,
+            _ actor: AuditActor, keepsCodes: Bool = false, keepsAdded: Bool = false
+        ) -> [DeviceReference] {
+            var adders: [DeviceID: DeviceID] = [:]
+            for (name, signedIn) in devices where name.account == device.account && !keepsAdded {
+                adders[name.id] = signedIn.adder
+            }
+            return PairingRule.ending(with: [device.id], adders)
+                .map { DeviceReference(account: device.account, id: $0) }
+                .filter { remove($0, action, now, actor, keepsCodes: keepsCodes) }
         }
 
         mutating func remove(
@@ -368,10 +390,12 @@ final class MemoryServerStorage: ServerStorage {
         _ code: SecretHash, by device: NewDevice, naming name: AccountName?, now: Int64
     ) throws(StorageError) -> (account: Account, device: Device) {
         try database.state.withLock { state throws(StorageError) in
-            guard let found = state.codes[code]?.code, found.expiresMilliseconds > now else {
+            guard let made = state.codes[code], made.code.expiresMilliseconds > now else {
                 throw .codeInvalid
             }
-            let device = try device.on(found.terms, now: now)
+            let found = made.code
+            var device = try device.on(found.terms, now: now)
+            device.adder = state.adder(made.maker, found.account)
             if let name {
                 guard state.accounts.isEmpty else { throw .codeInvalid }
                 let account = Account(id: found.account, name: name, createdMilliseconds: now)
@@ -443,6 +467,7 @@ final class MemoryServerStorage: ServerStorage {
                 guard let account = state.accounts[id] else { throw .codeInvalid }
                 var device = try device.on(terms, now: now)
                 device.displayName = found.request.displayName
+                device.adder = state.adder(found.maker, id)
                 let signedIn = try state.insert(device, .random(), of: id, now)
                 if fault != .redeemsRequestsAgain { state.requests[secret] = nil }
                 return (account, signedIn)
@@ -501,13 +526,14 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func revoke(_ device: DeviceReference, now: Int64, by actor: AuditActor) -> Bool {
-        let wasThere = change { state in
-            state.remove(
-                device, .deviceRevoked, now, actor,
-                keepsCodes: fault == .keepsCodesOfRevokedDevices)
+        let removed = change { state in
+            state.removeAll(
+                endingWith: device, .deviceRevoked, now, actor,
+                keepsCodes: fault == .keepsCodesOfRevokedDevices,
+                keepsAdded: fault == .keepsWhatRevokedDevicesAdded)
         }
-        if wasThere { announce(.revoked(device)) }
-        return wasThere
+        for device in removed { announce(.revoked(device)) }
+        return !removed.isEmpty
     }
 
     func removeDevices(expiredBy time: Int64, now: Int64) -> Int {
@@ -515,11 +541,12 @@ final class MemoryServerStorage: ServerStorage {
             let expired = state.devices.values.map(\.device.rights).filter {
                 $0.hasExpired(at: time)
             }
-            for rights in expired {
-                _ = state.remove(
-                    rights.reference, .deviceRemoved, now, .housekeeping, keepsCodes: false)
+            return expired.reduce(0) { count, rights in
+                count
+                    + state.removeAll(
+                        endingWith: rights.reference, .deviceRemoved, now, .housekeeping
+                    ).count
             }
-            return expired.count
         }
     }
 

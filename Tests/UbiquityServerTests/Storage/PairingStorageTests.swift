@@ -92,6 +92,89 @@ internal import UbiquityCore
             SecretHash(of: "operator's"), by: Sample.newDevice("y"), now: 1_000)
     }
 
+    /// Signs in a device with a code that another one makes.
+    private func add(
+        _ credential: String, _ terms: CredentialTerms = CredentialTerms(), by maker: Device,
+        devicesMax: Int = 9, _ storage: any ServerStorage
+    ) throws -> Device {
+        try makeCode("code of \(credential)", terms, by: maker, storage)
+        return try storage.redeem(
+            SecretHash(of: "code of \(credential)"),
+            by: Sample.newDevice(credential, devicesMax: devicesMax), now: 1_000
+        ).device
+    }
+
+    private let confined = CredentialTerms(stores: [Sample.store.identifier])
+
+    @Test(arguments: Backend.allCases)
+    func `what a confined device has added ends with it, and what that has added`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let maker = try signIn(storage)
+        let app = try add("app", confined, by: maker, storage)
+        let own = try add("own", by: maker, storage)
+        let child = try add("child", confined, by: app, storage)
+        try storage.addSampleRequest("secret", now: 1_000)
+        try approve(storage, confined, by: .device(child.reference.id))
+        let grandchild = try redeem(storage)
+        var push = Sample.push(Sample.record("a", .integer(1), at: 500))
+        push.rights = grandchild.rights
+        #expect(try storage.commit(push) != nil)
+        try makeCode("unused", confined, by: grandchild, storage)
+        let all = [maker, app, own, child, grandchild].map(\.reference)
+        #expect(try storage.signedIn(among: Set(all)).count == 5)
+        let actor = AuditActor.device(maker.reference.id)
+        #expect(try storage.revoke(app.reference, now: 1_000, by: actor))
+        #expect(try storage.signedIn(among: Set(all)) == [maker.reference, own.reference])
+        #expect(Set(try storage.devices(of: ada.id).map(\.reference)) == [all[0], all[2]])
+        #expect(try storage.device(credential: SecretHash(of: "asker")) == nil)
+        let refusal = PushRefusal.notAllowed(.credentialInvalid)
+        #expect(try storage.commit([push], rules: Sample.rules()) == [.failure(refusal)])
+        #expect(throws: StorageError.codeInvalid) {
+            try storage.redeem(SecretHash(of: "unused"), by: Sample.newDevice("x"), now: 1_000)
+        }
+        let revoked = try storage.auditEntries(before: nil, max: 99)
+            .filter { $0.event.action == .deviceRevoked }
+        #expect(Set(revoked.map(\.event.device)) == Set([all[1], all[3], all[4]].map(\.id)))
+        #expect(revoked.allSatisfy { $0.event.actor == actor })
+        // What a device that is not confined has added stays.
+        #expect(try storage.revoke(maker.reference, now: 1_000, by: .operatorLocally))
+        #expect(try storage.devices(of: ada.id).map(\.reference) == [own.reference])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `what a confined device has added ends when that expires`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let maker = try signIn(storage)
+        var terms = confined
+        terms.milliseconds = 500
+        let app = try add("app", terms, by: maker, storage)
+        _ = try add("child", confined, by: app, storage)
+        #expect(try storage.removeDevices(expiredBy: 1_499, now: 1_499) == 0)
+        #expect(try storage.removeDevices(expiredBy: 1_500, now: 1_500) == 2)
+        #expect(try storage.devices(of: ada.id).map(\.reference) == [maker.reference])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `confined devices add no more than a share of an account's devices`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let maker = try signIn(storage)
+        let app = try add("app", confined, by: maker, devicesMax: 8, storage)
+        let child = try add("child", confined, by: app, devicesMax: 8, storage)
+        _ = try add("other child", confined, by: app, devicesMax: 8, storage)
+        for (number, adder) in [app, child].enumerated() {
+            #expect(throws: StorageError.tooMany("devices that confined ones have added")) {
+                try add("more \(number)", confined, by: adder, devicesMax: 8, storage)
+            }
+        }
+        _ = try add("own", by: maker, devicesMax: 8, storage)
+        #expect(try storage.revoke(child.reference, now: 1_000, by: .operatorLocally))
+        _ = try add("next", confined, by: app, devicesMax: 8, storage)
+    }
+
     @Test(arguments: Backend.allCases)
     func `a device has a bound for unused codes, which others and the operator have not`(
         backend: Backend

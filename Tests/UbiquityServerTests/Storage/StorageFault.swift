@@ -21,6 +21,8 @@ enum StorageFault: CaseIterable {
     case decidesAgain
     /// A code outlives the device that made it.
     case keepsCodesOfRevokedDevices
+    /// What a confined device added outlives it.
+    case keepsWhatRevokedDevicesAdded
     /// Whether a name is free is decided before it is taken.
     case decidesBeforeLocking
     case leasesToEverybody

@@ -39,6 +39,9 @@ internal import Testing
                 backend: backend)
         case .keepsCodesOfRevokedDevices:
             try pairing.`what a device has granted ends with the device`(backend: backend)
+        case .keepsWhatRevokedDevicesAdded:
+            try pairing.`what a confined device has added ends with it, and what that has added`(
+                backend: backend)
         case .decidesBeforeLocking:
             try nodes.`a name that several nodes give at once is given once`(backend: backend)
         case .losesVersionsOfGroups:

@@ -112,7 +112,8 @@ enum PostgresSchema {
     /// `record.came` is when the record came; 0 if that is not known, null if it must not be kept.
     ///
     /// By how much a device's clock was ahead of the server's, when that was, and the version of its
-    /// client library, are in `device`.
+    /// client library, are in `device`. So is the confined device that added it (`adder`), with which it
+    /// ends.
     ///
     /// `code` and `sign_in_request` have what devices may grant: `credential_latest` is
     /// ``CredentialTerms/latestMilliseconds``, and `maker` the device that made the code or approved the
@@ -167,7 +168,7 @@ enum PostgresSchema {
             account text COLLATE "C" NOT NULL, id bigint NOT NULL, title bytea NOT NULL,
             credential bytea NOT NULL UNIQUE, created bigint NOT NULL, seen bigint NOT NULL,
             stores text, expires bigint, clock_ahead bigint, clock_measured bigint, version text,
-            PRIMARY KEY (account, id)) WITH (fillfactor = 80)
+            adder bigint, PRIMARY KEY (account, id)) WITH (fillfactor = 80)
         """,
         "CREATE INDEX device_expires ON ubiquity.device (expires) WHERE expires IS NOT NULL",
         """

@@ -114,7 +114,7 @@ extension PostgresServerStorage {
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
-        try remove([device], .deviceRevoked, now: now, by: actor) == 1
+        try remove([device], .deviceRevoked, now: now, by: actor) > 0
     }
 
     func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int {
@@ -138,30 +138,43 @@ extension PostgresServerStorage {
 
     private static let removedAtOnce = 256
 
+    /// Removes devices, and what ends with them.
     /// - Parameter devices: All of one account.
     /// - Returns: The number of those that were there.
     private func remove(
         _ devices: [DeviceReference], _ action: AuditAction, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Int {
         guard let account = devices.first?.account else { return 0 }
-        let owned: [PostgresValue] = [.text(account.string), .integers(devices.map(\.id.bits))]
         // Those that some attempt found. What the last attempt does not find was removed by an
         // earlier one, whose commit was in doubt.
         var there: Set<DeviceID> = []
         try writing { transaction in
+            let added = try transaction.run([
+                Self.locking(account), Self.lockingStores(of: account),
+                PostgresStatement(
+                    """
+                    SELECT id, adder FROM ubiquity.device
+                    WHERE account = $1 AND adder IS NOT NULL
+                    """, .text(account.string)),
+            ])[2].rows
+            let adders = Dictionary(
+                try added.map { (try $0.device(0), try $0.device(1)) }
+            ) { first, _ in first }
+            let ending = PairingRule.ending(with: Set(devices.map(\.id)), adders)
+            let owned: [PostgresValue] = [.text(account.string), .integers(ending.map(\.bits))]
             let found = try transaction.run(
                 [
-                    Self.locking(account), Self.lockingStores(of: account),
                     PostgresStatement(
                         """
-                        DELETE FROM ubiquity.device WHERE account = $1 AND id = ANY($2) RETURNING id
+                        DELETE FROM ubiquity.device WHERE account = $1 AND id = ANY($2)
+                        RETURNING id
                         """, owned
                     ),
                     PostgresStatement(
                         "DELETE FROM ubiquity.passed WHERE account = $1 AND device = ANY($2)", owned
                     ),
                 ] + Self.removingCodes(madeBy: owned))
-            let removed = try found[2].rows.map { try $0.device(0) }
+            let removed = try found[0].rows.map { try $0.device(0) }
             if transaction.mayBeRepeated { there.formUnion(removed) } else { there = Set(removed) }
             try PostgresAudit.record(
                 removed.map { id in

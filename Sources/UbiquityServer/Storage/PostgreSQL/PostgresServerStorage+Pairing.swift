@@ -130,8 +130,9 @@ extension PostgresServerStorage {
         try writing { transaction in
             let row = try transaction.run(
                 """
-                SELECT account, denied, title, \(CredentialTerms.columns), used FROM ubiquity.sign_in_request
-                WHERE hash = $1 AND expires > $2
+                SELECT account, denied, title, \(CredentialTerms.columns), used,
+                    \(Self.adder("sign_in_request"))
+                FROM ubiquity.sign_in_request WHERE hash = $1 AND expires > $2
                 """, .bytes(secret.bytes), .integer(now)
             ).rows.first
             guard let row, row.isNull(6) || transaction.mayBeRepeated else {
@@ -141,6 +142,7 @@ extension PostgresServerStorage {
             guard !row.isNull(0) else { throw StorageError.signInPending }
             var device = try device.on(CredentialTerms(row, from: 3), now: now)
             device.displayName = String(decoding: try row.bytes(2), as: UTF8.self)
+            device.adder = row.isNull(7) ? nil : try row.device(7)
             let account = try row.account(0)
             let using = PostgresStatement(
                 """
@@ -149,6 +151,15 @@ extension PostgresServerStorage {
                 """, .integer(now), .bytes(secret.bytes), .text(account.string))
             return try SignIn(device, to: account, now: now).redeem(using, transaction)
         }
+    }
+
+    /// The column of a code or of a request with the device that made or approved it, if that is
+    /// confined.
+    static func adder(_ table: String) -> String {
+        """
+        (SELECT id FROM ubiquity.device
+            WHERE account = \(table).account AND id = maker AND stores IS NOT NULL)
+        """
     }
 
     func removeCodes(expiredBy now: Int64) throws(StorageError) {

@@ -73,12 +73,15 @@ extension PostgresServerStorage {
     ) throws(StorageError) -> (account: Account, device: Device) {
         try writing { transaction in
             let found = try transaction.run(
-                "SELECT account, \(CredentialTerms.columns) FROM ubiquity.code WHERE hash = $1",
-                .bytes(code.bytes)
+                """
+                SELECT account, \(CredentialTerms.columns), \(Self.adder("code"))
+                FROM ubiquity.code WHERE hash = $1
+                """, .bytes(code.bytes)
             ).rows.first
             guard let found else { throw StorageError.codeInvalid }
             let account = try found.account(0)
-            let device = try device.on(CredentialTerms(found, from: 1), now: now)
+            var device = try device.on(CredentialTerms(found, from: 1), now: now)
+            device.adder = found.isNull(4) ? nil : try found.device(4)
             let using = PostgresStatement(
                 """
                 UPDATE ubiquity.code SET used = $1
@@ -174,7 +177,7 @@ struct SignIn {
             PostgresServerStorage.locking(account),
             PostgresStatement(
                 """
-                SELECT count(*) FROM ubiquity.device
+                SELECT count(*), count(adder) FROM ubiquity.device
                 WHERE account = $1 AND (expires IS NULL OR expires > $2)
                 """, [.text(account.string), .integer(now)]
             ), PostgresAudit.reading(event),
@@ -233,20 +236,20 @@ struct SignIn {
     private func finish(
         _ results: [PostgresResult], _ transaction: PostgresTransaction
     ) throws -> Device {
-        let count = try results[1].rows.first?.count(0) ?? 0
-        guard count < device.devicesPerAccountMax else {
-            throw StorageError.tooMany("devices in this account")
-        }
+        let counts = results[1].rows.first
+        try device.checkRoom(
+            besides: try counts?.count(0) ?? 0, added: try counts?.count(1) ?? 0)
         let inserting = PostgresStatement(
             """
             INSERT INTO ubiquity.device
-                (account, id, title, credential, created, seen, stores, expires)
-            VALUES ($1, $2, $3, $4, $5, $5, $6, $7)
+                (account, id, title, credential, created, seen, stores, expires, adder)
+            VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8)
             """,
             [
                 .text(account.string), .integer(id.bits), .bytes(Data(device.displayName.utf8)),
                 .bytes(device.credential.bytes), .integer(now),
                 .optional(device.stores.map(StoreList.text)), .optional(device.expiresMilliseconds),
+                .optional(device.adder?.bits),
             ]
         )
         try transaction.run(

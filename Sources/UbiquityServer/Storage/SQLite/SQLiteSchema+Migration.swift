@@ -39,6 +39,7 @@ extension SQLiteSchema {
         ALTER TABLE device ADD COLUMN clock_ahead INTEGER;
         ALTER TABLE device ADD COLUMN clock_measured INTEGER;
         ALTER TABLE device ADD COLUMN version TEXT;
+        ALTER TABLE device ADD COLUMN adder INTEGER;
         ALTER TABLE code ADD COLUMN credential_latest INTEGER;
         ALTER TABLE code ADD COLUMN maker INTEGER;
         ALTER TABLE audit ADD COLUMN last INTEGER;

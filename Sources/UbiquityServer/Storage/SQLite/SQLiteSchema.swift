@@ -7,7 +7,7 @@ enum SQLiteSchema {
     /// "UbSv" in ASCII. Distinguishes a server's database from other programs'.
     static let applicationID: Int64 = 0x5562_5376
 
-    static let version = 10
+    static let version = 11
     /// The format of version 0.1.0. No release wrote others than these two.
     private static let olderVersion = 2
 
@@ -72,7 +72,8 @@ enum SQLiteSchema {
     ///
     /// `account.limits` is an ``AccountLimits``. A confinement is a list of identifiers, one per line.
     /// By how much a device's clock was ahead of the server's, when that was, and the version of its
-    /// client library, are in `device`.
+    /// client library, are in `device`. So is the confined device that added it (`adder`), with which it
+    /// ends.
     ///
     /// `code` and `sign_in_request` have what devices may grant: `credential_latest` is
     /// ``CredentialTerms/latestMilliseconds``, and `maker` the device that made the code or approved the
@@ -92,7 +93,7 @@ enum SQLiteSchema {
             account TEXT NOT NULL, id INTEGER NOT NULL, title TEXT NOT NULL,
             credential BLOB NOT NULL UNIQUE, created INTEGER NOT NULL, seen INTEGER NOT NULL,
             stores TEXT, expires INTEGER, clock_ahead INTEGER, clock_measured INTEGER,
-            version TEXT, PRIMARY KEY (account, id)) WITHOUT ROWID;
+            version TEXT, adder INTEGER, PRIMARY KEY (account, id)) WITHOUT ROWID;
         CREATE TABLE code (
             hash BLOB PRIMARY KEY NOT NULL, account TEXT NOT NULL, expires INTEGER NOT NULL,
             used INTEGER, stores TEXT, credential_milliseconds INTEGER,

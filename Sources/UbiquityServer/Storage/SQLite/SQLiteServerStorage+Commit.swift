@@ -50,6 +50,19 @@ private struct SQLiteBatch {
     var results: [Result<CommittedPush, PushRefusal>] = []
     /// Whether a history was pruned.
     var hasPruned = false
+    /// What must not be kept, and is still in the rows of histories.
+    private var unkept: [StoreReference: Unkept] = [:]
+
+    private struct Unkept {
+        /// Each key with the last row that may have something of it.
+        var keys: [Key: Int64] = [:]
+        /// The number of the first push with one, which is charged for all.
+        let push: Int
+    }
+
+    init(db: Database, rules: CommitRules, storage: SQLiteServerStorage) {
+        (self.db, self.rules, self.storage) = (db, rules, storage)
+    }
 
     /// - Throws: ``StorageError``, GRDB's errors; the transaction must be rolled back then.
     mutating func commit(
@@ -67,6 +80,9 @@ private struct SQLiteBatch {
         let rules = rules.of(waiting)
         var store = try known(waiting.store)
         if store.state.history.exceeds(rules.admission.history, byFar: hasPruned) {
+            // Before rows get other numbers.
+            try removeUnkept()
+            store = try known(waiting.store)
             _ = try SQLiteVersion.prune(rules.admission.historyRule, in: &store, db)
             hasPruned = true
             touched[waiting.store] = store
@@ -94,13 +110,31 @@ private struct SQLiteBatch {
         if !committed.isEmpty || state != store.state { store.state = state }
         if !committed.isEmpty {
             if store.id == nil { store.id = try makeStore(waiting.store) }
+            let last = committed.history.unkept.isEmpty ? 0 : try SQLiteVersion.lastRow(db)
             try write(committed, over: held, to: &store)
+            for key in committed.history.unkept {
+                unkept[waiting.store, default: Unkept(push: results.count)].keys[key] = last
+            }
         }
         if store.id != nil { touched[waiting.store] = store }
         return committed
     }
 
+    /// Reads each history once for all pushes of the group: that takes milliseconds.
+    private mutating func removeUnkept() throws {
+        for (name, unkept) in unkept {
+            guard var store = touched[name] else { continue }
+            let bytes = try SQLiteVersion.remove(unkept.keys, of: &store, db)
+            touched[name] = store
+            guard case .success(var push) = results[unkept.push] else { continue }
+            push.searchedBytes = bytes
+            results[unkept.push] = .success(push)
+        }
+        unkept = [:]
+    }
+
     mutating func finish() throws {
+        try removeUnkept()
         for store in touched.keys { try touched[store]?.update(db) }
     }
 

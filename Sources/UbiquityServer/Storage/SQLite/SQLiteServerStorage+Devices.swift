@@ -87,11 +87,11 @@ extension SQLiteServerStorage {
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
-        try writing { db in
-            try remove(device, .deviceRevoked, now: now, by: actor, db)
-        } committed: { _, _ in
-            memory.withLock { $0.devices.remove(device) }
-        }
+        try !writing { db in
+            try removeAll(endingWith: device, .deviceRevoked, now: now, by: actor, db)
+        } committed: { _, names in
+            memory.withLock { memory in names.forEach { memory.devices.remove($0) } }
+        }.isEmpty
     }
 
     func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int {
@@ -99,13 +99,30 @@ extension SQLiteServerStorage {
             let names = try Row.fetchAll(
                 db, sql: "SELECT account, id FROM device WHERE expires <= ?", arguments: [time]
             ).compactMap { try? DeviceReference(account: $0.account(0), id: $0.device(1)) }
-            for name in names {
-                _ = try remove(name, .deviceRemoved, now: now, by: .housekeeping, db)
+            return try names.flatMap { name in
+                try removeAll(
+                    endingWith: name, .deviceRemoved, now: now, by: .housekeeping, db)
             }
-            return names
         } committed: { _, names in
             memory.withLock { memory in names.forEach { memory.devices.remove($0) } }
         }.count
+    }
+
+    /// Removes a device, and what ends with it.
+    /// - Returns: What was there.
+    private func removeAll(
+        endingWith device: DeviceReference, _ action: AuditAction, now: Int64,
+        by actor: AuditActor, _ db: Database
+    ) throws -> [DeviceReference] {
+        let added = try Row.fetchAll(
+            db, sql: "SELECT id, adder FROM device WHERE account = ? AND adder IS NOT NULL",
+            arguments: [device.account.string])
+        // What cannot be read must not keep the others.
+        let adders = added.compactMap { row in try? (row.device(0), row.device(1)) }
+        let ending = PairingRule.ending(
+            with: [device.id], Dictionary(adders) { first, _ in first })
+        return try ending.map { DeviceReference(account: device.account, id: $0) }
+            .filter { try remove($0, action, now: now, by: actor, db) }
     }
 
     /// - Returns: Whether it was there.
@@ -189,24 +206,24 @@ extension SQLiteServerStorage {
         _ device: NewDevice, _ id: DeviceID = .random(), of account: AccountID, now: Int64,
         _ db: Database
     ) throws -> Device {
-        let count = try Int.fetchOne(
+        let counts = try Row.fetchOne(
             db,
             sql: """
-                SELECT count(*) FROM device
+                SELECT count(*), count(adder) FROM device
                 WHERE account = ? AND (expires IS NULL OR expires > ?)
                 """, arguments: [account.string, now])
-        guard count ?? 0 < device.devicesPerAccountMax else {
-            throw StorageError.tooMany("devices in this account")
-        }
+        try device.checkRoom(
+            besides: counts?.count(0) ?? 0, added: counts?.count(1) ?? 0)
         try db.execute(
             sql: """
-                INSERT INTO device (account, id, title, credential, created, seen, stores, expires)
-                VALUES (?, ?, \(SQLiteText.bound), ?, ?, ?, ?, ?)
+                INSERT INTO device
+                    (account, id, title, credential, created, seen, stores, expires, adder)
+                VALUES (?, ?, \(SQLiteText.bound), ?, ?, ?, ?, ?, ?)
                 """,
             arguments: [
                 account.string, id.bits, SQLiteText.bytes(device.displayName),
                 device.credential.bytes, now, now, device.stores.map(StoreList.text),
-                device.expiresMilliseconds,
+                device.expiresMilliseconds, device.adder?.bits,
             ])
         try record(AuditEvent(.deviceSignedIn, of: account, id, by: .device(id)), at: now, db)
         return Device(device, DeviceReference(account: account, id: id), now: now)

@@ -86,7 +86,8 @@ extension SQLiteServerStorage {
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT account, denied, \(SQLiteText.read("title")), \(CredentialTerms.columns)
+                    SELECT account, denied, \(SQLiteText.read("title")), \(CredentialTerms.columns),
+                        \(Self.adder("sign_in_request"))
                     FROM sign_in_request WHERE hash = ? AND used IS NULL AND expires > ?
                     """, arguments: [secret.bytes, now])
             guard let row else { throw StorageError.codeInvalid }
@@ -97,11 +98,21 @@ extension SQLiteServerStorage {
             }
             var device = try device.on(CredentialTerms(row, from: 3), now: now)
             device.displayName = SQLiteText.text(try row.value(2))
+            device.adder = row.isNull(6) ? nil : try row.device(6)
             try db.execute(
                 sql: "UPDATE sign_in_request SET used = ? WHERE hash = ?",
                 arguments: [now, secret.bytes])
             return (account, try insert(device, of: account.id, now: now, db))
         }
+    }
+
+    /// The column of a code or of a request with the device that made or approved it, if that is
+    /// confined.
+    static func adder(_ table: String) -> String {
+        """
+        (SELECT id FROM device
+            WHERE account = \(table).account AND id = maker AND stores IS NOT NULL)
+        """
     }
 
     func removeCodes(expiredBy now: Int64) throws(StorageError) {

@@ -62,10 +62,14 @@ extension SQLiteServerStorage {
                     """, arguments: [now, code.bytes, now])
             guard db.changesCount == 1,
                 let row = try Row.fetchOne(
-                    db, sql: "SELECT account, \(CredentialTerms.columns) FROM code WHERE hash = ?",
-                    arguments: [code.bytes])
+                    db,
+                    sql: """
+                        SELECT account, \(CredentialTerms.columns), \(Self.adder("code")) FROM code
+                        WHERE hash = ?
+                        """, arguments: [code.bytes])
             else { throw StorageError.codeInvalid }
-            let device = try device.on(CredentialTerms(row, from: 1), now: now)
+            var device = try device.on(CredentialTerms(row, from: 1), now: now)
+            device.adder = row.isNull(4) ? nil : try row.device(4)
             let id = DeviceID.random()
             let account: Account
             if let name {

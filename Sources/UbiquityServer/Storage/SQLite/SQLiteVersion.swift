@@ -13,24 +13,22 @@ enum SQLiteVersion {
 
     // MARK: - Writing
 
-    /// Takes in what a push adds.
+    /// Takes in what a push adds, and removes what must not be kept from the head. The rows are left to
+    /// ``remove(_:of:_:)``.
     /// - Parameter held: The records of the push's keys from before it.
     static func write(
         _ push: CommittedPush, over held: [Key: HeldRecord], of store: inout SQLiteStore,
         _ db: Database
     ) throws {
         let change = push.history
-        guard let id = store.id, !change.isEmpty else { return }
-        // What can be unreadable comes before the first change.
-        let unkept = try rows(of: change.unkept, in: id, db)
-        for (row, kept) in unkept {
-            try remove(row, of: id, db)
-            try insertPacked(kept, of: id, db)
-        }
+        guard store.id != nil, !change.isEmpty else { return }
         if !change.unkept.isEmpty {
-            let recent = try store.recent.rows().filter { !isOf(change.unkept, $0.key) }
+            // What can be unreadable comes before the first change.
+            let recent = try store.recent.rows()
             store.recent = VersionPack()
-            for row in recent { try add(row, to: &store, db) }
+            for row in recent where !(whole(row.key).map(change.unkept.contains) ?? false) {
+                _ = store.recent.append(row)
+            }
         }
         for (key, stamp) in change.replaced {
             let version = held[key]?.version(replaced: change.moment, by: stamp)
@@ -123,40 +121,75 @@ enum SQLiteVersion {
         }
     }
 
-    private static func isOf(_ keys: Set<Key>, _ bytes: Data) -> Bool {
-        let key = try? bytes.withUnsafeBytes { try Key(bytes: $0) }
-        return key.map { keys.contains($0.whole) } ?? false
+    /// The key of an entry without its part; nil if these are not a key's bytes.
+    private static func whole(_ bytes: some ContiguousBytes) -> Key? {
+        bytes.withUnsafeBytes { try? Key(bytes: $0) }?.whole
     }
+
+    /// The number of the last row, of any store. Those that come get greater ones.
+    static func lastRow(_ db: Database) throws -> Int64 {
+        var last: Int64 = 0
+        try RawStatement("SELECT coalesce(max(rowid), 0) FROM version", db).run {
+            last = try $0.integer(0)
+        }
+        return last
+    }
+
+    /// Removes the versions of keys and of their parts from a store's rows.
+    /// - Parameter keys: Each with the number of the last row that may have something of it.
+    /// - Returns: The bytes that were read.
+    static func remove(
+        _ keys: [Key: Int64], of store: inout SQLiteStore, _ db: Database
+    ) throws -> Int {
+        guard let id = store.id else { return 0 }
+        let (found, bytes) = try rows(of: keys, in: id, db)
+        for row in found {
+            let statement = try RawStatement("DELETE FROM version WHERE rowid = ?", db)
+            statement.bind(row.number, at: 1)
+            try statement.run()
+            try insertPacked(row.kept, of: id, db)
+        }
+        // See `add(_:to:_:)`.
+        if try !hasRows(id, db) { try settle(&store, db) }
+        return bytes
+    }
+
+    /// What a row of the history costs to be read, besides its key and a pack.
+    private static let rowBytes = 64
 
     /// The rows with versions of keys and of their parts, and what else is in them. A damaged pack is one
     /// of them. Reads the names of all of the store's in one pass, because they are in the order of their
     /// ends; damage in those of other keys is no matter.
     private static func rows(
-        of keys: Set<Key>, in store: Int64, _ db: Database
-    ) throws -> [(row: RowName, kept: [VersionRow])] {
-        guard !keys.isEmpty else { return [] }
-        var found: [(row: RowName, kept: [VersionRow])] = []
+        of keys: [Key: Int64], in store: Int64, _ db: Database
+    ) throws -> (found: [(number: Int64, kept: [VersionRow])], bytes: Int) {
+        var (found, bytes) = ([(number: Int64, kept: [VersionRow])](), 0)
         let statement = try RawStatement(
             """
-            SELECT store, key, ended, time, device, digest, CASE WHEN key = x'' THEN value END
+            SELECT store, rowid, key, CASE WHEN key = x'' THEN value END
             FROM version WHERE store >= ? ORDER BY store, ended
             """, db)
         statement.bind(store, at: 1)
         try statement.runRows(while: { row in
             guard (try? row.integer(0)) == store else { return false }
-            guard let bytes = try? row.bytes(1) else { return true }
-            var kept: [VersionRow] = []
-            if bytes.isEmpty {
-                let rows = (try? VersionPack.rows(try row.bytes(6))) ?? []
-                kept = rows.filter { !isOf(keys, $0.key) }
-                guard kept.count < rows.count || rows.isEmpty else { return true }
-            } else {
-                guard isOf(keys, bytes) else { return true }
+            let number = try row.integer(1)
+            guard let key = try? row.bytes(2) else { return true }
+            let pack = key.isEmpty ? Array((try? row.bytes(3)) ?? Data()) : []
+            bytes += rowBytes + key.count + pack.count
+            func isMeant(_ bytes: some ContiguousBytes) -> Bool {
+                whole(bytes).flatMap { keys[$0] }.map { number <= $0 } ?? false
             }
-            found.append((try RowName(row, from: 1), kept))
+            guard key.isEmpty else {
+                if isMeant(key) { found.append((number, [])) }
+                return true
+            }
+            let versions = (try? VersionPack.versions(pack)) ?? []
+            let kept = versions.filter { !isMeant(pack[$0.key]) }
+            guard kept.count < versions.count || versions.isEmpty else { return true }
+            found.append((number, kept.map { VersionRow($0, in: pack) }))
             return true
         })
-        return found
+        return (found, bytes)
     }
 
     /// The columns that identify a row among the store's.
