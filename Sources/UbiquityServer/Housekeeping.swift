@@ -147,6 +147,7 @@ final class Housekeeping: Service {
     /// Runs on the writer's thread, as do the chores.
     private func keepHouse() throws {
         noteFullness()
+        noteMove()
         if storage.findRoom() { logger.notice("The disk has room again.") }
         try storage.record(server.failures.take(now: settings.clock.now()))
     }
@@ -226,6 +227,22 @@ final class Housekeeping: Service {
         server.readiness.isFull = isFull
         if isFull {
             logger.error("The disk is full: only deletions, erasing and signing out are possible.")
+        }
+    }
+
+    private func noteMove() {
+        let isMoved = storage.isMoved
+        guard isMoved != server.readiness.isMoved else { return }
+        server.readiness.isMoved = isMoved
+        if isMoved {
+            logger.critical(
+                """
+                The data folder was moved or removed while the server is running: nothing is stored. \
+                Move it back, or restart the server with the folder's new path.
+                """,
+                metadata: ["folder": "\(settings.dataFolder)"])
+        } else {
+            logger.notice("The data folder is back.")
         }
     }
 

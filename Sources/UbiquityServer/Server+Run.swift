@@ -36,6 +36,14 @@ package func runServer(
     }
     let folder = DataFolder(path: settings.dataFolder)
     try folder.make()
+    if case .unknown(let name) = folder.fileSystem {
+        logger.warning(
+            """
+            The data folder is on a file system that may be a network, where writes that were \
+            confirmed can get lost. Only use it if no other machine or mount has the folder.
+            """,
+            metadata: ["folder": "\(folder.path)", "type": "\(name)"])
+    }
     let lock = try await FolderLock.take(folder) {
         logger.notice("Waiting for another program that is working on the data folder.")
     }

@@ -130,6 +130,56 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `reading makes no folder and no store`() async throws {
+            try await onStage { stage in
+                let typo = ["--home", stage.path("typo")] + Self.store
+                for line in [
+                    ["get", "k"], ["list"], ["status"], ["status", "--local"], ["export"],
+                ] {
+                    let run = try await stage.run(line + typo)
+                    #expect(run.status == (line[0] == "status" ? 0 : 1), "\(line): \(run)")
+                    #expect(run.errors.contains("no store TEAM.app on this device"), "\(run)")
+                }
+                let get = try await stage.run(["get", "k"] + typo)
+                #expect(get.errors.contains("on this device, which is not signed in"))
+                #expect(!FileManager.default.fileExists(atPath: stage.path("typo")))
+                try await stage.run(["set", "k", "1"] + typo).expectSuccess()
+                let missing = try await stage.run(["get", "x"] + typo)
+                #expect(missing.status == 1)
+                #expect(
+                    missing.errors.contains("no key \"x\" on this device, which is not signed in"))
+                let other = ["--home", stage.path("typo"), "--store", "TEAM.other"]
+                try await stage.run(["status"] + other).expectSuccess()
+                let stores = try await stage.run(
+                    ["store", "list", "--json", "--home", stage.path("typo")])
+                #expect(!stores.output.contains("TEAM.other"), "\(stores)")
+            }
+        }
+
+        /// Where the system lets nobody mount, this is not tested.
+        @Test func `a home on a disk that cannot be written can be read`() async throws {
+            try await onStage { stage in
+                let disk = stage.path("disk")
+                try FileManager.default.createDirectory(
+                    atPath: disk, withIntermediateDirectories: true)
+                guard mount("test", disk, "tmpfs", 0, "size=16m,mode=700") == 0 else { return }
+                defer { umount2(disk, Int32(MNT_DETACH)) }
+                let home = ["--home", disk + "/home"] + Self.store
+                try await stage.run(["set", "k", "1"] + home).expectSuccess()
+                try #require(mount("test", disk, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), nil) == 0)
+                let get = try await stage.run(["get", "k", "--local"] + home)
+                #expect(get.output == "1\n" && get.status == 0, "\(get)")
+                #expect(get.errors.contains("cannot be written; showing what is in it"))
+                let list = try await stage.run(["list", "--json"] + home)
+                #expect(list.output == "{\"k\":\"1\"}\n", "\(list)")
+                try await stage.run(["status"] + home).expectSuccess()
+                let export = try await stage.run(["export"] + home)
+                #expect(export.output.contains("<key>k</key>"), "\(export)")
+                let set = try await stage.run(["set", "k", "2"] + home)
+                #expect(set.status == 77 && set.errors.contains("nothing was changed"), "\(set)")
+            }
+        }
+
         @Test func `a dry run of an import shows what would be overwritten, and how`()
             async throws
         {

@@ -80,7 +80,9 @@ extension EndToEndTests {
 
                 try await two.run(two.phone, "undo", "theme")
                 #expect(try await two.run(two.laptop, "get", "theme") == "dark\n")
-                try await two.run(two.laptop, "undo", "theme")
+                let again = try await two.finish(two.laptop, ["undo", "theme"])
+                #expect(again.errors.contains("Another undo brings this back."), "\(again)")
+                #expect(again.errors.contains("--to VERSION"), "\(again)")
                 #expect(try await two.run(two.phone, "get", "theme") == "light\n")
                 let version = try #require(versions.last?["version"] as? String)
                 try await two.run(two.phone, "undo", "theme", "--to", version, "--dry-run")
@@ -129,6 +131,27 @@ extension EndToEndTests {
                 #expect(((after as? [String: Any])?["changes"] as? [Any])?.isEmpty == true)
                 let long = try await two.finish(two.phone, ["diff", "--since", "2 hours ago"])
                 #expect(long.status == 0, "\(long.errors)")
+            }
+        }
+
+        @Test func `a rewind that can compare nothing says so, and fails`() async throws {
+            try await onTwo(["--history-versions", "1"]) { two in
+                try await two.run(two.phone, "set", "theme", "1")
+                try await Task.sleep(for: .milliseconds(20))
+                let then = Date().formatted(
+                    Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+                try await Task.sleep(for: .milliseconds(20))
+                for value in ["2", "3", "4"] { try await two.run(two.phone, "set", "theme", value) }
+                let line = ["rewind", "--to", then, "--yes"]
+                let run = try await two.finish(two.phone, line)
+                #expect(
+                    run.status == 1 && run.errors.contains("nothing could be compared"), "\(run)")
+                let json = try await two.finish(two.phone, line + ["--json"])
+                #expect(json.status == 1 && json.output.contains("\"forgotten\":[\"theme\"]"))
+                #expect(try await two.run(two.phone, "get", "theme") == "4\n")
+                try await two.run(two.phone, "set", "new", "x")
+                let part = try await two.finish(two.phone, line)
+                #expect(part.status == 0, "\(part)")
             }
         }
 

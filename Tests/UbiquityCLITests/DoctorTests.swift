@@ -110,6 +110,10 @@ struct DoctorTests {
             $0.home = .folder(path: "/h", mode: 0o700, isOwn: false)
         }
         expect("home", .note, saying: "no folder /h yet") { $0.home = .missing(path: "/h") }
+        expect("home", .problem, saying: "network file system (nfs4)") {
+            $0.fileSystem = .network("nfs4")
+        }
+        expect("home", .note, saying: "of the type bindfs") { $0.fileSystem = .unknown("bindfs") }
         expect("disk", .problem, saying: "make room") { $0.freeBytes = 1 << 20 }
         expect("disk", .note, saying: "nearly full") { $0.freeBytes = 100 << 20 }
         expect("watches", .note, saying: "max_user_instances") { $0.watchFailure = "no room" }

@@ -68,6 +68,12 @@ struct SettingsTests {
             folder(home.merging(["UBIQUITY_DATA": ""]) { $1 }, isInstalled: true)
                 == "/var/lib/ubiquity")
         #expect(folder(["XDG_DATA_HOME": "/x"], isInstalled: false) == "/x/ubiquity-server")
+        // A relative folder is invalid, and ignored, as for a device's home.
+        let relative = home.merging(["XDG_DATA_HOME": "x"]) { $1 }
+        #expect(folder(relative, isInstalled: false) == "/home/ada/.local/share/ubiquity-server")
+        #expect(folder(["HOME": "h"], isInstalled: false).hasPrefix("~"))
+        #expect(DeviceHome.resolve(nil, environment: relative) == "/home/ada/.local/share/ubiquity")
+        #expect(DeviceHome.resolve(nil, environment: ["HOME": "h"]) == nil)
     }
 
     @Test func `a limit out of its range says the range, and how to have no history`() {

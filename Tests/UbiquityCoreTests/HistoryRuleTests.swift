@@ -54,7 +54,7 @@ import Testing
             + [line("b", came: 1, replaced(2))]
         let pruning = rule(versions: 4).prune(lines, of: HistoryState())
         #expect(pruning.removed == [0, 1])
-        #expect(pruning.forgotten == [HistoryRule.Line(forgotten: try Key("a"), before: at(3))])
+        #expect(pruning.forgotten == [HistoryRule.Line(thinned: try Key("a"), before: at(3))])
         #expect(pruning.state.floor == .start)
         // The next note takes the place of that one.
         let next = Array(lines.dropFirst(2)) + pruning.forgotten
@@ -94,6 +94,129 @@ import Testing
         #expect(pruning.removed == [0, 1, 2])
         #expect(pruning.state == HistoryState(bytes: 700, floor: at(5), oldest: 6_000))
         #expect(rule(bytes: 1_000).prune(lines, of: HistoryState()).removed.isEmpty)
+    }
+
+    /// A version with a time of its own.
+    private func version(
+        _ key: String, _ revision: Int64, from came: Int64, to ended: Int64
+    ) throws -> HistoryRule.Line {
+        var line = try line(
+            key, came: revision,
+            .replaced(
+                Moment(revision: revision + 1, milliseconds: ended),
+                by: Stamp(.zero, .unassigned)))
+        line.came.milliseconds = came
+        return line
+    }
+
+    private func left(_ lines: [HistoryRule.Line], _ pruning: HistoryRule.Pruning)
+        -> [HistoryRule.Line]
+    {
+        let removed = Set(pruning.removed)
+        return lines.indices.filter { !removed.contains($0) }.map { lines[$0] } + pruning.forgotten
+    }
+
+    @Test func `keeps yesterday's last value through ten thousand quick versions`() throws {
+        let (hour, day): (Int64, Int64) = (3_600_000, 86_400_000)
+        var lines = try [
+            version("a", 1, from: day, to: day + hour),
+            version("a", 2, from: day + hour, to: 2 * day),
+        ]
+        let start = 2 * day
+        for number: Int64 in 0..<10_000 {
+            lines.append(
+                try version(
+                    "a", 3 + number, from: start + number * 10, to: start + number * 10 + 10))
+        }
+        let now = start + 100_000
+        let rule = HistoryRule(HistoryLimits(), now: now)
+        let pruning = rule.prune(lines, of: HistoryState())
+        let kept = left(lines, pruning)
+        let versions = kept.filter { !$0.isForgotten }
+        #expect(versions.count <= rule.limits.versionsMax)
+        #expect(versions.contains { $0.came.revision == 2 })
+        // The newest are there, too.
+        let newest = Set(10_002 - Int64(rule.limits.newestMax) + 1...10_002)
+        #expect(newest.isSubset(of: versions.map(\.came.revision)))
+        // The store as of yesterday is known, that of most moments of the flood is not.
+        var state = StoreState()
+        state.lineage = Lineage(
+            spans: [Lineage.Span(firstRevision: 1, epoch: 1)], revision: 10_003)
+        for lines in [lines, kept] {
+            func snapshot(_ revision: Int64) throws -> HistoryRule.Snapshot {
+                try rule.snapshot(of: lines, at: .revision(revision), in: state)
+            }
+            #expect(try snapshot(2).forgotten.isEmpty)
+            #expect(try snapshot(2).chosen.map { lines[$0].came.revision } == [2])
+            #expect(try snapshot(4_000).forgotten == [Key("a")])
+            #expect(try snapshot(4_000).chosen.isEmpty)
+            #expect(try snapshot(10_000).chosen.map { lines[$0].came.revision } == [10_000])
+        }
+    }
+
+    @Test func `a write that lost does not stand for the value with which a day ended`() throws {
+        let day: Int64 = 86_400_000
+        var late = try line("a", came: 2, lost(2))
+        late.came.milliseconds = day + 2
+        var lines = try [version("a", 1, from: day + 1, to: 2 * day), late]
+        for number: Int64 in 3..<200 {
+            lines.append(
+                try version("a", number, from: 2 * day + number, to: 2 * day + number + 1))
+        }
+        let pruning = HistoryRule(HistoryLimits(), now: 2 * day + 500)
+            .prune(lines, of: HistoryState())
+        #expect(!pruning.removed.contains(0) && pruning.removed.contains(1))
+    }
+
+    @Test func `thinned out by time prunes the same in one step and in several, and once`() throws {
+        for _ in 0..<100 {
+            var time: Int64 = 0
+            var (kept, state): ([HistoryRule.Line], HistoryState) = ([], HistoryState())
+            var all: [HistoryRule.Line] = []
+            var rule = rule(age: 30 * 86_400_000, versions: .random(in: 6...24))
+            for revision: Int64 in 1...Int64.random(in: 1...300) {
+                let from = time
+                time += [10, 1_000, 40_000, 900_000, 20_000_000].randomElement()!
+                let key = ["a", "b"].randomElement()!
+                let new =
+                    try Bool.random() || Bool.random()
+                    ? version(key, revision, from: from, to: time)
+                    : line(key, came: revision, lost(revision))
+                kept.append(new)
+                all.append(new)
+                guard Int.random(in: 0..<5) == 0 else { continue }
+                let pruning = rule.prune(kept, of: state)
+                (kept, state) = (left(kept, pruning), pruning.state)
+            }
+            rule.now = time
+            let (one, many) = (rule.prune(all, of: HistoryState()), rule.prune(kept, of: state))
+            let result = left(all, one)
+            #expect(Set(result) == Set(left(kept, many)) && one.state == many.state)
+            let again = rule.prune(result, of: one.state)
+            #expect(again.removed.isEmpty && again.forgotten.isEmpty && again.state == one.state)
+            for key in ["a", "b"] {
+                let count = result.count { $0.key.string == key && !$0.isForgotten }
+                #expect(count <= rule.limits.versionsMax)
+            }
+        }
+    }
+
+    @Test func `what must not be kept stays unknown beside older versions that are kept`() throws {
+        let key = try Key("a")
+        let lines = try [
+            line("a", came: 1, replaced(9)), HistoryRule.Line(forgotten: key, before: at(5)),
+            HistoryRule.Line(thinned: key, before: at(8)),
+        ]
+        var state = StoreState()
+        state.lineage = Lineage(
+            spans: [Lineage.Span(firstRevision: 1, epoch: 1)], revision: 9)
+        func forgotten(_ revision: Int64) throws -> Set<Key> {
+            try rule().snapshot(of: lines, at: .revision(revision), in: state).forgotten
+        }
+        #expect(try forgotten(4) == [key])
+        #expect(try forgotten(6) == [])
+        let pruning = rule().prune(lines, of: HistoryState())
+        #expect(pruning.removed.isEmpty)
     }
 
     @Test func `prunes the same in one step and in several`() throws {

@@ -14,7 +14,7 @@ package struct DeviceHome: Hashable, Sendable {
     /// The environment variable with the folder's path.
     package static let pathVariable = "UBIQUITY_HOME"
 
-    /// Opens the folder, creating it if needed.
+    /// Checks the folder if it exists, and creates nothing: see ``make()``.
     /// - Parameter path: If nil, the environment variable `UBIQUITY_HOME` applies, or otherwise the
     ///   platform's folder for application data.
     /// - Throws: ``HomeError``.
@@ -23,10 +23,24 @@ package struct DeviceHome: Hashable, Sendable {
             let path = Self.resolve(path, environment: ProcessInfo.processInfo.environment)
         else { throw .noPlace }
         self.path = path
-        do {
-            try PrivateFiles.makeFolder(path)
-            try PrivateFiles.requireOwnFolder(path)
-        } catch {
+        try check()
+    }
+
+    /// Creates the folder, if needed.
+    /// - Throws: ``HomeError``.
+    package func make() throws(HomeError) {
+        do { try PrivateFiles.makeFolder(path) } catch {
+            throw .unwritable("The folder \(path)", cause: "\(error)")
+        }
+        try check()
+    }
+
+    private func check() throws(HomeError) {
+        if case .network(let name) = PrivateFiles.fileSystem(of: path) {
+            throw .onNetwork(path, type: name)
+        }
+        do { try PrivateFiles.requireOwnFolder(path) } catch {
+            if error.code == ENOENT { return }
             switch error {
             case .writableByOthers: throw .writableByOthers(path)
             case .ofAnotherUser: throw .ofAnotherUser(path)
@@ -109,6 +123,7 @@ package struct DeviceHome: Hashable, Sendable {
     private var accountPath: String { path + "/" + Self.accountFileName }
 
     private func locked() throws(HomeError) -> FileLock {
+        try make()
         let file = path + "/account.lock"
         do throws(SystemError) {
             let lock = try FileLock(path: file)
@@ -150,8 +165,7 @@ package struct DeviceHome: Hashable, Sendable {
         return FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
             .first.map { $0.appendingPathComponent("Ubiquity").path }
         #else
-        return environment[nonEmpty: "XDG_DATA_HOME"].map { $0 + "/ubiquity" }
-            ?? environment[nonEmpty: "HOME"].map { $0 + "/.local/share/ubiquity" }
+        return environment.dataHome.map { $0 + "/ubiquity" }
         #endif
     }
 }
@@ -164,6 +178,8 @@ package enum HomeError: Error, Hashable, Sendable {
     case credentialReadableByOthers(_ path: String)
     /// Other users of the machine could put files into the folder.
     case writableByOthers(_ path: String)
+    /// Other machines may use the same files, and overwrite what this one has saved.
+    case onNetwork(_ path: String, type: String)
     /// The folder or the file with the credential belongs to another user.
     case ofAnotherUser(_ path: String)
     case damaged(_ path: String, cause: String)
@@ -175,8 +191,9 @@ extension HomeError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .noPlace:
-            "There is no folder for the data of this device: neither UBIQUITY_HOME nor HOME is set. "
-                + "Set UBIQUITY_HOME to a folder that only this user may write to."
+            "There is no folder for the data of this device: neither UBIQUITY_HOME nor HOME is set "
+                + "to an absolute path. Set UBIQUITY_HOME to a folder that only this user may write "
+                + "to."
         case .credentialReadableByOthers(let path):
             "Other users can read the file \(path), which contains this device's credential. Make "
                 + "it readable only by you (chmod 600), and sign in again if others may have read "
@@ -184,6 +201,10 @@ extension HomeError: CustomStringConvertible {
         case .writableByOthers(let path):
             "Other users can put files into the folder \(path), which contains this device's "
                 + "credential. Make it writable only by you (chmod go-w)."
+        case .onNetwork(let path, let type):
+            "The folder \(path) is on a network file system (\(type)), where values that were saved "
+                + "can get lost. Choose a folder on a disk of this machine with UBIQUITY_HOME, and "
+                + "move what is in this folder there."
         case .ofAnotherUser(let path):
             "\(path) belongs to another user. Run the program as that user, or choose another "
                 + "folder with UBIQUITY_HOME."

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Foundation
+package import UbiquityCore
 
 /// Files and folders that only the user can access: modes 0600 and 0700.
 package enum PrivateFiles {
@@ -39,6 +40,25 @@ package enum PrivateFiles {
             throw SystemError(errno)
         }
         close(file)
+    }
+
+    /// Of a folder that does not exist yet, that of the folder above it.
+    package static func fileSystem(of path: String) -> FileSystemKind {
+        #if canImport(Darwin)
+        var status = statfs()
+        guard statfs(path, &status) == 0 else {
+            return parent(of: path).map { fileSystem(of: $0) } ?? .local
+        }
+        let type = withUnsafeBytes(of: status.f_fstypename) { $0.prefix { $0 != 0 } }
+        return FileSystemKind(type: String(decoding: type, as: UTF8.self))
+        #else
+        guard let real = realpath(path, nil) else {
+            return parent(of: path).map { fileSystem(of: $0) } ?? .local
+        }
+        defer { free(real) }
+        let mounts = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+        return FileSystemKind(of: String(cString: real), mounts: mounts ?? "")
+        #endif
     }
 
     /// The path up to its last slash; nil if there is no folder above.

@@ -181,6 +181,8 @@ final class StoreBacking: Sendable {
 extension UbiquityConfiguration {
     /// The sign-in of the home folder that contains the store.
     func device() throws -> DeviceAccount {
-        DeviceAccount.of(try storageErrors { try DeviceHome(path: home) })
+        let folder = try storageErrors { try DeviceHome(path: home) }
+        try storageErrors { try folder.make() }
+        return DeviceAccount.of(folder)
     }
 }

@@ -16,6 +16,7 @@ extension DeviceFacts {
         var facts = DeviceFacts(home: Self.home(home))
         facts.identifier = Self.identifier(configuration)
         guard case .folder(let path, _, _) = facts.home else { return facts }
+        facts.fileSystem = PrivateFiles.fileSystem(of: path)
         facts.freeBytes = Machine.freeBytes(at: path)
         facts.watchFailure = Machine.watchFailure(of: path)
         do {

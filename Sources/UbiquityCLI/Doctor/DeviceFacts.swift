@@ -78,6 +78,7 @@ struct DeviceFacts {
     struct LocalFailure: Error, Equatable { var sentence: String }
 
     var home: Home
+    var fileSystem = FileSystemKind.local
     var signIn = SignIn.none
     var contact: Contact?
     var identifier = Identifier.none

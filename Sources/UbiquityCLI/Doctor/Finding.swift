@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import UbiquityCore
+
 /// The result of a check: a sentence that says what to do if something is wrong.
 struct Finding: Equatable {
     enum Verdict: String {
@@ -32,6 +34,23 @@ struct Finding: Equatable {
 
     static func problem(_ check: String, _ sentence: String) -> Finding {
         Finding(check: check, verdict: .problem, sentence: sentence)
+    }
+
+    /// Nil for a file system of this machine.
+    init?(_ check: String, _ fileSystem: FileSystemKind, of folder: String) {
+        switch fileSystem {
+        case .local: return nil
+        case .network(let name):
+            self = .problem(
+                check,
+                "The folder \(folder) is on a network file system (\(name)), where values that were "
+                    + "saved can get lost; move it to a disk of this machine.")
+        case .unknown(let name):
+            self = .note(
+                check,
+                "The folder \(folder) is on a file system of the type \(name). If other machines, or "
+                    + "another mount, have it too, values that were saved can get lost.")
+        }
     }
 
     /// The sentence above all findings.

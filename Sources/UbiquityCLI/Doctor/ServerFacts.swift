@@ -55,6 +55,9 @@ extension ServerFacts {
     }
 
     private func folderFinding(_ folder: DataFolderInspection.Entry) -> Finding {
+        if let finding = Finding("folder", inspection.fileSystem, of: folder.path) {
+            return finding
+        }
         if folder.mode & 0o077 != 0 {
             return .problem(
                 "folder",

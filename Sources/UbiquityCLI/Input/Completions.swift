@@ -152,8 +152,8 @@ struct SeenAccounts {
 
     static func folder(_ environment: [String: String]) -> String? {
         let cache =
-            environment[nonEmpty: "XDG_CACHE_HOME"]
-            ?? environment[nonEmpty: "HOME"].map { $0 + "/.cache" }
+            environment[folder: "XDG_CACHE_HOME"]
+            ?? environment[folder: "HOME"].map { $0 + "/.cache" }
         return cache.map { $0 + "/ubiquity" }
     }
 

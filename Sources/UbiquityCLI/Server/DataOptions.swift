@@ -50,9 +50,8 @@ struct DataOptions: ParsableArguments {
     static func standard(_ environment: [String: String], isInstalled: Bool) -> String {
         if let folder = environment[nonEmpty: Self.variable] { return folder }
         if isInstalled { return installed }
-        let base =
-            environment[nonEmpty: "XDG_DATA_HOME"]
-            ?? (environment[nonEmpty: "HOME"] ?? "~") + "/.local/share"
+        // Without any of them, the folder of the user in the system's list.
+        let base = environment.dataHome ?? "~\(NSUserName())/.local/share"
         return base + "/ubiquity-server"
     }
 }

@@ -15,6 +15,8 @@ struct OpenStore {
     /// Held to keep this process from connecting: only the holder may connect.
     private let lease: ProcessLease?
     private let path: String
+    /// What is opened instead of a home that cannot be written; nil if it can.
+    private let copy: HomeCopy?
 
     /// - Throws: ``Failure`` if no store is named, `UbiquityError` if it cannot be opened.
     private init(_ options: StoreOptions, _ sync: SyncPolicy) throws {
@@ -22,9 +24,16 @@ struct OpenStore {
         let home = try options.home.open()
         let state = try home.load()
         account = state.signedIn
-        path = home.storePath(for: identifier, folder: state.folder)
+        var (configuration, sync) = (options.configuration, sync)
+        copy = try HomeCopy(ifReadOnly: home, state, store: identifier)
+        if let copy {
+            configuration.home = copy.home.path
+            sync.isLocal = true
+            Output.note("The folder \(home.path) cannot be written; showing what is in it.")
+        }
+        path = (copy?.home ?? home).storePath(for: identifier, folder: state.folder)
         lease = sync.isLocal ? try Self.lease(of: path) : nil
-        store = try UbiquitousKeyValueStore(configuration: options.configuration)
+        store = try UbiquitousKeyValueStore(configuration: configuration)
         self.sync = sync
     }
 
@@ -39,7 +48,7 @@ struct OpenStore {
     /// An empty store in memory, which is not synced and leaves nothing on this device.
     private init(imagined options: StoreOptions, _ sync: SyncPolicy) throws {
         identifier = try options.identifier()
-        (account, lease, path) = (nil, nil, "")
+        (account, lease, path, copy) = (nil, nil, "", nil)
         store = .inMemory(options.configuration)
         self.sync = sync
     }
@@ -66,12 +75,13 @@ struct OpenStore {
         defer {
             open.store.close()
             open.lease?.close()
+            open.copy?.remove()
         }
         return try await body(open)
     }
 
     /// - Returns: What to say of a store that does not exist; nil if it does.
-    private static func absence(
+    static func absence(
         _ options: StoreOptions, _ sync: SyncPolicy
     ) async throws -> Failure? {
         let identifier = try options.identifier()
@@ -83,7 +93,9 @@ struct OpenStore {
             !FileManager.default.fileExists(atPath: path)
         else { return nil }
         guard let account = state.signedIn, !sync.isLocal else {
-            return Failure(.no, "there is no store \(identifier) on this device")
+            let sentence = "there is no store \(identifier) on this device"
+            let isOut = state.signedIn == nil && !sync.isLocal
+            return Failure(.no, sentence + (isOut ? ", which is not signed in" : ""))
         }
         do {
             let stores = try await withTimeout(seconds: sync.timeout) {
@@ -134,6 +146,10 @@ struct OpenStore {
     }
 
     private func save(_ write: () throws -> Void) async throws -> WriteOutcome {
+        guard copy == nil else {
+            throw Failure(
+                .noPermission, "nothing was changed: the device's folder cannot be written")
+        }
         // Before the first download, the account's value would replace what is written here.
         if !store.engineStatus.hasCompletedFirstSync { await catchUp() }
         try write()

@@ -19,7 +19,8 @@ package struct StoreLimits: Hashable, Sendable {
 package struct HistoryLimits: Hashable, Sendable {
     /// The time for which a version is kept after its end. 0 means no history.
     package var milliseconds: Int64
-    /// The most versions of an entry.
+    /// The most versions of an entry: the newest, and of each of the last minutes, hours and days
+    /// before them the last one.
     package var versionsMax: Int
     /// The most bytes of a store's versions together, see ``HistoryRule/bytes(key:value:)``.
     package var bytesMax: Int
@@ -33,6 +34,16 @@ package struct HistoryLimits: Hashable, Sendable {
     }
 
     package var isOff: Bool { milliseconds <= 0 }
+
+    /// The most minutes of which the last version is kept, and the most hours, and days.
+    package var periodsMax: Int { versionsMax / Self.periodsDivisor }
+    /// The most versions that are kept because they are the newest.
+    package var newestMax: Int { versionsMax - Self.periodsMilliseconds.count * periodsMax }
+
+    /// Half of the versions are the newest ones: many enough to take back what was just done.
+    private static let periodsDivisor = 6
+    /// A minute, an hour, and a day.
+    package static let periodsMilliseconds: [Int64] = [60_000, 3_600_000, 86_400_000]
 }
 
 /// The space that the values of a store take.

@@ -96,14 +96,20 @@ extension HistoryRule {
         }
         var forgotten: Set<Key> = []
         var chosen: [Int] = []
+        let removed = Set(pruning.removed)
+        let held = lines.indices.filter {
+            lines[$0].isHeld(at: revision) && !removed.contains($0)
+        }
+        let known = Set(held.lazy.map { lines[$0].key })
         for line in lines + pruning.forgotten {
-            if case .forgotten(let moment) = line.fate, moment.revision > revision {
-                forgotten.insert(line.key.whole)
+            guard case .forgotten(let moment) = line.fate, moment.revision > revision else {
+                continue
             }
+            if !line.isThinned || !known.contains(line.key) { forgotten.insert(line.key.whole) }
         }
         // What was cut off by number is in the notes, and by age is below the floor.
-        for (index, line) in lines.enumerated()
-        where line.isHeld(at: revision) && !line.isDeletion && !forgotten.contains(line.key.whole) {
+        for index in held
+        where !lines[index].isDeletion && !forgotten.contains(lines[index].key.whole) {
             chosen.append(index)
         }
         return Snapshot(revision: revision, chosen: chosen, forgotten: forgotten)

@@ -2,9 +2,11 @@
 
 /// Decides which versions of a store are kept, and which are shown.
 ///
-/// Of each entry the newest versions are kept, up to a number, of these the ones that did not end too
-/// long ago, and of these the newest, up to a number of bytes. What is beyond the limits is not shown
-/// either, so it does not matter when it is removed.
+/// Of each entry a number of versions are kept: the newest, and of the time before them the last one of
+/// each minute, hour and day, up to a number of each, so that a flood of writes does not push out what
+/// the entry was yesterday. Of these the ones that did not end too long ago are kept, and of these the
+/// newest, up to a number of bytes. What is beyond the limits is not shown either, so it does not matter
+/// when it is removed.
 package struct HistoryRule: Hashable, Sendable {
     package var limits: HistoryLimits
     /// The server's milliseconds since 1970.
@@ -52,11 +54,19 @@ package struct HistoryRule: Hashable, Sendable {
             self.bytes = bytes
         }
 
-        /// The note that what an entry was before is not known.
+        /// The note that what an entry was before is not known, and that of none of the key's.
         package init(forgotten key: Key, before moment: RecordVersion.Moment) {
             self.init(
                 key: key, stamp: Stamp(.zero, .unassigned), came: .start, fate: .forgotten(moment),
                 isDeletion: true, bytes: HistoryRule.bytes(key: key.bytesCount, value: 0))
+        }
+
+        /// The note that what an entry was before is only known for the times of its versions.
+        package init(thinned key: Key, before moment: RecordVersion.Moment) {
+            self.init(forgotten: key, before: moment)
+            came = moment
+            // Distinguishes it from the other note with this end.
+            stamp.digest = 1
         }
 
         /// Nil for a current record.
@@ -69,6 +79,9 @@ package struct HistoryRule: Hashable, Sendable {
         }
 
         var isForgotten: Bool { if case .forgotten = fate { true } else { false } }
+
+        /// Whether this is a note that leaves room for older versions.
+        var isThinned: Bool { isForgotten && came != .start }
 
         fileprivate var isVersion: Bool { ended != nil && !isForgotten }
 
@@ -110,7 +123,7 @@ package struct HistoryRule: Hashable, Sendable {
     private func cutByNumber(_ cut: inout Cut) {
         var counts: [Key: Int] = [:]
         for line in cut.lines where line.isVersion { counts[line.key, default: 0] += 1 }
-        counts = counts.filter { $0.value > limits.versionsMax }
+        counts = counts.filter { $0.value > limits.newestMax }
         guard !counts.isEmpty else { return }
         var places: [Key: [Int]] = [:]
         for (place, line) in cut.lines.enumerated()
@@ -118,14 +131,35 @@ package struct HistoryRule: Hashable, Sendable {
             places[line.key, default: []].append(place)
         }
         for (key, places) in places {
-            let excess = places.sorted { cut.lines[$0].isLater(than: cut.lines[$1]) }
-                .dropFirst(limits.versionsMax)
+            let excess = excess(
+                of: places.sorted { cut.lines[$0].isLater(than: cut.lines[$1]) }, cut.lines)
             let needed = excess.compactMap { cut.lines[$0].needed }.max {
                 $0.revision < $1.revision
             }
             for place in excess { cut.isRemoved[place] = true }
-            if let needed { cut.notes.append(Line(forgotten: key, before: needed)) }
+            if let needed { cut.notes.append(Line(thinned: key, before: needed)) }
         }
+    }
+
+    /// The versions of an entry that are neither among the newest nor the last of a period.
+    ///
+    /// Whether a version is one of them depends on the later versions alone, and one that was removed
+    /// would never be kept later: so it does not matter when they are pruned, nor how often.
+    /// - Parameter places: The latest first.
+    private func excess(of places: [Int], _ lines: [Line]) -> [Int] {
+        var rest = Array(places.dropFirst(limits.newestMax))
+        for period in HistoryLimits.periodsMilliseconds {
+            var seen: Set<Int64> = []
+            rest.removeAll { place in
+                // A write that lost was never what the entry was.
+                guard seen.count < limits.periodsMax, lines[place].needed != nil else {
+                    return false
+                }
+                // The value with which a period ended came in it, and ended later.
+                return seen.insert(lines[place].came.milliseconds / period).inserted
+            }
+        }
+        return rest
     }
 
     private func cutByAge(_ cut: inout Cut) {
@@ -160,6 +194,11 @@ package struct HistoryRule: Hashable, Sendable {
         var notes: [Line] = []
         private var floor: RecordVersion.Moment
 
+        private struct Note: Hashable {
+            var key: Key
+            var isThinned: Bool
+        }
+
         init(_ lines: [Line], floor: RecordVersion.Moment) {
             self.lines = lines
             self.floor = floor
@@ -174,28 +213,32 @@ package struct HistoryRule: Hashable, Sendable {
 
         var pruning: Pruning {
             var (removed, isRemoved) = ([Int](), isRemoved)
-            // The newest note of an entry says more than the others, and none is needed below the
-            // floor.
-            var newest: [Key: (moment: RecordVersion.Moment, place: Int?)] = [:]
+            // The newest note of an entry says more than the others of its kind, and none is needed
+            // below the floor.
+            var newest: [Note: (moment: RecordVersion.Moment, place: Int?)] = [:]
             func take(_ line: Line, _ place: Int?) {
                 guard let ended = line.ended else { return }
+                let note = Note(key: line.key, isThinned: line.isThinned)
                 if ended.revision <= floor.revision {
                     if let place { isRemoved[place] = true }
                     return
                 }
-                let old = newest[line.key]
+                let old = newest[note]
                 if let old, old.moment.revision >= ended.revision {
                     if let place { isRemoved[place] = true }
                     return
                 }
                 if let place = old?.place { isRemoved[place] = true }
-                newest[line.key] = (ended, place)
+                newest[note] = (ended, place)
             }
             for (place, line) in lines.enumerated() where line.isForgotten && !isRemoved[place] {
                 take(line, place)
             }
             for line in notes { take(line, nil) }
-            let added = notes.filter { newest[$0.key].map { $0.place == nil } ?? false }
+            let added = notes.filter { line in
+                let note = Note(key: line.key, isThinned: line.isThinned)
+                return newest[note].map { $0.place == nil } ?? false
+            }
             var state = HistoryState(floor: floor)
             func count(_ line: Line) {
                 guard let ended = line.ended else { return }

@@ -5,4 +5,16 @@ extension [String: String] {
     package subscript(nonEmpty name: String) -> String? {
         self[name].flatMap { $0.isEmpty ? nil : $0 }
     }
+
+    /// The folder that an environment variable names; nil if it is not an absolute path. The XDG
+    /// specification says of a relative one: invalid, and to be ignored.
+    package subscript(folder name: String) -> String? {
+        self[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
+    }
+
+    /// The user's folder for application data: `XDG_DATA_HOME`, or `.local/share` in `HOME`; nil if
+    /// neither is an absolute path.
+    package var dataHome: String? {
+        self[folder: "XDG_DATA_HOME"] ?? self[folder: "HOME"].map { $0 + "/.local/share" }
+    }
 }

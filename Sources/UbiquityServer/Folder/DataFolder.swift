@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import UbiquityCore
 
 /// The folder with all of a server's data, and the names of its files.
 struct DataFolder: Sendable {
@@ -42,6 +43,14 @@ struct DataFolder: Sendable {
 
     /// Makes the folder, accessible to its owner only, unless it exists.
     func make() throws(ServerStartError) {
+        if case .network(let name) = fileSystem {
+            throw .folderUnusable(
+                path: path,
+                reason:
+                    "it is on a network file system (\(name)), where writes that were confirmed "
+                    + "can get lost; choose a folder on a disk of this machine, or keep the data in "
+                    + "PostgreSQL (--database)")
+        }
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true,
@@ -55,6 +64,18 @@ struct DataFolder: Sendable {
             throw .folderUnusable(path: path, reason: "it is not writable")
         }
         try requireOwn()
+    }
+
+    /// Of a folder that does not exist yet, that of the folder above it.
+    var fileSystem: FileSystemKind {
+        let mounts = FileManager.default.contents(atPath: "/proc/self/mountinfo") ?? Data()
+        var path = URL(fileURLWithPath: path)
+        while !FileManager.default.fileExists(atPath: path.path), path.path != "/" {
+            path.deleteLastPathComponent()
+        }
+        return FileSystemKind(
+            of: path.resolvingSymlinksInPath().path, mounts: String(decoding: mounts, as: UTF8.self)
+        )
     }
 
     /// Checks that only this user and root can put files or links into the folder: anyone who can

@@ -60,6 +60,7 @@ struct FileStatus: Hashable, Sendable {
     var bytes: Int
     /// For a folder: users with write permission can only remove and rename their own files.
     var isSticky: Bool
+    private var device: Int
     private var inode: Int
     private var modified: Date?
 
@@ -76,9 +77,13 @@ struct FileStatus: Hashable, Sendable {
         owner = UInt32(truncatingIfNeeded: number(.ownerAccountID))
         ownerName = status[.ownerAccountName] as? String ?? "'#\(owner)'"
         bytes = number(.size)
+        device = number(.systemNumber)
         inode = number(.systemFileNumber)
         modified = status[.modificationDate] as? Date
     }
+
+    /// Whether both are of one file, whatever has happened to it in between.
+    func isSameFile(as other: Self) -> Bool { (device, inode) == (other.device, other.inode) }
 
     /// Whether anyone but the owner has any permission.
     var isOpenToOthers: Bool { mode & 0o077 != 0 }

@@ -2,7 +2,7 @@
 
 internal import Foundation
 internal import GRDB
-internal import UbiquityCore
+package import UbiquityCore
 
 /// A summary of a server's data folder, made without changing it and while a server may be running.
 package struct DataFolderInspection: Sendable {
@@ -43,6 +43,7 @@ package struct DataFolderInspection: Sendable {
 
     package var path: String
     package var folder: Entry?
+    package var fileSystem = FileSystemKind.local
     /// Whether the current user can list and read the files in the folder.
     package var canLook: Bool
     package var database: Entry?
@@ -56,6 +57,7 @@ package struct DataFolderInspection: Sendable {
     package init(dataFolder: String) {
         let folder = DataFolder(path: dataFolder)
         path = folder.path
+        fileSystem = folder.fileSystem
         self.folder = Entry(path: folder.path)
         canLook = access(folder.path, R_OK | X_OK) == 0
         database = Entry(path: folder.databasePath)

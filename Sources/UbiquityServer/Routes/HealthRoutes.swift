@@ -38,6 +38,7 @@ final class Readiness: Sendable {
         /// The uptime of the last round; nil before the first one, and when the server stops.
         var round: Int64?
         var isFull = false
+        var isMoved = false
         var isClockWrong = false
         /// The reports in the log that the server is not ready.
         var logging = Interval(milliseconds: 60_000)
@@ -60,6 +61,12 @@ final class Readiness: Sendable {
         set { state.withLock { $0.isFull = newValue } }
     }
 
+    /// Whether the data folder was moved or removed.
+    var isMoved: Bool {
+        get { state.withLock { $0.isMoved } }
+        set { state.withLock { $0.isMoved = newValue } }
+    }
+
     /// Whether the clock differs too much from the other nodes'.
     var isClockWrong: Bool {
         get { state.withLock { $0.isClockWrong } }
@@ -74,7 +81,8 @@ final class Readiness: Sendable {
     var isReady: Bool {
         let now = clock.uptime()
         return state.withLock { state in
-            guard !state.isFull, !state.isClockWrong, let round = state.round else { return false }
+            guard !state.isFull, !state.isMoved, !state.isClockWrong, let round = state.round
+            else { return false }
             return now - round <= Self.milliseconds
         }
     }

@@ -264,6 +264,10 @@ protocol ServerStorage: Sendable {
     /// then refused with ``StorageError/full``; removals are done.
     var isFull: Bool { get }
 
+    /// Whether the data is not where it was opened any more, and nothing can be committed. It may
+    /// come back. A second old at most.
+    var isMoved: Bool { get }
+
     /// Checks whether a full disk has space again.
     /// - Returns: Whether it was full until now and has space again.
     func findRoom() -> Bool
@@ -308,6 +312,7 @@ protocol ServerStorage: Sendable {
 /// A storage of one process alone.
 extension ServerStorage {
     var isShared: Bool { false }
+    var isMoved: Bool { false }
     var commitLanes: Int { 1 }
     var readLanes: Int { 2 }
     func observe(_ observer: @escaping @Sendable (StorageNews) -> Void) {}

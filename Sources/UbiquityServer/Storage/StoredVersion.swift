@@ -143,4 +143,11 @@ struct VersionRow: Hashable, Sendable {
         (stamp, by) = (Stamp(.zero, .unassigned), Stamp(.zero, .unassigned))
         (came, ended, fate) = (.start, moment, .forgotten)
     }
+
+    /// A note that pruning has made.
+    init?(note line: HistoryRule.Line) {
+        guard let ended = line.ended else { return nil }
+        self.init(forgotten: line.key, before: ended)
+        (stamp, came) = (line.stamp, line.came)
+    }
 }

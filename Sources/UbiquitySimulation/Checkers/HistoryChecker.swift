@@ -60,7 +60,7 @@ package final class HistoryChecker: Checker {
                     > ($1.ended!.revision, $1.came.revision, $1.record.stamp)
             }
             let lines = found[key] ?? []
-            for entry in ended.prefix(view.rule.limits.versionsMax) {
+            for entry in promised(ended, view.rule.limits) {
                 let moment = entry.ended!
                 guard moment.revision > view.state.history.floor.revision,
                     moment.milliseconds + view.rule.limits.milliseconds > view.greatestNow,
@@ -74,6 +74,22 @@ package final class HistoryChecker: Checker {
             }
         }
         return nil
+    }
+
+    /// The newest versions of an entry, and the values with which the last minutes, hours and days
+    /// ended.
+    /// - Parameter ended: The latest first.
+    private func promised(
+        _ ended: [VersionLog.Entry], _ limits: HistoryLimits
+    ) -> [VersionLog.Entry] {
+        var promised = Array(ended.prefix(limits.newestMax))
+        for period in HistoryLimits.periodsMilliseconds {
+            var seen: Set<Int64> = []
+            for entry in ended where !entry.isLost && seen.count < limits.periodsMax {
+                if seen.insert(entry.came.milliseconds / period).inserted { promised.append(entry) }
+            }
+        }
+        return promised
     }
 
     /// Why nothing from before a moment is known.
@@ -132,7 +148,7 @@ package final class HistoryChecker: Checker {
             view.log.unkept[key].map { $0 <= revision } ?? true
                 && !view.log.entries.contains { entry in
                     entry.key.whole == key
-                        && (entry.value.count > view.rule.limits.versionsMax
+                        && (entry.value.count > view.rule.limits.newestMax
                             || entry.value.contains(where: \.isUnkept))
                 }
         }

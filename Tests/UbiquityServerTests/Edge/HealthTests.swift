@@ -57,6 +57,35 @@ struct HealthTests {
         #expect(!Problem.notReady.isLogged && Problem.answersInMemory.isLogged)
     }
 
+    @Test func `whose data folder is moved away it stores nothing, and says that it is not ready`()
+        async throws
+    {
+        let log = LogRecorder()
+        let server = try await TestServer.start(log: log)
+        let device = try await server.newDevice()
+        try await device.set("a", "1")
+        let (data, elsewhere) = (server.folder.file("data"), server.folder.file("elsewhere"))
+        try FileManager.default.moveItem(atPath: data, toPath: elsewhere)
+        try await until("a refusal") { try await device.push([.write("b", "2")]).status == 503 }
+        try await until("no readiness") {
+            try await server.send("GET", "/health/ready").status == 503
+        }
+        try await until("a log line") {
+            log.lines.contains { $0.text.contains("moved or removed") }
+        }
+        #expect(try await device.push([.write("c", "3")]).status == 503)
+        // Another folder at its place is not it.
+        try FileManager.default.copyItem(atPath: elsewhere, toPath: data)
+        try await until("a second look") { try await device.push([.write("d", "4")]).status == 503 }
+        try FileManager.default.removeItem(atPath: data)
+        try FileManager.default.moveItem(atPath: elsewhere, toPath: data)
+        try await until("an answer") { try await device.push([.write("e", "5")]).status == 200 }
+        try await until("readiness") {
+            try await server.send("GET", "/health/ready").status == 200
+        }
+        try await server.stop()
+    }
+
     @Test func `an answer that a browser may get has the headers for browsers`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()

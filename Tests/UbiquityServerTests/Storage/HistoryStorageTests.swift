@@ -246,6 +246,32 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `quick writes do not push out what an entry was yesterday`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let limits = HistoryLimits(versionsMax: 12)
+        let day: Int64 = 86_400_000
+        try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 501)), now: day)
+        for number: Int64 in 2...60 {
+            try storage.commit(
+                Sample.push(Sample.record("a", .integer(number), at: 500 + number)),
+                now: 2 * day + number)
+        }
+        let rule = HistoryRule(limits, now: 2 * day + 100)
+        func check() throws {
+            let shown = try storage.listed(rule).compactMap { Int($0.split(separator: " ")[1]) }
+            // The current one, the six newest, the last of each period before them, and yesterday's.
+            #expect(shown == Array((51...60).reversed()) + [1])
+            #expect(try storage.snapshot(at: .revision(1), rule) == ["a 1"])
+            #expect(try storage.snapshot(at: .revision(20), rule) == ["a forgotten"])
+            #expect(try storage.snapshot(at: .revision(58), rule) == ["a 58"])
+        }
+        try check()
+        #expect(try storage.pruneHistory(rule, of: Sample.store) > 40)
+        try check()
+        #expect(try storage.pruneHistory(rule, of: Sample.store) == 0)
+    }
+
+    @Test(arguments: Backend.allCases)
     func `of an entry the newest versions are kept, and of a store the young ones`(
         backend: Backend
     ) throws {

@@ -11,7 +11,8 @@ struct StatusCommand: AsyncParsableCommand {
         abstract: "Show the account, the connection, and what waits to be sent.",
         discussion: """
             Prints one sentence, and the details below it. Asks the server first, unless --local \
-            is given. Without a store identifier, only the account is shown.
+            is given. Without a store identifier, or if there is no such store yet, only the \
+            account is shown.
 
             JSON: {"home", "account", "isAccepted", "clockAhead", "store"}; "isAccepted" says \
             whether the server accepts this device's sign-in, or is null if it did not answer; \
@@ -35,7 +36,11 @@ struct StatusCommand: AsyncParsableCommand {
         let home = try store.home.open()
         var report = StatusReport(
             home: URL(fileURLWithPath: home.path).path, account: try home.load().signedIn)
-        if try store.configuration.resolvedIdentifier() != nil {
+        if try store.configuration.resolvedIdentifier() == nil {
+            // Only the account is shown.
+        } else if let absence = try await OpenStore.absence(store, sync.policy) {
+            Output.note(TerminalText("No store yet: \(absence.sentence)"))
+        } else {
             try await OpenStore.with(store, sync.policy) { open in
                 let refusal = await ask(open)
                 report.heldUpBy = open.heldUpBy

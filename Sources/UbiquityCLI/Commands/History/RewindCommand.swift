@@ -19,6 +19,8 @@ struct RewindCommand: AsyncParsableCommand {
             that the history must not keep, and those whose value is not known any more, stay. Under \
             a conflict policy, the difference is written: what other devices count meanwhile stays.
 
+            Status 1: what the keys were then is not known any more, so nothing could be compared.
+
             A time is what you would say, in your time zone: \(PastTime.examples).
 
             JSON: {"to", "changes", "forgotten", "sent", "notSentBecause"}; "changes" lists {"key", \
@@ -63,12 +65,22 @@ struct RewindCommand: AsyncParsableCommand {
             let forgotten = past.forgottenKeys.sorted().filter {
                 keys.isEmpty || keys.contains($0)
             }
+            let considered = Set(open.store.values.keys).union(open.store.values(of: past).keys)
+                .union(past.forgottenKeys).filter { keys.isEmpty || keys.contains($0) }
+            let isUnknown = !forgotten.isEmpty && considered.count == forgotten.count
+            if isUnknown, !json.isOn {
+                let time = Phrase.time(milliseconds, in: .current)
+                ValueChange.noteUnknownPast(of: forgotten)
+                throw Failure(
+                    .no, "nothing could be compared with \(time), and nothing was changed")
+            }
             preview(changes, forgotten, milliseconds)
             try Question.confirm(
                 "Change \(Phrase.keys(changes.count))?",
                 isGiven: yes || dryRun || changes.isEmpty, otherwise: "nothing was changed")
             let outcome = try await write(changes, to: open)
             report(changes, forgotten, outcome, milliseconds)
+            if isUnknown { throw ExitCode(1) }
         }
     }
 
@@ -76,7 +88,9 @@ struct RewindCommand: AsyncParsableCommand {
         if json.isOn { return }
         ValueChange.noteUnknownPast(of: forgotten)
         let time = Phrase.time(milliseconds, in: .current)
-        if changes.isEmpty { return Output.note("All is as it was at \(time).") }
+        if changes.isEmpty {
+            return Output.note("\(forgotten.isEmpty ? "All" : "All else") is as it was at \(time).")
+        }
         Output.note("Back to \(time):")
         Output.print(ValueChange.lines(changes))
     }

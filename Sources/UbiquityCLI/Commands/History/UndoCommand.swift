@@ -15,7 +15,8 @@ struct UndoCommand: AsyncParsableCommand {
             ubiquity undo KEY --to "yesterday 18:00"
             """,
         discussion: """
-            An ordinary change, which goes to all devices and can be undone too. Under a conflict \
+            An ordinary change, which goes to all devices and can be undone too: a second undo \
+            brings back what the first one took away. --to goes further back. Under a conflict \
             policy, the difference is written: a counter goes back to what it was, and what other \
             devices count meanwhile stays.
 
@@ -76,6 +77,13 @@ struct UndoCommand: AsyncParsableCommand {
             return Output.note("The key \"\(key)\" has that value already.")
         }
         Output.print(ValueChange.lines([change]))
+        if to == nil, !dryRun {
+            Output.note(
+                """
+                Another undo brings this back. To go further back, give a version of `ubiquity \
+                history \(change.key)`: --to VERSION.
+                """)
+        }
     }
 
     private func value(of key: Key, _ open: OpenStore) async throws -> PropertyListValue? {

@@ -38,11 +38,16 @@ struct GetCommand: AsyncParsableCommand {
 
     func run() async throws {
         let key = try Key(key)
-        let value = try await OpenStore.with(store, sync.policy, ifMissing: .refuse) { open in
+        let (value, isSignedIn) = try await OpenStore.with(
+            store, sync.policy, ifMissing: .refuse
+        ) { open in
             await open.refresh()
-            return open.store.value(key.string)
+            return (open.store.value(key.string), open.account != nil)
         }
-        guard let value else { throw Failure(.no, "the store has no key \"\(key)\"") }
+        guard let value else {
+            let place = isSignedIn || sync.local ? "" : " on this device, which is not signed in"
+            throw Failure(.no, "the store has no key \"\(key)\"" + place)
+        }
         try print(value)
     }
 

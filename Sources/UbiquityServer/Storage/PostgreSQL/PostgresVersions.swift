@@ -155,7 +155,7 @@ struct PostgresVersions {
                         + names(of: pruning.removed.map { lines[$0] })))
         }
         let notes = pruning.forgotten.compactMap { line in
-            line.ended.map { (store: store, row: VersionRow(forgotten: line.key, before: $0)) }
+            VersionRow(note: line).map { (store: store, row: $0) }
         }
         if !notes.isEmpty { statements.append(inserting(notes)) }
         return (statements, pruning.removed.count)

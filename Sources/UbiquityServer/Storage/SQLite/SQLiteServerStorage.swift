@@ -24,6 +24,8 @@ final class SQLiteServerStorage: Sendable {
     let reserve: DiskReserve?
     /// Likewise.
     let checkpointer: Checkpointer?
+    /// Likewise.
+    private let place: FilePlace?
     /// The conditions for rewriting the database.
     struct Scrubs {
         /// The earliest uptime of the next scrubbing.
@@ -35,11 +37,12 @@ final class SQLiteServerStorage: Sendable {
 
     init(
         _ database: any DatabaseWriter, running: Int64 = 0, reserve: DiskReserve? = nil,
-        checkpointer: Checkpointer? = nil
+        checkpointer: Checkpointer? = nil, place: FilePlace? = nil
     ) {
         self.database = database
         self.reserve = reserve
         self.checkpointer = checkpointer
+        self.place = place
         runningTime = Mutex(running)
     }
 
@@ -56,7 +59,8 @@ final class SQLiteServerStorage: Sendable {
             let checkpointer = try Checkpointer(try SQLiteFile.openQueue(path))
             try database.writeWithoutTransaction { try checkpointer.watch($0) }
             return SQLiteServerStorage(
-                database, running: running ?? 0, reserve: reserve, checkpointer: checkpointer)
+                database, running: running ?? 0, reserve: reserve, checkpointer: checkpointer,
+                place: FilePlace(path: path))
         } catch { throw SQLiteFile.startError(error, path) }
     }
 
@@ -102,6 +106,7 @@ final class SQLiteServerStorage: Sendable {
                 let result: T
                 do {
                     result = try body(db)
+                    guard !isMoved else { throw StorageError.failed("its folder was moved") }
                     try db.cachedStatement(sql: "COMMIT TRANSACTION").execute()
                 } catch {
                     try? db.rollback()
@@ -138,8 +143,15 @@ final class SQLiteServerStorage: Sendable {
 
     func findRoom() -> Bool { reserve?.keep() ?? false }
 
+    var isMoved: Bool { place?.isLost ?? false }
+
     /// Leaves the log empty, so that the file alone is a complete copy.
     func close() throws(StorageError) {
+        guard !isMoved else {
+            // SQLite would remove the log at the path, which may be that of another database by now.
+            _ = Unmanaged.passRetained(database as AnyObject)
+            return
+        }
         do {
             try checkpointer?.close()
             try database.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }

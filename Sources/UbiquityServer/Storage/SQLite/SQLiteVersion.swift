@@ -288,8 +288,8 @@ enum SQLiteVersion {
             try insertPacked(kept.map(pack.version), of: id, db)
         }
         for line in pruning.forgotten {
-            guard let ended = line.ended else { continue }
-            try insert(VersionRow(forgotten: line.key, before: ended), of: id, db)
+            guard let row = VersionRow(note: line) else { continue }
+            try insert(row, of: id, db)
         }
         // See `add(_:to:_:)`.
         if try !hasRows(id, db) { try settle(&store, db) }

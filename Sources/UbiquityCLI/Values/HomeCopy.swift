@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Ubiquity
+import UbiquityCore
+
+/// A copy of a store in a home that cannot be written, to read it: SQLite makes files beside a database
+/// that it reads. The copy has no sign-in, so nothing of it is sent.
+struct HomeCopy {
+    let home: DeviceHome
+
+    /// - Returns: Nil if the home can be written, or does not exist.
+    /// - Throws: ``Failure`` if the store cannot be copied.
+    init?(ifReadOnly original: DeviceHome, _ state: DeviceState, store: String) throws {
+        guard access(original.path, F_OK) == 0, access(original.path, W_OK) != 0 else { return nil }
+        home = try DeviceHome(
+            path: NSTemporaryDirectory() + "/ubiquity-" + UUID().uuidString)
+        try home.update { copied in
+            copied = state
+            copied.signedIn = nil
+        }
+        try PrivateFiles.makeFolder(home.storesFolder(state.folder))
+        do {
+            let (from, to) = (
+                original.storePath(for: store, folder: state.folder),
+                home.storePath(for: store, folder: state.folder)
+            )
+            for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: from + suffix) {
+                guard let bytes = FileManager.default.contents(atPath: from + suffix) else {
+                    throw SystemError(errno)
+                }
+                try PrivateFiles.replace(to + suffix, with: bytes)
+            }
+        } catch {
+            remove()
+            throw Failure(
+                .inputOutput,
+                "the folder \(original.path) cannot be written, and its store cannot be copied to "
+                    + "read it: \(error)")
+        }
+    }
+
+    func remove() { try? FileManager.default.removeItem(atPath: home.path) }
+}
