@@ -12,7 +12,8 @@ struct ImportCommand: AsyncParsableCommand {
         abstract: "Import a property list, such as an app's preferences, or an account's archive.",
         discussion: """
             Imports XML and binary property lists. All entries that differ become one change: \
-            here, on the server, and for other devices. Other keys in the store stay.
+            here, on the server, and for other devices; several if they are too many for one \
+            request. Other keys in the store stay.
 
             --dry-run shows the keys that would be overwritten (~) or added (+), with their values \
             before and after.
@@ -59,7 +60,7 @@ struct ImportCommand: AsyncParsableCommand {
             await open.catchUp()
             let plan = ImportPlan(entries, limits: open.store.engineStatus.limits)
             try check(plan)
-            report(try await take(plan, into: open))
+            try report(try await take(plan, into: open))
         }
     }
 
@@ -97,9 +98,11 @@ struct ImportCommand: AsyncParsableCommand {
         }
     }
 
-    private func report(_ store: ImportedStore) {
+    private func report(_ store: ImportedStore) throws {
         if let note = store.outcome.note { Output.note(TerminalText(note)) }
-        guard !json.isOn else { return Output.print(json(store)) }
+        if json.isOn { Output.print(json(store)) }
+        try store.outcome.check()
+        if json.isOn { return }
         guard dryRun else { return Output.print("Imported \(store.counts).") }
         guard !store.changes.isEmpty else { return Output.print("Would import \(store.counts).") }
         Output.print(ValueChange.lines(store.changes))
