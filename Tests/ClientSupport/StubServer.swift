@@ -30,6 +30,10 @@ package final class StubServer: Sendable {
             ends: Bool = true
         ) {
             (self.status, self.headers, self.body, self.ends) = (status, headers, body, ends)
+            // Of an answer of the server, unless the caller says otherwise.
+            if status == .ok, !headers.contains(name: "content-type") {
+                self.headers.add(name: "content-type", value: "application/x-protobuf")
+            }
         }
 
         /// A whole answer of that type, which announces its length.

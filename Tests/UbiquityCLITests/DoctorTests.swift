@@ -91,6 +91,21 @@ struct DoctorTests {
         #expect(failed.hasSuffix("`ubiquity sync` tries again."))
     }
 
+    @Test func `what waits for ever is named, with the way out`() throws {
+        let value = PropertyListValue.data([UInt8](repeating: 0, count: 1_000))
+        let write = PendingWrite(
+            record: Record(
+                key: try Key("big"), content: .value(value),
+                stamp: Stamp(HybridTimestamp(rawValue: 1), .unassigned)), transaction: 1)
+        expect("unsendable", .problem, saying: "\"big\", 1259 bytes, cannot be sent: the server") {
+            guard case .success(var content)? = $0.stores[0].content else { return }
+            content.unsendable = UnsendableTransaction(of: [write], bytesMax: 1_258)
+            $0.stores[0].content = .success(content)
+        }
+        #expect(UnsendableTransaction(of: [write], bytesMax: 1_259) == nil)
+        #expect(UnsendableTransaction(of: [write], bytesMax: .max, refusedBytes: 1_259) != nil)
+    }
+
     @Test func `a device that is confined to other stores is told so`() {
         expect("access", .problem, saying: "does not allow this device to access this store") {
             $0.stores[0].refusal = "The credential is confined to some stores"

@@ -461,7 +461,9 @@ final class TestDevice {
             pushes.append(push)
             if let saved = push.saved { told = saved }
             if bytes >= pushBytesThatTimeOut { throw LinkFailure(.timedOut, "too slow") }
-            if bytes >= pushBytesTooLarge { throw LinkFailure(.tooLarge, "413") }
+            if bytes >= pushBytesTooLarge || push.bytes > cloud.server.limits.pushBytesMax {
+                throw LinkFailure(.tooLarge, "413")
+            }
             cloud.pass(milliseconds: pushMilliseconds)
             let answer = try cloud.push(push)
             if losesAnswers { throw LinkFailure(.unreachable, "the answer got lost") }

@@ -36,6 +36,9 @@ export function serverAddress(text, allowsPlainHTTP = false) {
   return url.href.replace(/\/+$/, '');
 }
 
+/** Statuses that mean the same from the server and from something in front of it. */
+const isFromAnybody = (status) => [408, 413, 429].includes(status) || status >= 500;
+
 /** The meaning of statuses without a code, and the pause if the server asks for none. */
 const meanings = {
   400: ['refused'], 401: ['unauthorized'], 403: ['refused'], 404: ['refused'], 408: ['timedOut'],
@@ -55,6 +58,11 @@ export function failureOf(status, headers, problem, server) {
   if (code === 'cursor-other-history') return as('otherHistory');
   if (code === 'too-many-streams') return as('tooManyStreams', 30_000);
   if (code === 'too-many' || code?.startsWith('history-')) return as('refused');
+  const isOfServer = String(problem?.type ?? '').startsWith('urn:ubiquity:problem:');
+  if (!isOfServer && !isFromAnybody(status)) {
+    return { kind: 'unreachable',
+      detail: `something other than the Ubiquity server answered at ${server} (${status})` };
+  }
   const [kind, pause] = meanings[status] ?? ['unreachable'];
   return as(kind, pause);
 }

@@ -22,8 +22,10 @@ function failureOf(status, problem, headers = {}) {
 }
 
 const answers = [
-  [400, { code: 'malformed', detail: 'It is wrong.' }, {}, 'refused', undefined, 'It is wrong'],
-  [409, { code: 'clock-ahead', serverMilliseconds: '-5' }, {}, 'refused'],
+  [400, { type: 'urn:ubiquity:problem:malformed', code: 'malformed', detail: 'It is wrong.' }, {},
+    'refused', undefined, 'It is wrong'],
+  [409, { type: 'urn:ubiquity:problem:clock-ahead', code: 'clock-ahead', serverMilliseconds: '-5' }, {},
+    'refused'],
   [413, '<html>a proxy', {}, 'tooLarge'],
   [429, { code: 'too-many-requests' }, { 'Retry-After': '7' }, 'busy', 7_000],
   [302, '', { Location: 'http://127.0.0.1:1/' }, 'unreachable'],

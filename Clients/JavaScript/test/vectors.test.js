@@ -151,7 +151,8 @@ test('a device takes changes, and asks for the whole store, as the vectors say',
     let { stream, since } = asked();
     assert.equal(since, before.cursor, name);
     if (gone) {
-      const failure = failureOf(410, new Headers(), { code: gone }, 'the server');
+      const failure = failureOf(
+        410, new Headers(), { type: `urn:ubiquity:problem:${gone}`, code: gone }, 'the server');
       engine.handle({ type: 'streamEnded', stream, failure }, now);
       ({ stream, since } = asked());
       assert.equal(since, null, name);

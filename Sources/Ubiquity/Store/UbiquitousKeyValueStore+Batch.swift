@@ -59,7 +59,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// - Throws: The closure's error, or ``UbiquityError`` with ``UbiquityError/Code/invalid`` for
     ///   a key that is too long and ``UbiquityError/Code/refused`` if the transaction does not fit
-    ///   into the store. Nothing is written then.
+    ///   into the store, or is more than can be sent at once. Nothing is written then.
     public func performBatch<Result>(
         _ body: (inout UbiquityBatch) throws -> Result
     ) throws -> Result {
@@ -71,11 +71,15 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         return result
     }
 
-    /// Removes every key, as one transaction.
+    /// Removes every key, as one transaction; as several if that would be more than can be sent at
+    /// once.
     public func removeAll() {
         // A deletion always fits.
         try? backing.write { engine, now throws(LimitViolation) in
-            try engine.write(engine.values.mapValues { _ in .deleted }, at: now)
+            let removals = engine.values.mapValues { _ in Content.deleted }
+            try engine.writeInParts(removals) { engine, part throws(LimitViolation) in
+                try engine.write(part, at: now)
+            }
         }
     }
 }

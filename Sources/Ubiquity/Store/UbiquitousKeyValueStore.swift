@@ -299,20 +299,31 @@ extension UbiquitousKeyValueStore {
         try write { engine, now throws(LimitViolation) in try engine.write(changes, at: now) }
     }
 
+    /// Does the same in as few transactions as can be sent: one, if possible.
+    package func writeInParts(_ changes: [Key: Content]) throws(LimitViolation) {
+        try write { engine, now throws(LimitViolation) in
+            try engine.writeInParts(changes) { engine, part throws(LimitViolation) in
+                try engine.write(part, at: now)
+            }
+        }
+    }
+
     /// Writes as one transaction. The body must be short. Until it returns, nothing of the
     /// transaction is on disk or sent.
     package func write(
         _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
     ) throws(LimitViolation) { try backing.write(body) }
 
-    /// Whether the store would accept these writes as one transaction: runs ``write(_:)`` on a
-    /// copy.
+    /// Whether the store would accept these writes: runs ``writeInParts(_:)`` on a copy.
     package func check(_ changes: [Key: Content]) throws(LimitViolation) {
         let driver = backing.driver
         try driver.read { engine in
             Result { () throws(LimitViolation) in
                 var copy = copy engine
-                try copy.write(changes, at: driver.shared.now())
+                let now = driver.shared.now()
+                try copy.writeInParts(changes) { engine, part throws(LimitViolation) in
+                    try engine.write(part, at: now)
+                }
             }
         }.get()
     }

@@ -60,7 +60,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         try revert(to: [key: version.content.map(Content.value) ?? .deleted])
     }
 
-    /// Gives all keys the values that they had, as one transaction. Keys that had none are removed.
+    /// Gives all keys the values that they had, as one transaction; as several if that would be more
+    /// than can be sent at once. Keys that had none are removed.
     ///
     /// It compares with the store as it is on this device, and writes the keys that differ, each
     /// as ``revert(_:to:)`` does. ``UbiquitySnapshot/forgottenKeys`` stay as they are.
@@ -153,7 +154,9 @@ extension UbiquitousKeyValueStore {
     package func revert(to contents: [Key: Content]) throws {
         do {
             try backing.write { engine, now throws(LimitViolation) in
-                try engine.revert(to: contents, at: now)
+                try engine.writeInParts(contents) { engine, part throws(LimitViolation) in
+                    try engine.revert(to: part, at: now)
+                }
             }
         } catch { throw UbiquityError(refused: contents.keys, error) }
     }

@@ -114,7 +114,13 @@ final class AnswerReceiver: HTTPClientResponseDelegate, @unchecked Sendable {
         guard (200..<300).contains(head.status.code) else {
             return LinkFailure(status: head.status, headers: head.headers, body: body, address)
         }
-        return pieces == nil || isRead ? nil : .noUbiquityServer(address)
+        return isRead || pieces == nil && isOfServer(head) ? nil : .foreign(head.status, address)
+    }
+
+    /// Whether a successful answer has one of the protocol's types, or no content.
+    private func isOfServer(_ head: HTTPResponseHead) -> Bool {
+        guard head.status != .noContent else { return true }
+        return head.headers.first(name: "content-type").flatMap(WireFormat.init(mediaType:)) != nil
     }
 
     // MARK: - Silence

@@ -15,6 +15,10 @@ extension LinkFailure {
         _ address: ServerAddress
     ) {
         let problem = Self.problem(in: body, headers) ?? WireProblem()
+        guard problem.isOfServer || Self.isFromAnybody(status.code) else {
+            self = .foreign(status, address)
+            return
+        }
         var detail =
             problem.detail.isEmpty
             ? "the server at \(address) answered \(status.code) \(status.reasonPhrase)"
@@ -29,6 +33,13 @@ extension LinkFailure {
         code = ProblemCode(rawValue: problem.code)?.rawValue
     }
 
+    /// Whether an answer means the same from the server and from something in front of it. Of the
+    /// others, those with a problem of the protocol are the server's: a page to sign in to a network,
+    /// or a gateway's, says nothing about this device.
+    private static func isFromAnybody(_ status: UInt) -> Bool {
+        [408, 413, 429].contains(status) || status >= 500
+    }
+
     private static func kind(
         of status: UInt, _ headers: HTTPHeaders, _ problem: WireProblem
     ) -> Kind {
@@ -40,7 +51,7 @@ extension LinkFailure {
         case .cursorOtherHistory: .cursorGone(isOtherHistory: true)
         case .tooManyStreams:
             .tooManyStreams(retryAfterMilliseconds: retryAfter(headers) ?? 30_000)
-        // The status says enough, and an intermediary's answer has no code.
+        // The status says enough.
         case .malformed, .credentialMissing, .credentialInvalid, .credentialExpired, .codeInvalid,
             .signInPending, .signInDenied, .tokenInvalid, .tokenExpired, .tokenNotTaken, .notYours,
             .appNotRegistered, .notFound,
@@ -90,6 +101,15 @@ extension LinkFailure {
     /// An answer that only another program gives.
     static func noUbiquityServer(_ address: ServerAddress) -> LinkFailure {
         LinkFailure(.unreachable, "the server at \(address) is not a Ubiquity server")
+    }
+
+    /// An answer of something in front of the server: a proxy, or the page of a network that one
+    /// must sign in to. It is tried again like any failure.
+    static func foreign(_ status: HTTPResponseStatus, _ address: ServerAddress) -> LinkFailure {
+        LinkFailure(
+            .unreachable,
+            "something other than the Ubiquity server answered at \(address) (\(status.code) "
+                + "\(status.reasonPhrase))")
     }
 
     /// The reason a request got no answer, or an unintelligible one.
@@ -157,5 +177,14 @@ extension LinkFailure {
         guard let error = error as? NIOConnectionError else { return [error] }
         return error.connectionErrors.map(\.error)
             + [error.dnsAError, error.dnsAAAAError].compactMap(\.self)
+    }
+}
+
+extension WireProblem {
+    private static let typePrefix = "urn:ubiquity:problem:"
+
+    /// Whether only a server of the protocol says so, perhaps one of a later version.
+    fileprivate var isOfServer: Bool {
+        ProblemCode(rawValue: code) != nil || type.hasPrefix(Self.typePrefix)
     }
 }

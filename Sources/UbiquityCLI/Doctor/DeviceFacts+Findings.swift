@@ -173,6 +173,7 @@ extension DeviceFacts {
             [
                 fileFinding(store, content), accessFinding(store), leaseFinding(store),
                 waitingFinding(store, content),
+                content.unsendable.map { .problem("unsendable", "\(store.identifier): \($0).") },
                 refusedFinding(store, content), roomFinding(store, content),
             ].compactMap(\.self)
         }

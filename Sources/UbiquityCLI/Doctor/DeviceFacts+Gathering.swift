@@ -84,6 +84,9 @@ extension DeviceFacts {
                 Store.Content(
                     usage: inspection.usage, limits: inspection.meta.limits,
                     pendingCount: inspection.pendingCount,
+                    unsendable: UnsendableTransaction(
+                        of: inspection.entries.compactMap(\.pending),
+                        bytesMax: inspection.meta.limits.pushBytesMax),
                     refusedCount: inspection.refusedCount, link: inspection.meta.link,
                     cursor: inspection.meta.cursor))
         } catch { store.content = .failure(LocalFailure(sentence: error.description)) }

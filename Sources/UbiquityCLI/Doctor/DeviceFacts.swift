@@ -54,6 +54,7 @@ struct DeviceFacts {
             var usage: Usage
             var limits: StoreLimits
             var pendingCount: Int
+            var unsendable: UnsendableTransaction?
             var refusedCount: Int
             var link: LinkStatus
             var cursor: Cursor?

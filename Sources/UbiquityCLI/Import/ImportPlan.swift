@@ -59,7 +59,7 @@ extension LimitViolation {
         case .storeBytes(let bytes, let max):
             "\(description): \(Phrase.bytes(bytes - max)) too many"
         case .keys(let count, let max): "\(description): \(Phrase.keys(count - max)) too many"
-        case .keyTooLong, .valueTooLarge, .parts: description
+        case .keyTooLong, .valueTooLarge, .parts, .pushBytes: description
         }
     }
 }

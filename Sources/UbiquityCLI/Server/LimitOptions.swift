@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import UbiquityCore
 import UbiquityServer
 
 /// An option for each ``ServerLimit``. The argument parser finds the options of a type by reflection,
@@ -44,6 +45,14 @@ struct LimitOptions: ParsableArguments, CustomReflectable {
         if numbers["key-bytes-max"] != nil, numbers["key-utf16-max"] != nil {
             throw ValidationError("Give --key-bytes-max or --key-utf16-max, not both.")
         }
+    }
+
+    /// - Throws: `ValidationError` for limits that contradict each other.
+    static func check(_ settings: ServerSettings) throws {
+        guard let contradiction = settings.limits.contradiction else { return }
+        throw ValidationError(
+            "The limits contradict each other: \(contradiction). Raise --push-bytes-max, or lower "
+                + "--value-bytes-max.")
     }
 
     func apply(to settings: inout ServerSettings) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
 import Foundation
 import Ubiquity
 import UbiquityCore
@@ -134,10 +135,10 @@ struct OpenStore {
     ///   Nothing was stored then.
     func write(_ changes: [Key: Content], isDryRun: Bool = false) async throws -> WriteOutcome {
         if isDryRun {
-            try store.check(changes)
+            try await withinLimits { try store.check(changes) }
             return WriteOutcome(unsent: .dryRun)
         }
-        return try await save { try store.write(changes) }
+        return try await save { try store.writeInParts(changes) }
     }
 
     /// Gives keys the values that they had, with the same outcomes.
@@ -152,21 +153,53 @@ struct OpenStore {
         }
         // Before the first download, the account's value would replace what is written here.
         if !store.engineStatus.hasCompletedFirstSync { await catchUp() }
-        try write()
+        let (others, earlier) = (store.waitingWrites, try refusals())
+        try await withinLimits(write)
         guard store.synchronize() else {
             let reason = store.engineStatus.diskFailure ?? "the disk failed"
             throw Failure(.inputOutput, "the change could not be saved: \(reason)")
         }
         if account == nil { return WriteOutcome(unsent: .notSignedIn) }
         if sync.isLocal { return WriteOutcome(unsent: .local) }
-        do { try await exchange() } catch {
-            let reason = Failure.sentence(of: error)
-            guard let error = error as? UbiquityError, error.code == .refused else {
-                return WriteOutcome(unsent: .failed(reason))
-            }
-            return WriteOutcome(unsent: .refused(reason, isTakenBack: !error.refusedKeys.isEmpty))
+        let own = store.waitingWrites.filter { others[$0.key] != $0.value }
+        let failure = await failureOfExchange()
+        // Its answer may have come before the round trip was asked for.
+        if let reason = try refusals().first(where: { earlier[$0.key] == nil })?.value {
+            return WriteOutcome(unsent: .refused(reason, isTakenBack: true))
         }
-        return WriteOutcome(unsent: nil)
+        guard let failure else { return WriteOutcome(unsent: nil) }
+        let (reason, error) = (Failure.sentence(of: failure), failure as? UbiquityError)
+        if let error, !error.refusedKeys.isEmpty {
+            return WriteOutcome(unsent: .refused(reason, isTakenBack: true))
+        }
+        // The server may have these, and not what waited before them.
+        if store.hasConfirmed(own) { return WriteOutcome(unsent: nil) }
+        return WriteOutcome(
+            unsent: error?.code == .refused
+                ? .refused(reason, isTakenBack: false) : .failed(reason))
+    }
+
+    private func failureOfExchange() async -> (any Error)? {
+        do { try await exchange() } catch { return error }
+        return nil
+    }
+
+    /// The reasons of the refused writes that this device keeps, by their times and keys.
+    private func refusals() throws -> [String: String] {
+        let writes = try store.refusedWrites()
+        return Dictionary(
+            writes.map { ("\($0.date.timeIntervalSince1970) \($0.key)", $0.reason) }
+        ) { first, _ in first }
+    }
+
+    /// Does it again if it was refused by limits that the server may have raised since.
+    private func withinLimits(_ write: () throws -> Void) async throws {
+        let limits = store.engineStatus.limits
+        do { try write() } catch {
+            await catchUp()
+            guard store.engineStatus.limits != limits else { throw error }
+            try write()
+        }
     }
 
     /// No process of this device talks to the server, because this one was told not to.
@@ -260,6 +293,14 @@ struct WriteOutcome {
         case .failed(let reason): "Saved on this device, but not sent yet: \(reason)"
         case .refused(let reason, isTakenBack: false): "Saved on this device only: \(reason)"
         case .refused(let reason, isTakenBack: true): "Taken back, the server refuses it: \(reason)"
+        }
+    }
+
+    /// Call where a command has said what it did, or before it says that it did it.
+    /// - Throws: An exit status if the server refused the write, so that nothing has changed.
+    func check() throws(ExitCode) {
+        if case .refused(_, isTakenBack: true) = unsent {
+            throw ExitCode(Failure.Status.noPermission.rawValue)
         }
     }
 

@@ -59,6 +59,9 @@ struct StatusReport {
                 "\(heldUpBy) holds the connection and does not respond, so nothing is synced; let "
                 + "it continue (kill -CONT), or end it."
         }
+        if let unsendable = status.unsendable {
+            return sentence(status, waiting) + " But \(unsendable)."
+        }
         return sentence(status, waiting)
     }
 
@@ -158,6 +161,7 @@ struct StatusReport {
             ("Store", identifier), ("Connection", connection(status.link)),
             ("Held up by", heldUpBy.map { "\($0), which does not respond" }),
             ("Waiting", waiting(status)),
+            ("Never sent", status.unsendable?.description),
             ("Keys", "\(Phrase.grouped(usage.keys)) of \(Phrase.grouped(limits.keysMax))"),
             ("Values", "\(Phrase.grouped(usage.bytes)) of \(Phrase.bytes(limits.storeBytesMax))"),
             ("First download", status.hasCompletedFirstSync ? "complete" : "not yet complete"),
@@ -218,6 +222,7 @@ extension StatusReport {
             ("connection", .optional(knowsConnection ? status.link.state.rawValue : nil)),
             ("heldUpBy", .optional(heldUpBy)),
             ("pendingKeys", .integer(status.pendingKeys.count)),
+            ("neverSent", .optional(status.unsendable?.description)),
             ("keys", .integer(status.usage.keys)), ("keysMax", .integer(status.limits.keysMax)),
             ("bytes", .integer(status.usage.bytes)),
             ("bytesMax", .integer(status.limits.storeBytesMax)),

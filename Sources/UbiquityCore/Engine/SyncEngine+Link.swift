@@ -175,6 +175,7 @@ extension SyncEngine {
         receipts.told(streamSaved)
         backoff.succeed()
         streamsFailed = 0
+        pushRetry?.hurry()
         finishFetch(fetch)
         endPolling()
         meta.cursor = cursor
@@ -192,6 +193,7 @@ extension SyncEngine {
     }
 
     mutating func adopt(_ config: ServerConfig, at now: ClockReading) {
+        if config.limits.believed.pushBytesMax > meta.limits.pushBytesMax { tooLarge = nil }
         meta.limits = config.limits.believed
         meta.allowance = config.allowance
         bucket.adopt(config.allowance, now: now.uptime)

@@ -160,8 +160,11 @@ extension SyncEngine {
         receive(changes, stamped: shown, at: now)
         unacknowledge(before: pull.number)
         finishFetch(pull.number)
-        // The server responds again; a stream may work too.
-        if polling?.isWorking == false { hurryStream() }
+        // The server responds again; streams and pushes may work too.
+        if polling?.isWorking == false {
+            hurryStream()
+            pushRetry?.hurry()
+        }
         polling?.isWorking = true
         if isNews { polling?.pauses.succeed() }
         pausePolling(at: now)

@@ -69,9 +69,14 @@ extension SyncEngine {
             retryPush(after: milliseconds, at: now, isOrdered: true)
         case .refused: retryPush(after: Self.refusedRetryMilliseconds, at: now)
         case .tooLarge where inFlight.push.transactions.count > 1:
+            let before = pushBytesMax
             shrink(after: inFlight.push)
+            // At once, and whoever waits for a round trip goes on waiting for the smaller pushes.
+            if pushBytesMax < before { return }
             retryPush(after: pushBackoff.fail(using: &random), at: now)
-        case .tooLarge: failure.detail = hold(inFlight.push, at: now)
+        case .tooLarge:
+            failure.detail = hold(inFlight.push, at: now)
+            noteHeld(inFlight.push, failure)
         case .timedOut, .unreachable, .cursorGone:
             if failure.kind == .timedOut { shrink(after: inFlight.push) }
             unknownPush = fetchesStarted
@@ -81,7 +86,8 @@ extension SyncEngine {
             meta.link.lastError = failure.detail
             isMetaUnsaved = true
         }
-        failRequests(failure)
+        // What was held back lets others pass, and is reported when they are sent.
+        if failure.kind != .tooLarge || pushRetry != nil { failRequests(failure) }
     }
 
     private mutating func shrink(after push: Push) {
@@ -101,7 +107,7 @@ extension SyncEngine {
         let key = push.transactions.first?.writes.first?.key.string ?? ""
         return
             "the transaction with \"\(key)\", \(bytes) bytes, is larger than the server, or a "
-            + "proxy in front of it, accepts"
+            + "proxy in front of it, accepts; make it smaller, or have their limit raised"
     }
 
     private mutating func retryPush(
@@ -136,6 +142,61 @@ extension SyncEngine {
         let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })
         for stamp in old.sorted() { stamps[stamp] = clock.issue(at: now).timestamp }
         post(Notice(.serverChange, stamp(keys, by: stamps)))
+    }
+}
+
+/// A waiting transaction that no push may carry: it waits until it is made smaller, or a limit is
+/// raised. A device makes none that it knows to be one.
+package struct UnsendableTransaction: Hashable, Sendable {
+    /// The first of its keys.
+    package var key: Key
+    package var keysCount: Int
+    /// See ``Push/bytes``.
+    package var bytes: Int
+    /// The server's limit; nil if the server, or a proxy in front of it, refused that many bytes.
+    package var bytesMax: Int?
+
+    /// The largest such transaction; nil if there is none.
+    /// - Parameter refusedBytes: The fewest bytes of a transaction that was refused as too large.
+    package init?(
+        of waiting: some Sequence<PendingWrite>, bytesMax: Int, refusedBytes: Int? = nil
+    ) {
+        var transactions: [UInt64: (key: Key, keys: Int, bytes: Int)] = [:]
+        for write in waiting {
+            let record = write.record
+            let known = transactions[write.transaction]
+            transactions[write.transaction] = (
+                min(known?.key ?? record.key, record.key), (known?.keys ?? 0) + 1,
+                (known?.bytes ?? 0) + record.pushBytes
+            )
+        }
+        let largest = transactions.values.max { ($0.bytes, $1.key) < ($1.bytes, $0.key) }
+        guard let largest, largest.bytes > bytesMax || largest.bytes >= refusedBytes ?? .max
+        else { return nil }
+        (key, keysCount, bytes) = (largest.key.whole, largest.keys, largest.bytes)
+        self.bytesMax = largest.bytes > bytesMax ? bytesMax : nil
+    }
+}
+
+extension UnsendableTransaction: CustomStringConvertible {
+    /// With the way out, on one line and without a full stop.
+    package var description: String {
+        let others = keysCount == 1 ? "" : " and \(keysCount - 1) more written with it"
+        let limit =
+            bytesMax.map { "the server takes at most \($0) bytes at once" }
+            ?? "the server, or a proxy in front of it, did not take as many"
+        return "\"\(key)\"\(others), \(bytes) bytes, cannot be sent: \(limit); make the values "
+            + "smaller, or have that limit raised"
+    }
+}
+
+extension SyncEngine {
+    /// See ``UnsendableTransaction``.
+    var unsendable: UnsendableTransaction? {
+        guard tooLarge != nil || waitingBytesBound > meta.limits.pushBytesMax else { return nil }
+        return UnsendableTransaction(
+            of: waiting.lazy.compactMap { entries[$0]?.pending },
+            bytesMax: meta.limits.pushBytesMax, refusedBytes: tooLarge?.bytes)
     }
 }
 
@@ -196,7 +257,8 @@ extension SyncEngine {
         var result: [Transaction] = []
         var bytes = 0
         var newest = HybridTimestamp.zero
-        for next in ready where next.bytes < tooLargeBytes {
+        for next in ready
+        where next.bytes < tooLargeBytes && next.bytes <= meta.limits.pushBytesMax {
             bytes += next.bytes
             let isApart = newest < next.oldest
             if !result.isEmpty, bytes > (isApart ? soft : hard) { break }

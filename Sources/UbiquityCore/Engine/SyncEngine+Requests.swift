@@ -17,6 +17,8 @@ struct SyncRequest: Hashable, Sendable {
     /// The keys whose write the server refused.
     var refused: Set<Key> = []
     var refusal = ""
+    /// The reason a write is held back, see ``TooLarge``, which is not awaited any more.
+    var held: LinkFailure?
     /// The number of the fetch that must have finished, which began after the request.
     var fetch: Int
     /// The numbers of the request on disk; nil if it is not there yet.
@@ -26,7 +28,7 @@ struct SyncRequest: Hashable, Sendable {
 extension SyncRequest {
     /// The reason the round trip fails although the server responded; nil if it does not fail.
     var failure: LinkFailure? {
-        refused.isEmpty ? nil : LinkFailure(.refused, refusal, refusedKeys: refused)
+        refused.isEmpty ? held : LinkFailure(.refused, refusal, refusedKeys: refused)
     }
 }
 
@@ -74,6 +76,16 @@ extension SyncEngine {
             requests[index].waiting.subtract(answered)
             requests[index].acknowledging.formUnion(answered.intersection(acknowledged).union(lost))
             note(refused.filter { answered.contains($0.key) }, of: index)
+        }
+    }
+
+    /// Writes that were too large wait on, and the requests for them fail when all others are done.
+    mutating func noteHeld(_ push: Push, _ failure: LinkFailure) {
+        let writes = push.transactions.flatMap(\.writes)
+        let held = Set(writes.filter { entries[$0.key]?.pending?.record == $0 }.map(\.key))
+        for index in requests.indices where !requests[index].waiting.isDisjoint(with: held) {
+            requests[index].waiting.subtract(held)
+            requests[index].held = failure
         }
     }
 

@@ -107,6 +107,32 @@ extension SyncEngine {
         policies[key] ?? (entries.hasParts(key) ? entries.mergeState(key).policy : nil)
     }
 
+    /// Writes as one transaction, or as several if that would be more than one push may carry: all
+    /// or nothing on this device.
+    /// - Parameter write: Writes some of the contents as one transaction.
+    /// - Throws: As ``write(_:merging:at:)``.
+    package mutating func writeInParts(
+        _ contents: [Key: Content],
+        by write: (inout SyncEngine, [Key: Content]) throws(LimitViolation) -> Void
+    ) throws(LimitViolation) {
+        let before = self
+        do throws(LimitViolation) { try write(&self, contents) } catch {
+            guard case .pushBytes = error, contents.count > 1 else { throw error }
+            self = before
+            let keys = contents.keys.sorted()
+            let halves = [keys.prefix(keys.count / 2), keys.suffix(from: keys.count / 2)]
+            do throws(LimitViolation) {
+                for half in halves {
+                    let half = Set(half)
+                    try writeInParts(contents.filter { half.contains($0.key) }, by: write)
+                }
+            } catch {
+                self = before
+                throw error
+            }
+        }
+    }
+
     private struct Change {
         var key: Key
         var content: Content
@@ -121,6 +147,7 @@ extension SyncEngine {
             notifiesOwnWrites ? changes.filter { $0.content.value != entries.content($0.key) } : []
         do throws(LimitViolation) {
             try checkLimits(of: changes)
+            try checkPush(of: changes)
         } catch {
             if case .keyTooLong = error { throw error }
             notices.postRefused(Set(changes.map(\.key.whole)))
@@ -159,6 +186,40 @@ extension SyncEngine {
             from: usage, to: after, by: changes.lazy.map { (key: $0.key, content: $0.content) })
     }
 
+    /// Checks that one push can carry the changes, together with the transactions that they join: a
+    /// transaction is never split. What makes a waiting transaction smaller always passes.
+    private func checkPush(of changes: some Collection<Change>) throws(LimitViolation) {
+        let max = meta.limits.pushBytesMax
+        let added = changes.reduce(0) { $0 + Record.pushBytes(of: $1.key, $1.content) }
+        // The usual case, without looking at what waits.
+        guard waitingBytesBound + added > max else { return }
+        let joined = Set(changes.compactMap { entries.transaction(of: $0.key) })
+        let before = pushBytes(of: joined)
+        let after = before + added - pushBytes(of: joined, in: Set(changes.map(\.key)))
+        guard after <= max || joined.count == 1 && after <= before else {
+            throw .pushBytes(bytes: after, max: max)
+        }
+    }
+
+    /// What all waiting writes together count in a push, or more: what they write is visible.
+    var waitingBytesBound: Int {
+        let count = waiting.count + acknowledgedWrites.count
+        return usage.bytes + count * (Record.pushBytesMin + 2 * Key.bytesMax)
+    }
+
+    /// What the writes of transactions count in a push: those that wait, and those that may have to
+    /// be sent again.
+    /// - Parameter keys: The only keys to count; nil for all.
+    private func pushBytes(of transactions: Set<UInt64>, in keys: Set<Key>? = nil) -> Int {
+        guard !transactions.isEmpty else { return 0 }
+        let all = waiting.union(acknowledgedWrites.keys)
+        return (keys.map(all.intersection) ?? all).reduce(0) { sum, key in
+            guard let write = entries[key]?.pending, transactions.contains(write.transaction)
+            else { return sum }
+            return sum + write.record.pushBytes
+        }
+    }
+
     /// The transaction number for new writes.
     ///
     /// A write that replaces one of a waiting transaction joins it: the rest of that transaction
@@ -184,7 +245,9 @@ extension SyncEngine {
             var (one, other) = (one, other)
             while let name = names[one] { one = name }
             while let name = names[other] { other = name }
-            guard one != other else { continue }
+            // A half that is sent is better than a whole that never can be.
+            guard one != other, pushBytes(of: [one, other]) <= meta.limits.pushBytesMax
+            else { continue }
             names[max(one, other)] = min(one, other)
             join(max(one, other), into: min(one, other))
         }

@@ -106,6 +106,8 @@ package struct SyncEngine: Sendable {
         package var firstSync = FirstSyncPolicy.serverWins
         /// The limit for keys until a server has announced one.
         package var key = StoreLimits().key
+        /// The limit for a push until a server has announced one.
+        package var pushBytesMax = StoreLimits().pushBytesMax
         /// The names of keys that no history must have.
         package var unkept: Set<ExactString> = []
         /// The number of entries without content that are kept in memory in any case.
@@ -153,7 +155,10 @@ package struct SyncEngine: Sendable {
     static func meta(_ disk: StoredMeta, _ settings: Settings) -> StoredMeta {
         var meta = disk
         meta.limits = disk.limits.believed
-        if disk.cursor == nil { meta.limits.key = settings.key }
+        if disk.cursor == nil {
+            meta.limits.key = settings.key
+            meta.limits.pushBytesMax = min(meta.limits.pushBytesMax, settings.pushBytesMax)
+        }
         return meta
     }
 
@@ -227,6 +232,8 @@ package struct EngineStatus: Hashable, Sendable {
     package var link: LinkStatus
     /// The keys with a write that waits for the server.
     package var pendingKeys: Set<Key>
+    /// One of them that waits for ever.
+    package var unsendable: UnsendableTransaction?
     package var usage: Usage
     package var limits: StoreLimits
     package var hasCompletedFirstSync: Bool
@@ -251,7 +258,8 @@ extension SyncEngine {
         EngineStatus(
             account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading,
             isHeldUp: leaderMonitor.isSilent && isSignedIn && diskFailure == nil, link: linkStatus,
-            pendingKeys: Set(waiting.map(\.whole)), usage: usage, limits: meta.limits,
+            pendingKeys: Set(waiting.map(\.whole)), unsendable: unsendable, usage: usage,
+            limits: meta.limits,
             hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
     }
 

@@ -54,8 +54,10 @@ extension Record {
     static let pushBytesMin = 256
 
     /// The cost of the record as a write of a push, see ``Push/bytes``, or in its answer.
-    package var pushBytes: Int {
-        Self.pushBytesMin + key.bytesCount + (content.value?.quotaBytes ?? 0)
+    package var pushBytes: Int { Self.pushBytes(of: key, content) }
+
+    static func pushBytes(of key: Key, _ content: Content) -> Int {
+        pushBytesMin + key.bytesCount + (content.value?.quotaBytes ?? 0)
     }
 }
 

@@ -98,6 +98,8 @@ package enum LimitViolation: Error, Hashable, Sendable {
     case storeBytes(bytes: Int, max: Int)
     case keys(count: Int, max: Int)
     case parts(count: Int, max: Int)
+    /// The transaction is larger than one push may be.
+    case pushBytes(bytes: Int, max: Int)
 }
 
 extension LimitViolation: CustomStringConvertible {
@@ -113,6 +115,9 @@ extension LimitViolation: CustomStringConvertible {
             "the store would have \(count) keys, but may have at most \(max)"
         case .parts(let count, let max):
             "the keys with a policy would have \(count) parts, but may have at most \(max)"
+        case .pushBytes(let bytes, let max):
+            "the change would count \(bytes) bytes in a request to the server, which may count at "
+                + "most \(max); change less at once"
         }
     }
 
@@ -124,6 +129,7 @@ extension LimitViolation: CustomStringConvertible {
         case .storeBytes: "quota-bytes"
         case .keys: "quota-keys"
         case .parts: "quota-parts"
+        case .pushBytes: "push-bytes"
         }
     }
 }
@@ -154,5 +160,21 @@ extension StoreLimits {
             guard takesAway else { throw error }
             try new.check(from: old, within: max, factor: 2)
         }
+    }
+}
+
+extension StoreLimits {
+    /// The reason a value within the limits could never be sent; nil if each fits into a push.
+    package var contradiction: String? {
+        let keyBytes =
+            switch key {
+            case .utf8Bytes(let max): max
+            case .utf16Units(let max): 3 * max
+            }
+        let value = min(valueBytesMax, storeBytesMax)
+        let bytes = value + keyBytes + Record.pushBytesMin
+        guard bytes > pushBytesMax else { return nil }
+        return "a value of \(value) bytes would fit into a store, but not into a request of "
+            + "\(pushBytesMax) bytes, where it counts \(bytes)"
     }
 }

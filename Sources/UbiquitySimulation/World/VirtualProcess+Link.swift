@@ -71,6 +71,10 @@ extension VirtualProcess: VirtualListener {
         noteTells(push.saved)
         let request = begin(.pushFailed(number, Self.reset))
         world.network.request(on: device, bytes: push.virtualBytes) { [world] reply in
+            // What is too large waits for ever: a device must not make it.
+            guard push.bytes <= world.server.limits.pushBytesMax else {
+                return reply(.failure(LinkFailure(.tooLarge, "Send less at once.")))
+            }
             world.server.chosenNode.push(
                 push, to: address.store, by: address.device, reply: reply)
         } done: { [self] (result: Result<PushAnswer, LinkFailure>) in

@@ -52,6 +52,7 @@ final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
         var settings = SyncEngine.Settings()
         settings.firstSync = world.scenario.firstSync
         settings.key = world.scenario.limits.key
+        settings.pushBytesMax = world.scenario.limits.pushBytesMax
         settings.emptyMax = 2
         unkeptKeys = world.scenario.unkeptKeys(of: number)
         settings.unkept = Set(unkeptKeys.map(\.name))

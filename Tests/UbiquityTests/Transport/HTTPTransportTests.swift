@@ -127,11 +127,13 @@ struct HTTPTransportTests {
 
     @Test(
         arguments: [
-            (401, "", 0, nil, LinkFailure.Kind.unauthorized),
-            (400, "", 0, nil, .refused), (403, "", 0, nil, .refused), (404, "", 0, nil, .refused),
+            (401, "credential-invalid", 0, nil, LinkFailure.Kind.unauthorized),
+            (401, "credential-expired", 0, nil, .unauthorized),
+            (400, "malformed", 0, nil, .refused), (403, "not-yours", 0, nil, .refused),
+            (404, "not-found", 0, nil, .refused),
             (413, "", 0, nil, .tooLarge), (413, "body-too-large", 0, nil, .tooLarge),
-            (413, "too-many", 0, nil, .refused), (415, "", 0, nil, .refused),
-            (422, "", 0, nil, .refused),
+            (413, "too-many", 0, nil, .refused),
+            (415, "unsupported-media-type", 0, nil, .refused), (422, "else", 0, nil, .refused),
             (409, "clock-ahead", 77, nil, .clockAhead(serverMilliseconds: 77)),
             (409, "else", 77, nil, .refused),
             (410, "cursor-other-history", 0, nil, .cursorGone(isOtherHistory: true)),
@@ -141,7 +143,7 @@ struct HTTPTransportTests {
             (503, "", 0, "0.5", .busy(retryAfterMilliseconds: 500)),
             (503, "", 0, "-1", .busy(retryAfterMilliseconds: 5_000)),
             (507, "", 0, "1e300", .busy(retryAfterMilliseconds: 3_600_000)),
-            (302, "", 0, nil, .unreachable), (500, "", 0, nil, .unreachable),
+            (500, "", 0, nil, .unreachable),
             (502, "", 0, nil, .unreachable),
         ] as [(Int, String, UInt64, String?, LinkFailure.Kind)])
     func `each status has its meaning, and the problem's detail is the sentence`(
@@ -151,13 +153,13 @@ struct HTTPTransportTests {
         var problem = WireProblem()
         problem.detail = "What is wrong."
         problem.code = code
+        if !code.isEmpty { problem.type = "urn:ubiquity:problem:\(code)" }
         problem.serverMilliseconds = milliseconds
         let body = WireFormat.json.encode(problem)
         let server = try await StubServer { _ in
             var reply = StubServer.Reply(status: .init(statusCode: status), body: body)
             reply.headers.add(name: "content-type", value: "application/problem+json")
             if let retryAfter { reply.headers.add(name: "retry-after", value: retryAfter) }
-            if status == 302 { reply.headers.add(name: "location", value: "/elsewhere") }
             return reply
         }
         let transport = try transport(server.address)
@@ -172,6 +174,49 @@ struct HTTPTransportTests {
             }
                 == expected)
         #expect(server.requests.count == 2)
+    }
+
+    @Test(
+        arguments: [
+            (302, "text/html", ""), (401, "text/html", "<p>Please sign in"), (403, "", ""),
+            (404, "text/plain", "no route"), (410, "", ""),
+            (401, "application/problem+json", #"{"code": "unauthorized", "detail": "No."}"#),
+            (200, "text/html", "<p>Welcome"), (200, "text/html", ""), (200, "", ""),
+        ])
+    func `what something in front of the server answers is tried again, and says nothing of it`(
+        _ status: Int, _ type: String, _ body: String
+    ) async throws {
+        let server = try await StubServer { _ in
+            var reply = StubServer.Reply(
+                status: .init(statusCode: status), body: [UInt8](body.utf8))
+            reply.headers.remove(name: "content-type")
+            if !type.isEmpty { reply.headers.add(name: "content-type", value: type) }
+            if status == 302 { reply.headers.add(name: "location", value: "/elsewhere") }
+            return reply
+        }
+        let transport = try transport(server.address)
+        let account = SignedInAccount(
+            server: server.address, account: "42", accountName: "Ada", device: "00ff",
+            deviceName: "desk", credential: "secret")
+        let push = Push([try Transaction([try record("a", nil, at: 1 << 20)])])
+        let failures = [
+            await failure { () throws(LinkFailure) in try await transport.pull(since: nil) },
+            await failure { () throws(LinkFailure) in
+                try await transport.push(push, within: IntakeLimits(nil))
+            },
+            await failure { () throws(LinkFailure) in
+                try await transport.listen(since: nil, within: IntakeLimits(nil)) { _ in }
+            },
+            await failure { () throws(LinkFailure) in try await AccountClient.signOut(account) },
+        ]
+        for failure in failures {
+            #expect(failure?.kind == .unreachable)
+            #expect(failure?.code == nil)
+            #expect(
+                failure?.detail.hasPrefix(
+                    "something other than the Ubiquity server answered at \(server.address) "
+                        + "(\(status) ") == true, "\(failure?.detail ?? "")")
+        }
     }
 
     @Test func `a refusal is understood, however long the page that comes with it`() async throws {

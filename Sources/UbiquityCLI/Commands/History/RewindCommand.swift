@@ -79,7 +79,7 @@ struct RewindCommand: AsyncParsableCommand {
                 "Change \(Phrase.keys(changes.count))?",
                 isGiven: yes || dryRun || changes.isEmpty, otherwise: "nothing was changed")
             let outcome = try await write(changes, to: open)
-            report(changes, forgotten, outcome, milliseconds)
+            try report(changes, forgotten, outcome, milliseconds)
             if isUnknown { throw ExitCode(1) }
         }
     }
@@ -106,9 +106,10 @@ struct RewindCommand: AsyncParsableCommand {
     private func report(
         _ changes: [ValueChange], _ forgotten: [Key], _ outcome: WriteOutcome,
         _ milliseconds: Int64
-    ) {
+    ) throws {
         if let note = outcome.note { Output.note(TerminalText(note)) }
         guard json.isOn else {
+            try outcome.check()
             if !changes.isEmpty, !dryRun {
                 Output.note("Changed \(Phrase.keys(changes.count)).")
             }
@@ -120,5 +121,6 @@ struct RewindCommand: AsyncParsableCommand {
             ("forgotten", .array(forgotten.map { .string($0.string) })),
         ]
         json.print(.object(fields + outcome.fields))
+        try outcome.check()
     }
 }

@@ -60,19 +60,21 @@ struct UndoCommand: AsyncParsableCommand {
             change.after = open.store.value(key.string)
             return (change, outcome)
         }
-        report(change, outcome)
+        try report(change, outcome)
     }
 
-    private func report(_ change: ValueChange, _ outcome: WriteOutcome) {
+    private func report(_ change: ValueChange, _ outcome: WriteOutcome) throws {
         if let note = outcome.note { Output.note(TerminalText(note)) }
         if json.isOn {
-            return json.print(
+            json.print(
                 .object(
                     [
                         ("key", .string(key)), ("before", change.before.map(JSON.value) ?? .null),
                         ("after", change.after.map(JSON.value) ?? .null),
                     ] + outcome.fields))
+            return try outcome.check()
         }
+        try outcome.check()
         if change.before == change.after {
             return Output.note("The key \"\(key)\" has that value already.")
         }

@@ -134,6 +134,7 @@ struct ServeCommand: AsyncParsableCommand {
         settings.apps = apps
         settings.servesPage = !noWeb
         limits.apply(to: &settings)
+        try LimitOptions.check(settings)
         edge.apply(to: &settings)
         settings.identity = try identity.settings
         return settings

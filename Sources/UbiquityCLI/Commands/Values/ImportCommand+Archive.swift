@@ -36,7 +36,7 @@ extension ImportCommand {
             }
             return imported
         }
-        report(imported, of: archive)
+        try report(imported, of: archive)
     }
 
     private func with<Result>(
@@ -54,10 +54,12 @@ extension ImportCommand {
         }
     }
 
-    private func report(_ stores: [ImportedStore], of archive: ArchiveImport) {
+    private func report(_ stores: [ImportedStore], of archive: ArchiveImport) throws {
         let notes = Set(stores.compactMap(\.outcome.note))
         for note in notes.sorted() { Output.note(TerminalText(note)) }
-        if json.isOn { return Output.print(.array(stores.map(json))) }
+        if json.isOn { Output.print(.array(stores.map(json))) }
+        for store in stores { try store.outcome.check() }
+        if json.isOn { return }
         let count = stores.reduce(0) { $0 + $1.imported }
         let verb = dryRun ? "Would import" : "Imported"
         let heading: TerminalText =

@@ -15,8 +15,8 @@ struct ImportCommand: AsyncParsableCommand {
             Imports property lists, in XML and in the binary form, and JSON: an object with the \
             keys and values, plain or as `ubiquity export --exact` and the page write it. In plain \
             JSON, 1 is an integer, 1.0 a real number, and dates and data stay strings. All entries \
-            that differ become one change: here, on the server, and for other devices. Other keys \
-            in the store stay.
+            that differ become one change: here, on the server, and for other devices; several if \
+            they are too many for one request. Other keys in the store stay.
 
             What is not well-formed is refused, with its line or byte. The old text form that \
             `defaults read` prints cannot be imported: use what `defaults export DOMAIN -` prints.
@@ -67,7 +67,7 @@ struct ImportCommand: AsyncParsableCommand {
             await open.catchUp()
             let plan = ImportPlan(entries, limits: open.store.engineStatus.limits)
             try check(plan)
-            report(try await take(plan, into: open))
+            try report(try await take(plan, into: open))
         }
     }
 
@@ -105,9 +105,11 @@ struct ImportCommand: AsyncParsableCommand {
         }
     }
 
-    private func report(_ store: ImportedStore) {
+    private func report(_ store: ImportedStore) throws {
         if let note = store.outcome.note { Output.note(TerminalText(note)) }
-        guard !json.isOn else { return Output.print(json(store)) }
+        if json.isOn { Output.print(json(store)) }
+        try store.outcome.check()
+        if json.isOn { return }
         guard dryRun else { return Output.print("Imported \(store.counts).") }
         guard !store.changes.isEmpty else { return Output.print("Would import \(store.counts).") }
         Output.print(ValueChange.lines(store.changes))

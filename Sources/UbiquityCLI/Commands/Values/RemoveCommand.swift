@@ -29,18 +29,19 @@ struct RemoveCommand: AsyncParsableCommand {
             let present = keys.filter { open.store.value($0.string) != nil }.sorted()
             let changes = Dictionary(present.map { ($0, Content.deleted) }) { first, _ in first }
             let outcome = present.isEmpty ? WriteOutcome() : try await open.write(changes)
-            report(removed: present, missing: keys.subtracting(present).sorted(), outcome)
+            try report(removed: present, missing: keys.subtracting(present).sorted(), outcome)
         }
     }
 
-    private func report(removed: [Key], missing: [Key], _ outcome: WriteOutcome) {
+    private func report(removed: [Key], missing: [Key], _ outcome: WriteOutcome) throws {
         for key in missing { Output.note("There is no key \"\(key)\".") }
         if let note = outcome.note { Output.note(TerminalText(note)) }
-        guard json.isOn else { return }
+        guard json.isOn else { return try outcome.check() }
         let fields: [(String, JSON)] = [
             ("removed", .array(removed.map { .string($0.string) })),
             ("missing", .array(missing.map { .string($0.string) })),
         ]
         Output.print(.object(fields + outcome.fields))
+        try outcome.check()
     }
 }

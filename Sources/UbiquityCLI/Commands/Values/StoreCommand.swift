@@ -46,7 +46,7 @@ struct StoreCommand: AsyncParsableCommand {
                 }
                 try confirm(open)
                 let changes = Dictionary(keys.map { ($0, Content.deleted) }) { first, _ in first }
-                report(keys.count, try await open.write(changes))
+                try report(keys.count, try await open.write(changes))
             }
         }
 
@@ -59,9 +59,10 @@ struct StoreCommand: AsyncParsableCommand {
                 isGiven: yes, otherwise: "nothing was removed")
         }
 
-        private func report(_ count: Int, _ outcome: WriteOutcome) {
+        private func report(_ count: Int, _ outcome: WriteOutcome) throws {
             if let note = outcome.note { Output.note(TerminalText(note)) }
             guard json.isOn else {
+                try outcome.check()
                 Output.print("Removed \(Phrase.keys(count)) of the store \(store).")
                 return Output.note(
                     outcome.unsent == nil
@@ -72,6 +73,7 @@ struct StoreCommand: AsyncParsableCommand {
             Output.print(
                 .object(
                     [("store", .string(store)), ("removed", .integer(count))] + outcome.fields))
+            try outcome.check()
         }
     }
 }
