@@ -2,7 +2,6 @@
 
 internal import Foundation
 internal import Ubiquity
-internal import UbiquityArchive
 internal import UbiquityCore
 
 extension FuzzEntry {

@@ -3,7 +3,6 @@
 internal import Foundation
 internal import GRDB
 internal import Ubiquity
-internal import UbiquityArchive
 internal import UbiquityCore
 internal import UbiquityWire
 

@@ -2,7 +2,6 @@
 
 import Foundation
 import Testing
-import UbiquityArchive
 import UbiquityCore
 
 @testable import Ubiquity

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import UbiquityArchive
+import Ubiquity
 
 /// Dates as text: ISO 8601 with all digits of the fraction. Foundation only keeps three.
 enum DateText {

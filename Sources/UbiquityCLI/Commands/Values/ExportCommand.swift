@@ -3,7 +3,6 @@
 import ArgumentParser
 import Foundation
 import Ubiquity
-import UbiquityArchive
 import UbiquityCore
 import UbiquityServer
 

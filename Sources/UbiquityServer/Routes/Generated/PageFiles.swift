@@ -4077,9 +4077,8 @@ if (depth > depthMax + 1) fail(`It has more than ${depthMax} levels`);
 }
 export function storesOf(data) {
 if (data.length > fileBytesMax) fail(`It has more than ${fileBytesMax >> 20} MB`);
-if (ascii(data, 257, 262) === 'ustar') return archived(data);
 const isJSON = /^\s*[{[]/.test(ascii(data, 0, 64).replace(/^\xef\xbb\xbf/, ''));
-return [{ name: null, values: isJSON ? valuesOfJSON(utf8(data)) : rootOf(propertyList(data)) }];
+return isJSON ? storesOfJSON(utf8(data)) : [{ name: null, values: rootOf(propertyList(data)) }];
 }
 const ascii = (data, from, to) => String.fromCharCode(...data.subarray(from, to));
 function utf8(data) {
@@ -4092,19 +4091,36 @@ function rootOf(wire) {
 if (!wire.dictionary) fail('It is not a dictionary, of which each entry could be a key of a store');
 return new Map((wire.dictionary.entries ?? []).map(({ key, value }) => [key, value]));
 }
-function valuesOfJSON(text) {
+function storesOfJSON(text) {
 let json;
 try {
 json = JSON.parse(text);
 } catch (error) { fail(`It is not JSON: ${shortKey(error.message)}`); }
 if (!isObject(json)) fail('It is not an object, of which each property could be a key of a store');
-const entries = Object.entries(json);
+if (typeof json.format === 'string' && json.format.startsWith('ubiquity-account-')) return storesOfAccount(json);
+return [{ name: null, values: valuesOf(Object.entries(json), new Count()) }];
+}
+function storesOfAccount({ format, stores }) {
+if (format !== 'ubiquity-account-1') fail('Its format is a newer one');
 const count = new Count();
+const names = new Set();
+return listed(stores).map((store) => {
+const name = isObject(store) && typeof store.identifier === 'string' ? store.identifier : fail('It has a store without a name');
+if (names.has(name)) fail(`It has the store ${shortKey(name)} twice`);
+names.add(name);
+const entries = listed(store.records).map((record) => (isObject(record) && isTyped(record.value) && typeof record.key === 'string'
+? [record.key, record.value] : fail(`It has a record of ${shortKey(name)} that is none`)));
+const values = valuesOf(entries, count);
+return values.size === entries.length ? { name, values } : fail(`It has a key of ${shortKey(name)} twice`);
+});
+}
+const listed = (list) => (Array.isArray(list) ? list : fail('It has something else where a list should be'));
+function valuesOf(entries, count) {
 const measure = (value, depth) => {
 count.value(Math.ceil(depth / 4));
 if (typeof value === 'object' && value !== null) for (const one of Object.values(value)) measure(one, depth + 1);
 };
-measure(json, 0);
+for (const [, value] of entries) measure(value, 1);
 const convert = entries.every(([, value]) => isTyped(value)) ? checkedValue : plain;
 return new Map(entries.map(([key, value]) => {
 try {
@@ -4278,29 +4294,7 @@ function ascii7(data) {
 if (data.some((byte) => byte > 127)) fail('It is a damaged property list');
 return utf8(data);
 }
-function archived(data) {
-const files = new Map();
-for (let at = 0; at + 512 <= data.length && data[at] !== 0;) {
-const text = (from, to) => ascii(data, at + from, at + to).replace(/\0[\s\S]*$/, '');
-const sum = data.subarray(at, at + 512).reduce((all, byte, i) => all + (i >= 148 && i < 156 ? 32 : byte), 0);
-const size = /^ *[0-7]{1,11} *$/.test(text(124, 136)) ? parseInt(text(124, 136), 8) : NaN;
-if (parseInt(text(148, 156), 8) !== sum || !(at + 512 + size <= data.length)) fail(`It is damaged at byte ${at}`);
-const name = data[at + 262] === 0 && text(345, 500) ? `${text(345, 500)}/${text(0, 100)}` : text(0, 100);
-if (files.has(name)) fail(`It has the file ${shortKey(name)} twice`);
-if (/^0?$/.test(text(156, 157))) files.set(name, data.subarray(at + 512, at + 512 + size));
-at += 512 + Math.ceil(size / 512) * 512;
-}
-const manifest = rootOf(propertyList(files.get('manifest.plist') ?? fail('It has no manifest.plist, so it is not the export of an account')));
-if (Number(manifest.get('format')?.integer) !== 1) fail('Its format is a newer one');
-return (manifest.get('stores')?.array?.values ?? []).map((wire) => {
-const store = wire.dictionary ? rootOf(wire) : new Map();
-const [name, file] = ['identifier', 'file'].map((one) => store.get(one)?.string ?? fail('Its manifest.plist cannot be used'));
-const values = rootOf(propertyList(files.get(file) ?? fail(`Its manifest lists ${shortKey(file)}, which is not in it`)));
-if (values.size !== Number(store.get('keys')?.integer)) fail(`Its file ${shortKey(file)} has not as many keys as its manifest says`);
-return { name, values };
-});
-}
-"""##, compressed: "H4sIAAAAAAACA50aa3PbxvG7fsUp9RiAxLckWqEenMROZtwmdqZ22mlJuDqSRxExCbAAaEmR+d+7j7vDHUgpbeMJBRzudvf2vXuXrNZZXopHMZGF6p82xHShpp/V7G9yuVENMVPrcvGzvG+IpHg/+U1Ny4Yos78nOXy7g9/v8lw+8OObZFomWSpz/f5XJZdiK+Z5thJBqz1dJiot218QbtH6rQguDhKDeyZLmD5XuUqnALhYwPBf1IOzulT3JS9S97RomqVFKebJUn3/UKoCSBRXon8qLi9Fr1ObxTh5StfM4E9JWqpblfO3XiqOjgBIWq1fyqIQPwKWH/I8ywVQodJZIfjtcauhzGWyhPVhrmSRpZG4uoZNlYs8uxOpuqvWmwkXYgsEEOzX2SYFFjCgfDMtYVZEq5OixYQD5A6sOKC3kCQCMw7cGcewMeDnXITu6HW184hoDG/elmIhC7HKcgUoZCpePNo5rTL7KZvKpfpQ5kl6GwYqDaKthnETMXxCD5CNYohj0X0GuJm2FUv1RS0JzBb+af7ONykpjShg36p4Pw9BFSTujnDBc2up0lvC6Mr6GYyeSlxfg6y34ufvDfmymCYJAW6I3tkr+On3QF5XVyLYFKXMg0jkqtzkqZD5dJF8UTOmyOpL8ecP79+BRNqfxsXR6HEUt1uAq/QAdxqgRFErV+ulnKoQpt6r+fh+MoH/5+2GCIIIAGo8o0eRypUaiHSzXDY0twcG0VAPvJ/ja7gp5+dMUCQGIs+yEli2zrO1ysuHnxKgQ3/cxshnpplIQ/Vk6tCk0IhJTVnULRx7vZD562ymwlarRZwvNhOJ5h3aFUC1lVhFCupi/gC/ekeo8h/BUt6oKYDLwwCmNs+DBmj1HOYvBwIUXYlt1JrRDMPhrZjKcrqAaRoQyTh4i1wXaVYKdAJgseLXjz8CPLQiu0eXB2artMEdwWhpT9ZLmBoAgycJ+iy9YiDuV0uXze6WNb/RuRkVPcSX1sy6vmiHaClmjmPM5uJukcAmlcSfFBk3zTbLmZgomPoZnB5MkWwPQaUlyNOf5ToMa/haCCIBWx8OxSiOWiuc84hwtCoBm5ENo2okjsgG7a48BUMW496WqhS/gau60KLFZ+ArzmmtZV4onlkJLVTo4CKSsbZMzQBcMwDDNF6dZ7ZWqijkrYq2NyRIYqaJMSGii/bwMhWZDkI+I434n+clq4rh2JVgZIaFjNTMmpJfviLGk48O7acVOPENOBxQsy9OlGS3f0AL2QOHP8ty0Zoq2AS7zbY4jbQjKh/WCqhjGZFG8s4C8fKlHj2EUXQKwAcINiEjz1KFu9Kks+yYDOCXpiyESZoocs8gpYsD8w13CZbgbDT9AqyD3Wg+tMBRgz2EI6svuLGk+AgUzyyqoZcogN2Ar0vSHX01MEkvPSVkbnmOg79rgjSmeJ+Kuf7h5uNCaYYBXxw1A2AQvbTmAEf+WAe3bBnG09OGrZQ1F7SC6iGQlZYEYDNyMCELpdo9gCmjoCA3Cy4wmGTZUskUH3XugY+btEhuUzXDZ8gRlvgXkyL9V+Jf8sU0YK0/iFtJOl1uZqADu3SMOrGVMknH30uYFD/cy2ovQ53YmfeBNj+KQ1OZIhsXGVhXkYmlzG8VmqPeAyRGAGn5QIHN8I+g13D+D2oPBO3Tcq2eGnx0MBCH7zaricpbSfGWqTEIv34V9tMHOVf+54o3iZqSP2hfHjabo3Ex/hAfDZvN66+X46F5HQ/h9fDN+9cf//HLD6NPo+v4CAfGo9dvvvv43XgUmonROB7H8Ckct4dROJLN3+PjCHKFcDgAwgsQHLxc8cA3o0/fxEfffA1Gn4L4KMBp0ZAWXn8NR58uYWX79sFxXEnJnutRLMuBCC5BHW7x4Roe5GoNTy/h6d+bDAe/wcF1BslEMA4CTDmtz8cgV2SbfEqBjMFTdL0SPOwmL5u5muu0pRoe5+N02L6F0XEa/DdeE7Kr6Wf4ZPOdgCNwlfKM4gY6bXqiBAaD0AisZU5OATLvksqQtUpjBMQJUwAQ5nJZqNhgkjOyWg7TOz6Z6NAmaokrszVunT7JMmx2jZfO1i2kllUVDY8UFYeRUmPpqLI4posbPVplxoHOU6VW8bukXGSbkoMUcs9ZvN4UC6ad3DbTN1G3bL5IjN4U0lfRxsw0aQlzqYYdQ4cNlDgdcykJZr0AJ4QbpkWABdMzdLuQryvho2EWgGFVQ+yXoufZzK+0N5b/U2KPPMSH2gMA+e/v0hB04YsqGgQgqtUA4IzUUq1ASbASKP2dFmKWURz4nGZ3GAgQAnr9A0LlKxkrF9EYBLEjBSj99sgA1zqx2hEMDuLXGqWXbY3/GlIYqHlpAOfBAAQoTmCQNoLMcC98qAHpDWq65gnRG4d6B5HZGC5ytbpVQSBJ7ugnJU2bskhmipMnJ9g8CZRMgWRr8BMKb84fmwairgyD5gfR/6eGdZO2NWQXgopWxWwd2hi3TzKWErK9FML3Td0pkNBJGf5YvmZRXcYowvq+hg7XQ+NrGo6HQcJt9yV0xvfw69D1Dv/jbkHzOTi2lrIo36YzdU/NiANIvZdKhDsfLymKGLO3spAYE+qTvfBbfVf3aqrLEKhp6sWE9O0a6uTS5CaQ9EPqNENkUyhlITmAvOTFoyzJzhkX5rQqn8gyWWEo+SGdNbQ3gpfVuoT0kzIlLF9jQ1PN9jZA/DyBZK1ytgAnQu/ArkGbyV7v8JTLAk98aZwAkktiMOA0EqTPQ7N1hW325dOINmJ3tEu+LmgyqmYsBOC7XVNF/JeQkVy8jI+iC4r7lI08aOpqu9RuANtSCNvxG/jagmR4FUY1B0Dph+d6Khdgk/IRluCxses9uHG/dZvfrSOn2WoNyQUBN4Unhj5YjAhqzgphd/cV9p4qOsW6AwNycK/YZq6Fd5BIKx3HrBiwF0KdpT/djzrNb2VzHj92G/3ti3bCPSaeDsLBAhySWRpoFcsExNOLGqLbR8cA68czWPgKFvrrOBl2V3Wpj/ROvmM+EFkt7HD+HRxCGFwEbomjg7BJQ20Y1rs24xyKNGP3QQQuH4a02WvRQfj0fAmO5b7bmcN/OMYTXsIYDJx3OhxSOvczfN5jR8RXjvxaPhjq04F4yU5Ob7jTEL0O1XtGWG4HDFD+kkFJQ8idWpBjLObdB+CKdavugIu6gdDeCsubR2EGSZ23UeMAkymYY77r+s/2wBoHlLzum0EfaIqusmx3hqmaJbdJiVSRz2WjMo4uJVGTNo2OmzEUFagSvc72a8dVrm5/G1n1YnioKN8nt6hePOCUAghK9y9teVjJwNSClRBSt4VFJaIpwTRobLmWWjWaAaJuasoHegsohcYB1sS13d9l+czfO/Wv71T+Whaq4gSpAZVMKTIVdB2cfTofiLcpuMEEXX5wnOjnwB02g97UpjO1WRt3h7Dc2pPBEjUNIp5M67CSz/G4NRzPjr6OW/AchYrG8XFo7JhW7eRNmmFPcB2bJdhyNScyTMEIQcXo6LVP0KC3xG3sPNS4vUqW4OQUvMwK0/1uAnWPp+CgmuPZeEY/H/FnYH/+CbMM8TqkizcA3Gkh2mDguCFbtMNI6GLe3TyS+vTW8auzdQ+WaPrHTpFoi+6/OuhpLBek5YLXpyLAciAmZSZDWWYT3klVGxdUGIOVMKwn+9q4BwTl+S1IBfgsTne4G04B4pgQVSJsIuQ4tBpcX4lm6JxqtUUvJU3T3y/dIy/b8tGADp42aojI1SlL/1RMwHwDrzvu5Kycr5pclRMht142B1M2UfzvSgFKw9Sd+KBKAhe1iuR3iBzCgb0XVnkHvh8ZiyWwX9FokfgHmEws9SypJZkY31w1MAd6C6MEi9ZaS907UjAm9CUB0rk1AjYg/wavfMI12cxBBxuCXx5K9X4+L1TpDPzkdytmciVvuTVJhLmZibRfd7KTWmQAzW0IZKCuZbHbUmxWnODTWVkJrO1guIanY5qKB3/VoVxkcKG3pR41wkj4vDKBxbgEn44pgWLg+Hskemd9AImwRgQ8ia0o9rbsYBU6D1w8cLFa0yhzYALtyz01bIqTni7a9PdL8a1Hts4rM2L5B6C3AVaqXQK+UjOA6DQQjkU/Ztk4Q6/iuIJFHp8LNviRkyVDOccMDfKP05hVS3LSwAIJK1gol3NzTnD4DGmmU2+FyCLCQ24weLaNKwCFIsRyGL5o2mgECQN0ZuhIVJhAzpqePcx6psknJ9kXpT+hlUa1c/Y9aqc1zerXPrxaM2gG1snneC4K9tO6VSXnKv1TYuegmtPtw6SQv7YktobfhXi/wVn3a2IWRngroH8KnvJ47wQYPkfoOjHSIrM7cRWRalDYZoI17tNHQzyuazuqnX3pECcxa+CvkccPNDOqqY3uaFEyIFeQDec5csz6XJs1IKXF+2zic4Ll8TK7q2xAQvF1fS1OG8K+vhTdM9B9WTqXEHAlCaFjqwMAY0W3m+MCa82Eb/0JnCb7Ru+h6HooQN9PAYCXa5rsGcVF1z9gIiUcT4HsIXPs20nlwpMCsxfgRvXxolLg0AKv1BghhUgYVi8nVNhoIPDBjPeiaJ+6P4qRnjvUp0FAMx8PxU5WYxh34hjFj8tMVjbhjZ70WOExMSFFMqdVSI6uqDXE7lm1dbYr5l/oCd9cDHH1g2tmKsbZqs9r+qtRWkPCjqA2JqtL2idUZRhkjXSeZL1HqAFdXll+A4cJmv5yZN2gmTAU/uUG1IrdFZ561PXj1KqczQQpYQuRQKqpt7UVZ84KUyHSxYRXT6/p71mz92pFtz9Rz9yuIAS9GgKSDxXf1etJtDdBLbKVKheA3stSZXXm6pywEy4vSAE/HVtFHe0Ba7vIU3Zx2ABlF1d5UL0eKw1qcVJ1DukXi2hQiWovaLFtiPBfJmtzVSyBJR51tYhanQnam1cVMbqD4GPUlAzA03FQhwyT0GIYqJ/DVzUppJeuFyFQO5g6DQ3+edCQBZN22HZpLfd1hIZlCtfuo9jwf6awE2ZFoDXAJ+3J1N5tQ+sxCoVeuUT0Ui7UiZ45zad3CGFFKYEJoFfVtTu9Mf/Q3nPgdBXI5t/atHbukqEqhyFm1MRIfMAGYe9V7a7JM0m0Jra6IeQl/v6lMes88U5aodMivBXhpssUxyFfJgU96/bQV7kpLJioda3UArvYObINvStd7oUnAspf6RGmOGVqR59Zv+Cejj2ppTz9CS8JFCKI2QYghBIPYJGLxthgAANhQkno6TkSj3VA9wyTsRM0T2K+e/9EB5b2J3E06jRfUVequxVe3yDs9iDl6J70I6/96X9qcIpmuwi1aaeYfp/paXQ8BdukVqTl/LENFm6RE3mHEEYxYBGpT+2AgY9ynMKm1+/FnArRwTGScnJ61hBn2GgYipsXj/7Ytq1HwPq7+H4juJloBnhzpFGUHu47Cy0XinTOvfFC87ZcCpuTrPanztDn81kfufQKExJGAbljyCckdYVgplVqodkX2QDOY9UdKGJumzQI/DD8qSL7SqbJXNHVvX2XGpkUyGDCwMxsmSOtutdLM+HPaeCFlaTygcAbffsUYxfY7JTy8iAycV63xCwUwgv2upIwadjS6WRUPxcoBM9hBwKmjl0TryFVA8l3XhEksXRoru26V/m8Swx8jYIPa2r3ADF+uLcTB66v0fk8ixF5SQl9kMywaz5P+AoSjgexH2kIGRGLI8M9gaaoMds5jNsUahbsi6jPChifvJO/CoM+yXd0miZDtOebgFX/LClvrDR1p4mUDyWmpVttDc/SC1ewkYO7bkWMUSsaXq1F6h44oMNL4pJbyIfixk3n3XsPlH9j8PgPlRI/zYEvAAA="),
+"""##, compressed: "H4sIAAAAAAACA50aaXPbNva7fwWc7ZikLdGS4ziufGjSJJ3JbpN0Nmk7uxLTQCJksaFIlaR81NF/33cAIEjJbrvNVCZxPLz7ApPFMi8qcS8mslQnxx0xnavpFxX/LNOV6ohYLav5W3nbEUn5fvKbmlYdUeW/JAXM3cDvi6KQd/z4KplWSZ7JQr//W8lUrMWsyBfCCw+naaKy6vAa4Zbhb6V3tpOYs2NZwfKZKlQ2BcDlHIb/pe6c3ZW6rXiTuqVN0zwrKzFLUvXdXaVKQFFciJNjcX4ujnqtVXwmL+mbFTyVZJW6UgXPHWVifx+AZPX+VJal+B5OeV0UeSEAC5XFpeC3+7WGMpNJCvv9QskyzwJxcQlEVfMivxGZuqn3mwVnYg0IEOyX+SoDFjCgYjWtYFVAu5MyZMQBcg927NCbTxKBFTvuigMgDPg5E747ellTHhCO/uc3lZjLUizyQsERMhPf3Ns1YZX/kE9lqj5URZJd+Z7KvGCtYXwOGD4dD5CNYogD0X8EuFm2Fqm6VimBWcM/zd/ZKiOlESXQrcr3Mx9UQSJ1dBY8h6nKruhEV9aPnNhQictLkPVavP0Oz9USL//54f074Onhp3G5P7ofRYchrK58WU6ThM7siF4H1CAIC7VM5VT5sPRWzca3kwn8PzvsCM8LAGChqlWRGYhDSwS++qtqdsrUBGIgRvcikws1ENkqTTuapwNR5HkFRC+LfKmK6u6HBPDQe9YRcopxJtRQwRg7NAo0Q1I0FlaIYy/nsniZx8oPw5B4V64mEg3UtzsAa8vzGkPUpuIOfjVFqLQfQddfqSmAK3wPlnZPvQ7o5QzWpwMBqqrEOghjWsFQAF8xldV0Dss0IJKS9wa5LrK8EmjGYHPip4/fAzy0A0ujywNDKhG4IRgYvbgQ3mSZwlIP+D5J0OvoHQNxu0hd7rska36jezJKtosvYWydV7CBtBSx49rymbiZJ0CkkviTIeOm+SqNxUTB0i/gtmCJZGXwai1Bnr6VS99vnRciiASsdTgUoygIF7jmHuFoNQE2IxtG9UgUkBVtGA/pHbIYaUtVJX4DZ3OmRYvPwFdcEy5lUSpeWQvNV+iiApKxti3NANwzANMyfplXhgtVlvJKBevPJEhipokSPh4XbOFlJnIdRpqMNOJ/nJfk4e6WCkbxgHCWFwtZsT6UZAie2Ntz58KykkVV/pJUc1DjSfL7KqnuunI6Rb/bBTM2qmqY+IKnmAArvQfsl/+CRjHVRpa8uUMyJwfvW4PeEJo5D9hOCHf0DIqdNVQTuYtEblDQ92omlxoEMlvi4aoQeUaMYxujLaAEDl5mCqkr9dQHRROadLQyFfuMldZPeuE45+yH7Vb+egUIQ8uLBsIkBhYlswQwawhtuDk/qJUHfbzWAkgtqnm+QqvEI41SEPohrKOnoBUfqrnSux0lpoVrUd0kU4XhgUHIOOYZwxhjnhcNRkBomOZFbPjBb+yuLAvMIPAgKT8CF2I9xPHZZY4eR4V32bIDLqGe6gh3e2QY9NkyiKfRZLaQOZfaCDOgNrDk2RTDqrImuMPaUuuBztzK5A9FSOp1JkAPBZuIMQ5I3jYQ1Ab9iBDWQR31mN8YC/CJmUv5ZpiU9FePD2llW1/KfKEgGcquBKQdoDZzyC4BBVoKx7OT8RrR4SEWWCVfQPq2KlDP/WsnP7aGAItZOP5bWc3DqQJ8OGE6FMdB03+xbydps0ckz8WjaOroaAI0aOHz4SA4ZJ72NIwrowHqrjHzYZFGihIzYCbQV8MYmQiCkDSV9WZNU9/xF9k1OGVRCxuSOIi0voVDpBvtNsgMG0UECAayqCTbiIQGJllQI7wxPxspCc9rhPRJ0bbg5WYenz+C4TNLm2oHwEDrdEwCnv15dFsHjmZqgq0eaC5ou6+tW8sKTjOSMtaCcu/vwJKRsXVIKid5niqZ4aOuS/BxlZXJVaZifIb6IcW/WDDpvxL/UpZHAzav8KIwyabpKgYt2cRj1IuslEk6TVrAib2+lTUtQ130mXdja5T4TmWGbJznYFJlLlJZXCkM9JoGKJoAUnrnBU4OTtBbZ/4NwwCEttmBVk8NPtgZiN13q8VEFeAx3jA25sCvX4Wd+iBnqjld8yZRU3KPh+e73e5oXI4/RPvDbvfy6/l4aF7HQ3jdffX+5cf//Ph69Gl0Ge3jwHj08tWLjy/GI98sDMbROIIpf3w4DPyR7P4RHQRQhfjDASBeguDg5YIHnow+PYn2n3z1Rp+8aN/DZcGQNl5+9UefzmHn4dWdE6WSisPUvUirgfDOQR2u8OESHuRiCU978PT7KsfBJzi4zCGF8caeh+Wo9YKYPpf5qpiq2vFR3n4heNgti1YzNdMFUT08LsbZ8PAKRsfZX0o+IEebfoEpm2V5nNvXidYo6mD0oCfKpDC9HYG1zMgpQFVeUYtiqbIIAXGa5gGEmQT3H5mTILyj1nEBsOG1CQ9toha5Kl8i6TQlK7/bN348X4ac9aCqouGRouIwYmosHVUWx3T41KN11VznN6zidX4DUJB7zublqpwz7uTYGb+JumLzpVjKRJmUiHFjZpp0krnUOh2Di03BKUYCTAlmDWGTcizaBKdg4Ydul4Jq8xhmARhWPcR+KXiczfxKtDVTiLbYg8bBu9oDAPrvbzIfdOEaQ/a2/A+ckUrVApSE86AGpaWIc4oDX7L8BgMBQkCvv0NHNZWMlYtw9LzIkYLK4i0ywL1ONHcEg4M428L0/FCff6kzFhzAdTBgsxbEjSAz3LMmVI/0BjVd84TwjXxNQWAIw02uVoc1BJLkhn5S9raqSsjRuSxzgs2DQMkUSLbmfDqisebPTQOPrg2D1nvB/6eGbZO2/aU+FSGkivnSD9rZqysZiwnZXgbh+3PbKZDQSRn+XL5mU1vGphZx6Ro6XPeNr+k4HgYRt51Z3xnfwq9d1zv8TWpB8zk4hqksqzdZrG6pUbkDRX2qhL8xeU5RxJi9lQWW76K9uBF+63l1q6a6wTEcbrQpZNOuByKpTG4yUZAXyhgPm85lAckB5CXf3MtqXTcGMadVxURWyQJDyess7mhvBC+LZQXpJ2VK2BiLDE4t21sB8rMEkrXa2QKcAL2DqSpJAlu9w0MuCzzxuXECiC6JwYDThyB+jWPWrrANXU0c0UYsRZvo65Inp3rHQgC+2z11xN+DjORsL9oPzijuUzZyp7FrUandALasEbbjN/A1hGR44QctB0DpR8P11C7AJuUjbO5Fxq63nI30tm1+s0M1zRdLSC5sZ2FXhz7YjAe0nBXC7m9rGTZU0WkDOjAgB290hJhr/g0k0krHMSsG7LJSz/oft6Ne91vZnUX3/c7J+pvDhLvXvByEg609SGZpICxTqKv9owCKuhN0DLB/HMPG57CxuY+TYXdXnxrX7+Q75gOhFeLtB/fSzjy3xNFB2KShNgxrqs04hyLN2G0Qgcu7PhF7KXoIn57PwbHc9nsz+A/HeMEejMHAaa/HIaV3G+PzFjsivjodEA712UDssZPTBPc64qhH9Z4RlttbhyN/zKGkocPdLgXFWMy7d8AV6wbhDhd1A6G9FZY398IMkjqvg84OJlOwxszr+s921zs7lLxuW0ETtERXWbbvy1jFyVVSIVbkc9mobKuPRE3aNDroRlBUoEoc9dZfe65y9U/WgVUvhoeK8l1yherFA04pgKD0zchG666uBd02lGMVVCKaEkyDdhu3XQ+P7mrMB5oElEJnB2viFvU32AZr0E53WzeqeClLVXOC1IBKpgyZCroOzj6bDcSbDNxggi7fO0j0s+cOm8HG0q6ztNsad4ew3NqSwRI2HUKeTGu3ls/BOByO4/2v4xCeA1/ROD4OjR3Tro28STPsAa5jswQvc8xtLWMwQlAROnrtEzToNXEbOw8tbi+SFJycgpe4NPdqXcDu/hgcVHccj2P6+Yg/A/vzX1hlkNchXbwC4M7lhA0GjhuyRTuM+O7Jm8Qjqg+TjrMO6Q1Yotu8kg7Eoej/2kNPY7kgLRcafSoCLAdiUuXSl1U+YUrq2rikwhishGE9eGOGNCCoht+CVIDv6fXdWccpQBwTokqETYQch1aDywvR9Z0b70NxlJGm6flz9zrctnw0oJ2HjRoicn0De3IsJmC+zc6qk7NyvmpyVU6E3HrZXFrbRPGvlQKUhum7CwQXcKP6XDiwt8Ki1jMyFkvgZkWjRdL8uIGRpZ4ltSQT45vrBqa5FxolWLS2Lusal5XGhK4TQJ1bI2AD8md45dvvyWoGOtgR/HJXqfezWakqZ+CHZrcilgt5xa1JQszNTKSd3chOWpHBp3soYKCuZbHbUq4WnOAjq0ElzyFAQ7iGpwNaih8F1Bf2gTkLvS11oBFGwt8yJLAZt+DTASVQDBx/98XRsxMAibBGBDyJrCi2tuxgFzoP3DxwT7WmURXABKLL/aKgK54e6aJNz5+Lbxto67wyJ5Z/AHzxBka7BHylZgDhaSAciJOIZeMMPY+iGhZ5fC7Y4EdOUoZyihka5B/HEauW5KSBBeLXsFAup+YmYfcR1Eyn3gqRRYQfwIDBs21cACgUIZbDMKNxoxFEDI4zQ/uiPgnkrPHZwqxHmnxykl+r5g1j4xucLWqnNc3q17ZzzfWtuZY6BVVAcwqvVMW5yskxsXNQr+mfwCKfZ0OJreF3Pn775Oz7KTEbA/xi6OQYPOXB1gUwfIrQdWKkRWYpcRWRalAgM8Ea9+HLIx7XtR3Vzk3pECfpspNmgwY/0Myopja6o0XJgFxBdpznwDHrU23WcCht3mYTXxIsj9P8prYBCcXX5aU47gj7uif6z0D3ZeV8oIQ7SQg9Wx0AGCu6zRwXWGsWfNtcwGly0+gbR/QbR4C+HwOARq5psmcUF30aBgsp4XgI5BEyx749rV14UmL2AtyoJ89qBfYt8FqNEZKPiGH18pQKGw0EJsz4URBsU/d7MdJrh/o2CHDm66HIyWoM4546RvF9msvaJhqjT49Y4TExIUUyt1WIjq6oNcT+s5p0tivmn98QvvlozNUPrpmpGGerPm3prz7SGhJ2BLUxWV3SPqEuwyBrpPsk6z18Dej8wvIbOEzQ9My+dYNmwVA0P5tCrdjc0VCPtn4cW5WzmSAlbD4iSDX1urXjmbPDVIj0ydPzh/ecbNmz9aOt/slEPfLdFh1w1DqA5EPFd/36NNiaoNaX7G6WKus7V+fbHTqrEaSAn46too4eAWv7yFN2cdgAZRdXe1C9HysN/hgAq3NIv1hEg1pUW0GLdUf4v5qszVWxBLY0sGtF1C2fTNTI6A5C80SNyQA8HQd1yDDpWAwD7Zv6uiaF9NL1IgRq46ReR4N/HDRkwaQdtl3ayn0doWGZwrX7KDL8jxV2wqwItAY0UXswtXfb0HqMQmGjXCJ8KRfqBY/c5tM7hLCyksAE0Kv6k1xNWPPSvuHA6SNDm39r09r4zhRV2fcxoyZG4gM2CI+et75ieySJ1sjW3x4CRf8DfCM0cmAtAAA="),
 PageFile(path: "/app/key-sheet.js", type: "text/javascript; charset=utf-8", text: ##"""
 import { bdi, button, dialog, dialogHead, field, fill, h, toast, when } from './dom.js';
 import { anyEditor, emptyValue, InputError } from './editor.js';

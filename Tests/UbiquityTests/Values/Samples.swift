@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityArchive
 import UbiquityCore
 
 /// Values that a form is most likely to spoil, by a name.
@@ -25,34 +24,5 @@ enum Samples {
 
     static let deepest = (1..<PropertyListValue.depthMax).reduce(PropertyListValue.array([])) {
         value, level in level.isMultiple(of: 2) ? .array([value]) : .dictionary(["k": value])
-    }
-
-    static let notes = try! StoreIdentifier("TEAM.example.notes")
-    static let made: Int64 = 1_800_000_000_000
-
-    static func key(_ name: String) -> Key { try! Key(name) }
-
-    static var writer: ArchiveWriter {
-        ArchiveWriter(
-            made: made, accountID: "0123456789abcdef", accountName: "Ada & Söhne",
-            devices: [
-                ArchiveManifest.Device(
-                    id: "00000000000000aa", name: "laptop", createdMilliseconds: made - 5_000,
-                    seenMilliseconds: made)
-            ])
-    }
-
-    /// All values, each key a value's name.
-    static var everything: [Key: PropertyListValue] {
-        Dictionary(uniqueKeysWithValues: values.map { (key($0.key), $0.value) })
-    }
-
-    static func archive(_ stores: [StoreIdentifier: [Key: PropertyListValue]]) -> [UInt8] {
-        var writer = writer
-        var bytes: [UInt8] = []
-        for (identifier, values) in stores.sorted(by: { $0.key.string < $1.key.string }) {
-            bytes += writer.store(identifier, values)
-        }
-        return bytes + writer.end()
     }
 }
