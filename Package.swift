@@ -48,10 +48,6 @@ let package = Package(
                 "UbiquityCore",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ]),
-        // The archive of an account: values to bytes and back, no I/O.
-        .target(
-            name: "UbiquityArchive",
-            dependencies: ["UbiquityCore", .product(name: "Crypto", package: "swift-crypto")]),
         // The client library.
         .target(
             name: "Ubiquity",
@@ -72,7 +68,7 @@ let package = Package(
         .target(
             name: "UbiquityServer",
             dependencies: [
-                "CLibpq", "UbiquityArchive", "UbiquityCore", "UbiquityWire",
+                "CLibpq", "UbiquityCore", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -105,8 +101,7 @@ let package = Package(
         .executableTarget(
             name: "UbiquityCLI",
             dependencies: [
-                "ProcessHarness", "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer",
-                "UbiquityWire",
+                "ProcessHarness", "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -176,8 +171,8 @@ let package = Package(
         .testTarget(
             name: "UbiquityCLITests",
             dependencies: [
-                "ClientTestSupport", "Ubiquity", "UbiquityArchive", "UbiquityCLI", "UbiquityCore",
-                "UbiquityServer", "UbiquityWire",
+                "ClientTestSupport", "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityServer",
+                "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -224,9 +219,6 @@ let package = Package(
             path: "Tests/TortureLanguage"),
         .testTarget(name: "UbiquityWireTests", dependencies: ["UbiquityCore", "UbiquityWire"]),
         .testTarget(name: "UbiquityCoreTests", dependencies: ["UbiquityCore"]),
-        // With Foundation's property lists and the system's tar, which must agree.
-        .testTarget(
-            name: "UbiquityArchiveTests", dependencies: ["UbiquityArchive", "UbiquityCore"]),
         // Code as apps for Apple's systems have it, in both languages they are written in.
         .testTarget(
             name: "DropInTests", dependencies: ["DropInSupport", "Ubiquity"],
@@ -242,8 +234,8 @@ let package = Package(
         .testTarget(
             name: "UbiquityServerTests",
             dependencies: [
-                "ClientTestSupport", "ProcessHarness", "Ubiquity", "UbiquityArchive",
-                "UbiquityCore", "UbiquityServer", "UbiquitySimulation", "UbiquityWire",
+                "ClientTestSupport", "ProcessHarness", "Ubiquity", "UbiquityCore",
+                "UbiquityServer", "UbiquitySimulation", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
@@ -261,7 +253,7 @@ let package = Package(
         .target(
             name: "FuzzEntries",
             dependencies: [
-                "Ubiquity", "UbiquityArchive", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Files that can be imported: property lists in both formats, JSON, and archives of an account.
+ * Files that can be imported: property lists in both formats, JSON, and the export of an account.
  * Whatever is in a file, reading it ends, and takes no more than so many bytes, values and levels.
  */
 
@@ -36,9 +36,8 @@ class Count {
  */
 export function storesOf(data) {
     if (data.length > fileBytesMax) fail(`It has more than ${fileBytesMax >> 20} MB`);
-    if (ascii(data, 257, 262) === 'ustar') return archived(data);
     const isJSON = /^\s*[{[]/.test(ascii(data, 0, 64).replace(/^\xef\xbb\xbf/, ''));
-    return [{ name: null, values: isJSON ? valuesOfJSON(utf8(data)) : rootOf(propertyList(data)) }];
+    return isJSON ? storesOfJSON(utf8(data)) : [{ name: null, values: rootOf(propertyList(data)) }];
 }
 
 const ascii = (data, from, to) => String.fromCharCode(...data.subarray(from, to));
@@ -58,21 +57,41 @@ function rootOf(wire) {
 
 // JSON
 
-/** The output of `ubiquity export --json`, with a type for each value; or any other object. */
-function valuesOfJSON(text) {
+/** The file of `ubiquity account export`; the output of `ubiquity export --json`, with a type for each value; or any other object. */
+function storesOfJSON(text) {
     let json;
     try {
         json = JSON.parse(text);
     } catch (error) { fail(`It is not JSON: ${shortKey(error.message)}`); }
     if (!isObject(json)) fail('It is not an object, of which each property could be a key of a store');
-    const entries = Object.entries(json);
+    if (typeof json.format === 'string' && json.format.startsWith('ubiquity-account-')) return storesOfAccount(json);
+    return [{ name: null, values: valuesOf(Object.entries(json), new Count()) }];
+}
+
+function storesOfAccount({ format, stores }) {
+    if (format !== 'ubiquity-account-1') fail('Its format is a newer one');
     const count = new Count();
+    const names = new Set();
+    return listed(stores).map((store) => {
+        const name = isObject(store) && typeof store.identifier === 'string' ? store.identifier : fail('It has a store without a name');
+        if (names.has(name)) fail(`It has the store ${shortKey(name)} twice`);
+        names.add(name);
+        const entries = listed(store.records).map((record) => (isObject(record) && isTyped(record.value) && typeof record.key === 'string'
+            ? [record.key, record.value] : fail(`It has a record of ${shortKey(name)} that is none`)));
+        const values = valuesOf(entries, count);
+        return values.size === entries.length ? { name, values } : fail(`It has a key of ${shortKey(name)} twice`);
+    });
+}
+
+const listed = (list) => (Array.isArray(list) ? list : fail('It has something else where a list should be'));
+
+function valuesOf(entries, count) {
     const measure = (value, depth) => {
         // Each level of a value has up to four of the form with types.
         count.value(Math.ceil(depth / 4));
         if (typeof value === 'object' && value !== null) for (const one of Object.values(value)) measure(one, depth + 1);
     };
-    measure(json, 0);
+    for (const [, value] of entries) measure(value, 1);
     const convert = entries.every(([, value]) => isTyped(value)) ? checkedValue : plain;
     return new Map(entries.map(([key, value]) => {
         try {
@@ -274,31 +293,4 @@ function binary(data) {
 function ascii7(data) {
     if (data.some((byte) => byte > 127)) fail('It is a damaged property list');
     return utf8(data);
-}
-
-// Archives
-
-/** The archive of `ubiquity account export`: a tar file of property lists, of which one lists the others. */
-function archived(data) {
-    const files = new Map();
-    for (let at = 0; at + 512 <= data.length && data[at] !== 0;) {
-        const text = (from, to) => ascii(data, at + from, at + to).replace(/\0[\s\S]*$/, '');
-        const sum = data.subarray(at, at + 512).reduce((all, byte, i) => all + (i >= 148 && i < 156 ? 32 : byte), 0);
-        const size = /^ *[0-7]{1,11} *$/.test(text(124, 136)) ? parseInt(text(124, 136), 8) : NaN;
-        if (parseInt(text(148, 156), 8) !== sum || !(at + 512 + size <= data.length)) fail(`It is damaged at byte ${at}`);
-        // GNU's own format has something else in the place of the prefix.
-        const name = data[at + 262] === 0 && text(345, 500) ? `${text(345, 500)}/${text(0, 100)}` : text(0, 100);
-        if (files.has(name)) fail(`It has the file ${shortKey(name)} twice`);
-        if (/^0?$/.test(text(156, 157))) files.set(name, data.subarray(at + 512, at + 512 + size));
-        at += 512 + Math.ceil(size / 512) * 512;
-    }
-    const manifest = rootOf(propertyList(files.get('manifest.plist') ?? fail('It has no manifest.plist, so it is not the export of an account')));
-    if (Number(manifest.get('format')?.integer) !== 1) fail('Its format is a newer one');
-    return (manifest.get('stores')?.array?.values ?? []).map((wire) => {
-        const store = wire.dictionary ? rootOf(wire) : new Map();
-        const [name, file] = ['identifier', 'file'].map((one) => store.get(one)?.string ?? fail('Its manifest.plist cannot be used'));
-        const values = rootOf(propertyList(files.get(file) ?? fail(`Its manifest lists ${shortKey(file)}, which is not in it`)));
-        if (values.size !== Number(store.get('keys')?.integer)) fail(`Its file ${shortKey(file)} has not as many keys as its manifest says`);
-        return { name, values };
-    });
 }

@@ -39,7 +39,7 @@ package struct FuzzEntry: Sendable {
     /// All there are.
     package static let all: [FuzzEntry] = [
         .push(.json), .push(.protobuf), .answer(.json), .answer(.protobuf), .events, .texts,
-        .headers, .propertyList, .storeFile, .storeRows, .account, .entitlements, .archive,
+        .headers, .propertyList, .storeFile, .storeRows, .account, .entitlements, .accountFile,
         .tokens, .configuration,
     ]
 

@@ -137,7 +137,7 @@ extension Routes {
         var routes = self
         routes.requests = nil
         routes.gate.isInFolder = true
-        routes.exports.gate = routes.gate
+        routes.exports = routes.exports.inFolder(routes.gate)
         routes.pairing.gate = routes.gate
         routes.operations.gate = routes.gate
         return routes

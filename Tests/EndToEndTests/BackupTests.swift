@@ -79,7 +79,7 @@ extension EndToEndTests {
                     try await stage.succeed(
                         "set", "greeting", "hello from \(store)", "--store", store, "--home", ada)
                 }
-                let file = stage.path("export.tar")
+                let file = stage.path("export.json")
                 try await stage.succeed(
                     "account", "export", "--output", file, "--home", ada)
                 let again = try await stage.run(
@@ -105,7 +105,7 @@ extension EndToEndTests {
                 #expect(value == "hello from TEAM.two\n")
                 let repeated = try await stage.succeed("import", file, "--home", bob)
                 #expect(repeated.contains("TEAM.one: 0 keys, 1 already had their value"))
-                let elsewhere = stage.path("operator.tar")
+                let elsewhere = stage.path("operator.json")
                 try await stage.succeed(
                     "account", "export", "bob", "--output", elsewhere, "--server", server.url,
                     "--operator-credential", server.data + "/operator-credential")

@@ -42,7 +42,7 @@ extension EndToEndTests {
                 for text in ["a ", "a\\u0000 ", "a\\u0000b "] {
                     #expect(list.output.contains("\n\(text)"), "\(list.output)")
                 }
-                let (file, archive) = (stage.path("export.plist"), stage.path("ada.tar"))
+                let (file, archive) = (stage.path("export.plist"), stage.path("ada.json"))
                 try await stage.run(["export", file, "--binary", "--home", b.home] + store)
                     .expectSuccess()
                 try await stage.succeed("account", "export", "--output", archive, "--home", b.home)

@@ -148,28 +148,22 @@ test('a damaged binary property list is refused, whatever is wrong with it', () 
   assert.ok(refused > data.length);
 });
 
-test('an archive has its stores, and is refused where it does not fit its manifest', () => {
-  const make = (change = '') => new Uint8Array(execFileSync('python3', ['-c', `
-import io, plistlib, sys, tarfile
-files = {"manifest.plist": plistlib.dumps({"format": 1, "stores": [
-    {"identifier": "a.b", "file": "stores/a.b.plist", "keys": 2}, {"identifier": "c", "file": "stores/c.plist", "keys": 0}]}),
-    "stores/a.b.plist": plistlib.dumps({"x": 1, "y": "two"}, fmt=plistlib.FMT_BINARY), "stores/c.plist": plistlib.dumps({})}
-${change}
-with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", format=tarfile.USTAR_FORMAT) as tar:
-    for name, content in files.items():
-        info = tarfile.TarInfo(name)
-        info.size = len(content)
-        tar.addfile(info, io.BytesIO(content))`]));
-  const archive = make();
-  const [first, second] = storesOf(archive);
-  assert.deepEqual([first.name, Object.fromEntries(first.values)], ['a.b', { x: { integer: '1' }, y: { string: 'two' } }]);
+test('the export of an account has its stores, and is refused where it is none', () => {
+  const file = (change = (text) => text) => new TextEncoder().encode(change(`{"format":"ubiquity-account-1","account":{"name":"ada"},"stores":[
+{"identifier":"a.b","records":[{"key":"x","value":{"integer":"1"}},{"key":"__proto__","value":{"string":"two"}}],"history":[{"record":{"key":"x"}}]},
+{"identifier":"c","records":[]}]}`));
+  const [first, second] = storesOf(file());
+  assert.deepEqual([first.name, [...first.values]], ['a.b', [['x', { integer: '1' }], ['__proto__', { string: 'two' }]]]);
   assert.deepEqual([second.name, second.values.size], ['c', 0]);
-  refuses(make('del files["stores/c.plist"]'), /which is not in it/);
-  refuses(make('del files["manifest.plist"]'), /no manifest/);
-  refuses(make('files["stores/c.plist"] = plistlib.dumps({"a": 1})'), /not as many keys/);
-  refuses(make('files["manifest.plist"] = plistlib.dumps({"format": 2})'), /newer/);
-  refuses(archive.subarray(0, 1_500), /damaged at byte|not in it/);
-  refuses(Uint8Array.from(archive, (byte, i) => (i === 3 ? byte + 1 : byte)), /damaged at byte 0/);
+  const changed = (from, to) => file((text) => text.replace(from, to));
+  refuses(changed('account-1', 'account-2'), /newer/);
+  refuses(changed('"c"', '"a.b"'), /the store a.b twice/);
+  refuses(changed('"__proto__"', '"x"'), /a key of a.b twice/);
+  refuses(changed('"integer":"1"', '"integer":"one"'), /The value of x is not one/);
+  refuses(changed('{"string":"two"}', '{}'), /a record of a.b that is none/);
+  refuses(changed('[]', '{}'), /where a list should be/);
+  refuses(changed('"identifier":"c",', ''), /a store without a name/);
+  refuses(file().subarray(0, -3), /not JSON/);
 });
 
 test('the areas of a treemap are in proportion, inside, and apart', () => {

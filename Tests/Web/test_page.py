@@ -420,16 +420,16 @@ class Data(PageTest):
         browser.find("body > input[type=file]").send_keys(str(path))
         browser.says("cannot be imported. The value of theme is not one", "#toasts")
 
-    def test_property_lists_and_archives_are_imported(self):
+    def test_property_lists_and_accounts_are_imported(self):
         device, browser = self.stage(("theme", "dark"), ("volume", "--integer", "5"))
-        archive = pathlib.Path(self.folder, "export.tar")
-        device("account", "export", "--output", str(archive), "--force")
+        account = pathlib.Path(self.folder, "export.json")
+        device("account", "export", "--output", str(account), "--force")
         device("set", "theme", "light")
         device("remove", "volume")
         browser.shows("theme", "light")
         browser.click(".menu summary")
         browser.click(".menu .button", "Import a file")
-        browser.find("body > input[type=file]").send_keys(str(archive))
+        browser.find("body > input[type=file]").send_keys(str(account))
         browser.says("1 key would be overwritten, 1 key added.", "dialog")
         browser.click("dialog .button", "Import 2 keys")
         browser.shows("volume", "5")

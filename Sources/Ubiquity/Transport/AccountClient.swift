@@ -82,10 +82,10 @@ package enum AccountClient {
         try await ServerRequest(.get, ["stores"], of: account).stores()
     }
 
-    /// Downloads the archive of the account that this device is signed in to.
+    /// Downloads everything in the account that this device is signed in to.
     ///
     /// - Parameter take: Called with each piece, in order. An error that it throws ends the export.
-    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a valid archive
+    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a whole file
     ///   then.
     package static func export(
         of account: SignedInAccount, withHistory: Bool = false,
@@ -94,7 +94,7 @@ package enum AccountClient {
         try await ServerRequest(
             .get, ["account", "export"],
             query: withHistory ? [(name: "with_history", value: "true")] : [], of: account
-        ).archive(take: take)
+        ).export(take: take)
     }
 
     /// Checks whether the server still accepts this device's credential.

@@ -113,14 +113,14 @@ package struct ServerRequest: Sendable {
         try await send(to: AnswerReceiver(address, .list))
     }
 
-    /// Downloads an archive piece by piece.
+    /// Downloads an export piece by piece.
     /// - Parameter take: Called with each piece, in order. An error that it throws ends the
     ///   download.
-    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a valid archive
+    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a whole file
     ///   then.
-    package func archive(take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {
+    package func export(take: @escaping @Sendable ([UInt8]) throws -> Void) async throws {
         var request = self
-        let type = "application/x-tar"
+        let type = WireFormat.json.rawValue
         request.accept = type
         let receiver = AnswerReceiver(
             address,

@@ -6,7 +6,7 @@ import UbiquityCore
 
 /// Reads files that a person names; "-" is the standard input.
 enum InputFile {
-    /// The maximum size of a file read at once. An archive may be larger, because it is read in
+    /// The maximum size of a file read at once. An account's may be larger, because it is read in
     /// parts.
     static let bytesMax = PropertyList.bytesMax
     private static let pieceBytes = 1 << 20

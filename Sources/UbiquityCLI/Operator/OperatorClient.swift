@@ -112,7 +112,7 @@ struct OperatorClient: Sendable {
             .get, ["accounts", accountName, "export"],
             query: withHistory ? [(name: "with_history", value: "true")] : [], at: address,
             credential: credential
-        ).archive(take: take)
+        ).export(take: take)
     }
 
     func stores(accountName: String) async throws(LinkFailure) -> [ServerStore] {

@@ -4,9 +4,9 @@ import ArgumentParser
 import Foundation
 import ProcessHarness
 import Ubiquity
-import UbiquityArchive
 import UbiquityCore
 import UbiquityServer
+import UbiquityWire
 
 /// The reason a command failed: a sentence for people, a status for programs.
 struct Failure: Error, Equatable {
@@ -45,7 +45,7 @@ extension Failure {
         case let error as BackupError: self.init(Status(error), error.description)
         case let error as CocoaError:
             self.init(Status(error), error.sentence(about: error.filePath ?? "the file"))
-        case is ArchiveError, is KeyError, is LimitViolation, is PropertyListFileError,
+        case is AccountFileError, is KeyError, is LimitViolation, is PropertyListFileError,
             is StoreIdentifierError:
             self.init(.badInput, "\(error)")
         case is HomeError, is LocalStorageError, is StorageError, is SystemError:

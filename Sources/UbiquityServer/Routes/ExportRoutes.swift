@@ -3,27 +3,45 @@
 internal import HTTPTypes
 internal import Hummingbird
 internal import NIOCore
-internal import UbiquityArchive
+internal import Synchronization
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Exports everything in an account as an archive, for the person and for the operator.
+/// Exports everything in an account as a file, for the person and for the operator.
 struct ExportRoutes: Sendable {
     let storage: any ServerStorage
     let writer: BlockingThreads
     let readers: BlockingThreads
     var gate: Gate
     let settings: ServerSettings
-    private let permits = AccountShares(of: ByteBudget(max: exportsMax), placesMax: 1, bytesMin: 1)
+    /// One export of an account at a time. What they hold in memory is not the answers'.
+    var shares: AccountShares
+    /// Nil where nobody else waits.
+    var pace: TrafficPace.Rule? = .export
 
-    private static let exportsMax = 4
+    init(
+        storage: any ServerStorage, writer: BlockingThreads, readers: BlockingThreads, gate: Gate,
+        settings: ServerSettings
+    ) {
+        self.storage = storage
+        self.writer = writer
+        self.readers = readers
+        self.gate = gate
+        self.settings = settings
+        shares = Self.shares(settings)
+    }
 
-    /// One export of an account at a time, and four at all: each has a store in memory, and lasts as
-    /// long as its client takes to read it.
-    func permit(for account: AccountID) throws(Busy) -> AccountShares.Permit {
-        let permit = try permits.take(account)
-        guard permit.take(1) else { throw Busy() }
-        return permit
+    /// The same for the data folder's owner, whom nobody else's exports keep waiting.
+    func inFolder(_ gate: Gate) -> ExportRoutes {
+        var routes = self
+        (routes.gate, routes.pace, routes.shares) = (gate, nil, Self.shares(settings))
+        return routes
+    }
+
+    /// A quarter of the answers' memory.
+    private static func shares(_ settings: ServerSettings) -> AccountShares {
+        AccountShares(
+            of: ByteBudget(max: max(1, settings.answersBytesMax / 4)), placesMax: 1, bytesMin: 1)
     }
 
     @Sendable func own(
@@ -47,7 +65,7 @@ struct ExportRoutes: Sendable {
         find: @escaping @Sendable () throws -> Account?
     ) async throws -> Response {
         guard request.accepts(Self.mediaType) else {
-            throw Problem(.notAcceptable, "The answer is available only as application/x-tar.")
+            throw Problem(.notAcceptable, "The answer is available only as application/json.")
         }
         let history: HistoryRule? =
             switch request.uri.text("with_history") {
@@ -56,54 +74,115 @@ struct ExportRoutes: Sendable {
             default: throw Problem.malformed("with_history must be true or false.")
             }
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
-        let permit = try permit(for: account.id)
+        let permit = try shares.take(account.id)
         let now = settings.clock.now()
         if request.method != .head {
             let event = AuditEvent(.accountExported, of: account.id, by: actor)
             try await writer.run { [storage] in try storage.record([AuditEntry(event, at: now)]) }
         }
-        let export = try await readers.run(for: account.id) { [storage] in
-            try AccountExport(of: account, storage: storage, history: history, now: now)
-        }
+        let export = AccountExport(
+            of: account, storage: storage, history: history, now: now, permit: permit)
         return Response(
             status: .ok, headers: Self.headers(account),
-            body: ResponseBody { [readers, gate, bearer = request.bearer] writer in
-                try await Self.write(export, readers, account.id, to: &writer) {
-                    try await gate.checkAgain(bearer, operation)
-                }
-                // Before the end: whoever has read that may ask for the next export.
-                permit.end()
-                try await writer.finish(nil)
+            body: body(export, of: account.id, permit) { [gate, bearer = request.bearer] in
+                try await gate.checkAgain(bearer, operation)
             })
     }
 
     /// An error ends the connection within the answer, which tells the client that it is
     /// incomplete.
-    /// - Parameter check: Whether reading is still permitted. Called before each piece, because the
-    ///   client may take hours.
-    @concurrent private static func write(
-        _ export: AccountExport, _ readers: BlockingThreads, _ account: AccountID,
-        to writer: inout any ResponseBodyWriter, check: @Sendable () async throws -> Void
-    ) async throws {
-        var export = export
-        while true {
-            try await check()
-            let (piece, rest) = try await readers.run(for: account) { [export] in
-                var export = export
-                return (try export.next(), export)
+    /// - Parameter check: Whether reading is still permitted. Called before each slice, because the
+    ///   client may take long.
+    func body(
+        _ export: AccountExport, of account: AccountID, _ permit: AccountShares.Permit,
+        check: @escaping @Sendable () async throws -> Void
+    ) -> ResponseBody {
+        ResponseBody { writer in
+            // Shared by the slices, of which one is made at a time.
+            let export = Mutex(export)
+            var pace = Pace(pace, settings.clock)
+            while true {
+                try await pace.untilNotBusy { try await check() }
+                while export.withLock(\.readsNext), permit.isFull { try await pace.wait() }
+                let slice = try await pace.untilNotBusy {
+                    try await readers.run(for: account) {
+                        try export.withLock { export in try export.next() }
+                    }
+                }
+                guard let slice else { break }
+                permit.note(slice.count)
+                let start = settings.clock.uptime()
+                try await writer.write(ByteBuffer(bytes: slice))
+                try pace.sent(slice.count, since: start)
+                permit.give(slice.count)
             }
-            guard let piece else { break }
-            try await writer.write(ByteBuffer(bytes: piece))
-            export = rest
+            // Before the end: whoever has read that may ask for the next export.
+            permit.end()
+            try await writer.finish(nil)
         }
     }
 
-    private static let mediaType = "application/x-tar"
+    private static let mediaType = "application/json"
 
     private static func headers(_ account: Account) -> HTTPFields {
         [
             .contentType: mediaType,
-            .contentDisposition: "attachment; filename=\"ubiquity-\(account.id).tar\"",
+            .contentDisposition: "attachment; filename=\"ubiquity-\(account.id).json\"",
         ]
     }
+}
+
+extension TrafficPace.Rule {
+    /// At least 16 KB a second, besides what fits into buffers, and an hour for the whole.
+    static let export = TrafficPace.Rule(
+        windowMilliseconds: 60_000, bytesPerSecondMin: 16 << 10, totalMilliseconds: 3_600_000,
+        lumpBytesMax: 1 << 20)
+}
+
+/// How long an export may take. The reader's pace is only measured while the server waits for it.
+private struct Pace {
+    private let rule: TrafficPace.Rule?
+    private let clock: ServerClock
+    private let began: Int64
+    /// The time waited for the reader.
+    private var waited: Int64 = 0
+    private var reader: TrafficPace?
+
+    /// - Parameter rule: Nil for no limit.
+    init(_ rule: TrafficPace.Rule?, _ clock: ServerClock) {
+        self.rule = rule
+        self.clock = clock
+        began = clock.uptime()
+        reader = rule.map { TrafficPace($0, now: 0) }
+    }
+
+    mutating func sent(_ count: Int, since start: Int64) throws {
+        waited += clock.uptime() - start
+        reader?.move(count)
+        if reader?.check(now: waited) == .tooSlow { throw TooSlow() }
+        try check()
+    }
+
+    /// Waits a moment for the others.
+    func wait() async throws {
+        try check()
+        try await Task.sleep(for: .milliseconds(20))
+    }
+
+    /// Repeats what has no place in the queue, for some seconds.
+    func untilNotBusy<T>(_ body: () async throws -> T) async throws -> T {
+        for _ in 0..<Self.triesMax {
+            do { return try await body() } catch is Busy { try await wait() }
+        }
+        return try await body()
+    }
+
+    private static let triesMax = 500
+
+    private func check() throws {
+        guard let total = rule?.totalMilliseconds, clock.uptime() - began >= total else { return }
+        throw TooSlow()
+    }
+
+    struct TooSlow: Error {}
 }

@@ -3,9 +3,9 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// Places and bytes of one kind (pushes, answers, streams; of exports, each is one byte), shared by
-/// all accounts. One account gets at most a quarter of the bytes and a maximum of places. All of its
-/// confined devices together get at most a quarter of that.
+/// Places and bytes of one kind (pushes, answers, streams, exports), shared by all accounts. One
+/// account gets at most a quarter of the bytes and a maximum of places. All of its confined devices
+/// together get at most a quarter of that.
 ///
 /// State: `shares`, guarded by its lock.
 final class AccountShares: Sendable {

@@ -3,14 +3,13 @@
 import ArgumentParser
 import Foundation
 import Ubiquity
-import UbiquityArchive
 import UbiquityCore
 
 struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
         abstract:
-            "Import a property list, such as an app's preferences, JSON, or an account's archive.",
+            "Import a property list, such as an app's preferences, JSON, or an account's export.",
         discussion: """
             Imports property lists, in XML and in the binary form, and JSON: an object with the \
             keys and values, plain or as `ubiquity export --exact` and the page write it. In plain \
@@ -27,17 +26,17 @@ struct ImportCommand: AsyncParsableCommand {
             If a store cannot take some entries, they are listed with the reason and the place, \
             and nothing is imported; --skip-invalid imports the others.
 
-            An archive from `ubiquity account export` is recognised by its content. All its \
+            A file from `ubiquity account export` is recognised by its content. All its \
             stores are imported, each as one change, or one of them with --store.
 
             JSON: {"store", "imported", "unchanged", "skipped", "sent", "notSentBecause"}; \
             "unchanged" counts keys that already had their value, and "skipped" lists {"key", \
             "path", "reason"}. With --dry-run also "changes", a list of {"key", "before", \
-            "after"}. For an archive: a list of such objects.
+            "after"}. For an account: a list of such objects.
             """)
 
     @Argument(
-        help: "The property list, JSON or archive; - for standard input.", completion: .file(),
+        help: "The property list, JSON or account; - for standard input.", completion: .file(),
         transform: notEmpty)
     var file: String
 
@@ -52,12 +51,12 @@ struct ImportCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-        if let archive = try ArchiveFile(file) { return try await importArchive(archive) }
+        if let account = try AccountImport(file) { return try await importAccount(account) }
         let data = try await Progress.showing("Reading \(InputFile.name(file))") {
             try InputFile.read(file)
         }
-        if Archive.isArchive([UInt8](data.prefix(Archive.beginningBytes))) {
-            return try await importArchive(ArchiveFile([UInt8](data)))
+        if let account = AccountImport(data, name: InputFile.name(file)) {
+            return try await importAccount(account)
         }
         let entries = try PropertyListFile.read(
             data, name: InputFile.name(file), takesJSON: true)

@@ -1,51 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import Ubiquity
-import UbiquityArchive
 import UbiquityCore
 
 extension ImportCommand {
-    func importArchive(_ archive: ArchiveFile) async throws {
-        let name = InputFile.name(file)
-        let archive = try ArchiveImport(archive, name: name, only: store.store)
-        if !archive.hasDigests {
-            Output.note(
-                TerminalText(
-                    "\(name) has no digests, like all archives of version 0.1: missing parts of a "
-                        + "store cannot be detected."))
-        }
+    func importAccount(_ file: AccountImport) async throws {
         // All stores are checked first, so problems are reported before anything is written.
-        let imported = try await Progress.showing { note in
-            var (imported, done) = ([ImportedStore](), 0)
-            for store in archive.stores {
-                note(ProgressStep("Checking", done, of: archive.keys, .keys))
-                try await with(store, of: archive, ifMissing: .imagine) { try check($1) }
-                done += store.keys
+        let (name, imported) = try await Progress.showing { note in
+            note(ProgressStep("Checking", 0, of: file.bytes))
+            _ = try await file.read(only: store.store) { identifier, entries, done in
+                try await with(identifier, entries, ifMissing: .imagine) { try check($1) }
+                note(ProgressStep("Checking", done, of: file.bytes))
             }
-            done = 0
-            for store in archive.stores {
-                note(ProgressStep("Importing", done, of: archive.keys, .keys))
+            var imported: [ImportedStore] = []
+            let name = try await file.read(only: store.store) { identifier, entries, done in
+                note(ProgressStep("Importing", done, of: file.bytes))
                 imported.append(
-                    try await with(
-                        store, of: archive, ifMissing: dryRun ? .imagine : .make
-                    ) { open, plan in
-                        try await take(plan, into: open)
+                    try await with(identifier, entries, ifMissing: dryRun ? .imagine : .make) {
+                        try await take($1, into: $0)
                     })
-                done += store.keys
             }
-            return imported
+            return (name, imported)
         }
-        try report(imported, of: archive)
+        try report(imported, of: name)
     }
 
     private func with<Result>(
-        _ part: ArchiveManifest.Store, of archive: ArchiveImport,
+        _ identifier: StoreIdentifier, _ entries: [PropertyListFile.Entry],
         ifMissing missing: OpenStore.Missing, _ body: (OpenStore, ImportPlan) async throws -> Result
     ) async throws -> Result {
         var options = store
-        options.store = part.identifier.string
-        let entries = try archive.entries(of: part)
+        options.store = identifier.string
         return try await OpenStore.with(options, sync.policy, ifMissing: missing) { open in
             // Otherwise the values of a device that has never synced would yield to the account's.
             await open.catchUp()
@@ -54,7 +39,7 @@ extension ImportCommand {
         }
     }
 
-    private func report(_ stores: [ImportedStore], of archive: ArchiveImport) throws {
+    private func report(_ stores: [ImportedStore], of account: String) throws {
         let notes = Set(stores.compactMap(\.outcome.note))
         for note in notes.sorted() { Output.note(TerminalText(note)) }
         if json.isOn { Output.print(.array(stores.map(json))) }
@@ -63,7 +48,7 @@ extension ImportCommand {
         let count = stores.reduce(0) { $0 + $1.imported }
         let verb = dryRun ? "Would import" : "Imported"
         let heading: TerminalText =
-            "\(verb) \(Phrase.keys(count)) of the account \(JSON.escaped(archive.accountName)) "
+            "\(verb) \(Phrase.keys(count)) of the account \(JSON.escaped(account)) "
             + "into \(Phrase.counted(stores.count, "store"))"
         var lines: [TerminalText] = []
         for store in stores {
