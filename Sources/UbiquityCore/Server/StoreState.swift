@@ -153,7 +153,7 @@ package struct CommittedPush: Hashable, Sendable {
     /// The changes to the history that go with them.
     package var history: HistoryChange
     /// The revision up to which the device says it has saved the store; nil if it does not say.
-    package var passed: Int64? = nil
+    package var passed: Position? = nil
 
     /// Whether there is nothing to store.
     package var isEmpty: Bool { writes.isEmpty && history.isEmpty }

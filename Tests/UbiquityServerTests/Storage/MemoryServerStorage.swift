@@ -598,9 +598,12 @@ final class MemoryServerStorage: ServerStorage {
                 let seenMilliseconds = state.devices[device]?.device.seenMilliseconds ?? time
                 state.devices[device]?.device.seenMilliseconds = max(seenMilliseconds, time)
             }
-            for (deviceStore, revision) in lastSeen.passed {
-                guard state.devices[deviceStore.device] != nil else { continue }
-                state.stores[deviceStore.store]?.passed[deviceStore.device.id] = revision
+            for (deviceStore, position) in lastSeen.passed {
+                guard state.devices[deviceStore.device] != nil,
+                    let lineage = state.stores[deviceStore.store]?.state.lineage,
+                    lineage.contains(position)
+                else { continue }
+                state.stores[deviceStore.store]?.passed[deviceStore.device.id] = position.revision
             }
             for (device, clock) in lastSeen.clocks { state.devices[device]?.device.clock = clock }
             for (device, version) in lastSeen.versions {

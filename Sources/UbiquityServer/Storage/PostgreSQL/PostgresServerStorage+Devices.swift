@@ -190,6 +190,15 @@ extension PostgresServerStorage {
                     SELECT 1 FROM unnest($1::text[], $2::bigint[]) AS noted (account, id)
                     JOIN ubiquity.device ON device.account = noted.account AND device.id = noted.id
                     ORDER BY device.account, device.id FOR NO KEY UPDATE OF device
+            // Another database may have taken the place of the one in which this was said.
+            let looks = PostgresStore.reading(stores, isLocking: false)
+            let found =
+                stores.isEmpty
+                ? [:] : try PostgresStore.read(stores, from: transaction.run(looks)[0...1])
+            let reached = passed.filter { said, position in
+                let store = try? found[said.store]?.get()
+                return store?.state.lineage.contains(position) ?? false
+            }
                     """,
                     [
                         .texts(devices.map(\.account.string)), .integers(devices.map(\.id.bits)),
@@ -225,7 +234,7 @@ extension PostgresServerStorage {
                         .texts(reached.map(\.key.store.account.string)),
                         .texts(reached.map(\.key.store.identifier.string)),
                         .integers(reached.map(\.key.device.id.bits)),
-                        .integers(reached.map(\.value)),
+                        .integers(reached.map(\.value.revision)),
                     ]
                 ),
                 PostgresStatement(

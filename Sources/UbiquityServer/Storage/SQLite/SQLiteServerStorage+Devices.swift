@@ -148,7 +148,10 @@ extension SQLiteServerStorage {
             for (device, time) in lastSeen.seenMilliseconds {
                 try set("seen = max(seen, ?)", [time], of: device, db)
             }
-            for (deviceStore, revision) in lastSeen.passed { try note(deviceStore, revision, db) }
+            // Of this history, since nobody replaces the file of an open database.
+            for (deviceStore, position) in lastSeen.passed {
+                try note(deviceStore, position.revision, db)
+            }
             for (device, clock) in lastSeen.clocks {
                 try set(
                     "clock_ahead = ?, clock_measured = ?",
