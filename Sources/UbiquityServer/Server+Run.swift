@@ -137,7 +137,11 @@ extension Server {
         if let port = settings.metricsPort {
             services.insert(
                 MetricsService(
-                    host: settings.metricsHost, port: port, text: { metrics.text },
+                    host: settings.metricsHost, port: port,
+                    hosts: HostRule(
+                        names: settings.hostNames,
+                        isReachedByOthers: !PlainHTTPRule.isLoopback(settings.metricsHost)),
+                    text: { metrics.text },
                     onReady: { metricsPort.yield($0) }, logger: logger), at: 0)
         } else {
             metricsPort.yield(nil)
