@@ -21,6 +21,8 @@ enum StorageFault: CaseIterable {
     case decidesAgain
     /// A code outlives the device that made it.
     case keepsCodesOfRevokedDevices
+    /// A device that was signed out a moment ago can still erase its account.
+    case actsOfRevokedDevices
     /// Whether a name is free is decided before it is taken.
     case decidesBeforeLocking
     case leasesToEverybody

@@ -39,6 +39,9 @@ internal import Testing
                 backend: backend)
         case .keepsCodesOfRevokedDevices:
             try pairing.`what a device has granted ends with the device`(backend: backend)
+        case .actsOfRevokedDevices:
+            try AccountStorageTests().`a device that was signed out meanwhile does nothing`(
+                backend: backend)
         case .decidesBeforeLocking:
             try nodes.`a name that several nodes give at once is given once`(backend: backend)
         case .losesVersionsOfGroups:

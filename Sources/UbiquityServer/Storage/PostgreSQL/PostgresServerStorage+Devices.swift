@@ -96,16 +96,17 @@ extension PostgresServerStorage {
     ) throws(StorageError) -> Bool {
         let event = AuditEvent(.deviceRenamed, of: device.account, device.id, by: actor)
         return try writing { transaction in
+            try transaction.run([Self.locking(device.account)])
+            try checkActor(actor, of: device.account, transaction)
             let found = try transaction.run([
-                Self.locking(device.account),
                 PostgresStatement(
                     "UPDATE ubiquity.device SET title = $3 WHERE account = $1 AND id = $2",
                     device.values + [.bytes(Data(displayName.utf8))]
                 ), PostgresAudit.reading(event),
             ])
-            guard found[1].changes == 1 else { return false }
+            guard found[0].changes == 1 else { return false }
             // After a commit in doubt the log may count it twice.
-            try transaction.run(PostgresAudit.writing(event, at: now, after: found[2]))
+            try transaction.run(PostgresAudit.writing(event, at: now, after: found[1]))
             return true
         }
     }
@@ -149,9 +150,14 @@ extension PostgresServerStorage {
         // earlier one, whose commit was in doubt.
         var there: Set<DeviceID> = []
         try writing { transaction in
+            try transaction.run([Self.locking(account)])
+            // An earlier attempt, whose commit is in doubt, may have signed out the actor itself.
+            if !transaction.mayBeRepeated || !devices.contains(where: { $0.id == actor.device }) {
+                try checkActor(actor, of: account, transaction)
+            }
             let found = try transaction.run(
                 [
-                    Self.locking(account), Self.lockingStores(of: account),
+                    Self.lockingStores(of: account),
                     PostgresStatement(
                         """
                         DELETE FROM ubiquity.device WHERE account = $1 AND id = ANY($2) RETURNING id
@@ -161,7 +167,7 @@ extension PostgresServerStorage {
                         "DELETE FROM ubiquity.passed WHERE account = $1 AND device = ANY($2)", owned
                     ),
                 ] + Self.removingCodes(madeBy: owned))
-            let removed = try found[2].rows.map { try $0.device(0) }
+            let removed = try found[1].rows.map { try $0.device(0) }
             if transaction.mayBeRepeated { there.formUnion(removed) } else { there = Set(removed) }
             try PostgresAudit.record(
                 removed.map { id in
@@ -182,14 +188,8 @@ extension PostgresServerStorage {
             Set(lastSeen.seenMilliseconds.keys).union(passed.keys.map(\.device))
                 .union(clocks.map(\.key)).union(versions.map(\.key)))
         let seen = Array(lastSeen.seenMilliseconds)
-        let reached = Array(passed)
+        let stores = Set(passed.keys.map(\.store)).sorted()
         try writing { transaction in
-            _ = try transaction.run([
-                PostgresStatement(
-                    """
-                    SELECT 1 FROM unnest($1::text[], $2::bigint[]) AS noted (account, id)
-                    JOIN ubiquity.device ON device.account = noted.account AND device.id = noted.id
-                    ORDER BY device.account, device.id FOR NO KEY UPDATE OF device
             // Another database may have taken the place of the one in which this was said.
             let looks = PostgresStore.reading(stores, isLocking: false)
             let found =
@@ -199,6 +199,12 @@ extension PostgresServerStorage {
                 let store = try? found[said.store]?.get()
                 return store?.state.lineage.contains(position) ?? false
             }
+            _ = try transaction.run([
+                PostgresStatement(
+                    """
+                    SELECT 1 FROM unnest($1::text[], $2::bigint[]) AS noted (account, id)
+                    JOIN ubiquity.device ON device.account = noted.account AND device.id = noted.id
+                    ORDER BY device.account, device.id FOR NO KEY UPDATE OF device
                     """,
                     [
                         .texts(devices.map(\.account.string)), .integers(devices.map(\.id.bits)),

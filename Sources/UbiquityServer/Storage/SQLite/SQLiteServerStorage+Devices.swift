@@ -72,6 +72,7 @@ extension SQLiteServerStorage {
         _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
         try writing { db in
+            try checkActor(actor, of: device.account, db)
             try db.execute(
                 sql: """
                     UPDATE device SET title = \(SQLiteText.bound) WHERE account = ? AND id = ?
@@ -88,7 +89,8 @@ extension SQLiteServerStorage {
         _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
         try writing { db in
-            try remove(device, .deviceRevoked, now: now, by: actor, db)
+            try checkActor(actor, of: device.account, db)
+            return try remove(device, .deviceRevoked, now: now, by: actor, db)
         } committed: { _, _ in
             memory.withLock { $0.devices.remove(device) }
         }
