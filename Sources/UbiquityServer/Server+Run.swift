@@ -105,6 +105,7 @@ extension Server {
     ) async throws {
         try await readers.run { [apps, otherNodes, metrics, storage] in
             try apps.reload()
+            try otherNodes.checkClock()
             try otherNodes.compare()
             metrics.note(try storage.sharedFigures())
         }
