@@ -20,6 +20,8 @@ extension FolderServer {
         try storage.applyKnownLimits(to: &settings)
         let server = Server(settings, forCommandOn: storage)
         defer { server.close() }
+        // It works by the database's clock, as the nodes do.
+        try await server.readers.run { try server.otherNodes.checkClock() }
         return try await server.serving(
             FolderSocket(.command, in: DataFolder(path: folder)), body)
     }

@@ -33,7 +33,6 @@ final class Housekeeping: Service {
         var tidying = Interval(milliseconds: 60_000)
         /// The comparisons with other nodes.
         var comparison = Interval(milliseconds: 2_000)
-        var clockCheck = Interval(milliseconds: 60_000)
         /// Whether what devices have said could be stored the last time.
         var canNote = true
         /// When the running time was last stored, in milliseconds of uptime.
@@ -126,19 +125,18 @@ final class Housekeeping: Service {
     /// or claim the lease cannot commit, and is not ready.
     private func keepUp(second: Int) async throws {
         try await renewLease()
-        let (compares, checks) = state.withLock {
-            ($0.comparison.isOver(now: uptime), $0.clockCheck.isOver(now: uptime))
-        }
+        _ = removalTime
+        let compares = state.withLock { $0.comparison.isOver(now: uptime) }
         try await server.readers.run { [server, storage] in
             if let hash = try storage.operatorHash() {
                 server.authenticator.adopt(operator: hash)
             }
             try server.firstRun.look()
             if compares {
+                try server.otherNodes.checkClock()
                 try server.otherNodes.compare()
                 server.metrics.note(try storage.sharedFigures())
             }
-            if checks { try server.otherNodes.checkClock() }
         }
         try await server.writer.run { [self] in try keepHouse() }
         if state.withLock(\.canNote) { server.readiness.roundEnded() }
@@ -208,15 +206,18 @@ final class Housekeeping: Service {
         try await eraseRest()
     }
 
-    /// Renews the lease. Of several servers, its holder does the chores of all.
-    private func renewLease() async throws {
+    /// Renews the lease. Of several servers, its holder does the chores of all. One whose clock is
+    /// wrong gives it up.
+    func renewLease() async throws {
+        let isWrong = server.readiness.isClockWrong
+        guard !isWrong || state.withLock(\.isLeader) else { return }
         let isLeader = try await server.writer.run { [storage] in
-            try storage.lease(for: Self.leaseMilliseconds)
+            try storage.lease(for: isWrong ? 0 : Self.leaseMilliseconds)
         }
         state.withLock { state in
-            state.isLeader = isLeader
+            state.isLeader = isLeader && !isWrong
             // Another one counts the running time meanwhile.
-            if !isLeader { state.ran = nil }
+            if !state.isLeader { state.ran = nil }
         }
     }
 
@@ -265,11 +266,12 @@ final class Housekeeping: Service {
         if !numbers.isEmpty { try storage.removeAuditEntries(numbers) }
     }
 
-    private func removeExpired() throws {
-        let now = settings.clock.now()
-        try storage.removeCodes(expiredBy: now)
+    func removeExpired() throws {
+        let time = removalTime
+        try storage.removeCodes(expiredBy: time)
         let count = try storage.removeDevices(
-            expiredBy: now - settings.expiredDevicesKeptSeconds * 1_000, now: now)
+            expiredBy: time - settings.expiredDevicesKeptSeconds * 1_000,
+            now: settings.clock.now())
         if count > 0 {
             logger.info("Expired devices were removed.", metadata: ["count": "\(count)"])
         }
@@ -323,17 +325,20 @@ final class Housekeeping: Service {
         ) {
             state.withLock { $0.crowded.popFirst() ?? $0.listed.popFirst() }
         } handle: {
-            try storage.compact(rule, folded: .folded, in: $0, now: settings.clock.now())
+            try storage.compact(rule, folded: .folded, in: $0, now: removalTime)
         }
         if count > 0 { logger.info("Deletions were compacted.", metadata: ["count": "\(count)"]) }
     }
 
-    /// The rule for pruning. While the clock may be wrong, nothing is too old.
-    private var historyRule: HistoryRule {
+    /// The time by which anything may be removed, see ``SteadyClock``. Read every second, so that no
+    /// jump is missed.
+    private var removalTime: Int64 {
         let (now, uptime) = (settings.clock.now(), uptime)
-        let isSteady = state.withLock { $0.steadyClock.isSteady(now: now, uptime: uptime) }
-        return HistoryRule(settings.history, now: isSteady ? now : 0)
+        return state.withLock { $0.steadyClock.removalTime(now: now, uptime: uptime) }
     }
+
+    /// The rule for pruning. While the clock may be wrong, nothing is too old.
+    private var historyRule: HistoryRule { HistoryRule(settings.history, now: removalTime) }
 
     private func pruneHistories() throws {
         let count = try handleStores(

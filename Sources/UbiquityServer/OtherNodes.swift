@@ -13,7 +13,7 @@ struct OtherNodes: Sendable {
     let revocation: Revocation
     let apps: AppRegistry
     let readiness: Readiness
-    let clock: ServerClock
+    let clock: SharedClock
     let logger: Logger
 
     /// The furthest that this node's clock may be from the storage's, in milliseconds.
@@ -32,10 +32,7 @@ struct OtherNodes: Sendable {
         case .appsChanged: inTurn(reloadApps)
         case .anything:
             revocation.authenticator.invalidateAll()
-            inTurn {
-                try reloadApps()
-                try compare()
-            }
+            inTurn(compare)
         case .historyWentBack(let reason):
             logger.critical(
                 "The database has lost what it had confirmed. This server stops.",
@@ -67,6 +64,7 @@ struct OtherNodes: Sendable {
     func compare() throws {
         guard storage.isShared else { return }
         hub.follow(try storage.history())
+        try reloadApps()
         let devices = hub.devices
         if !devices.isEmpty {
             let signedIn = try storage.signedIn(among: devices)
@@ -77,15 +75,11 @@ struct OtherNodes: Sendable {
         }
     }
 
-    /// Compares this node's clock with the storage's. Blocks.
+    /// Reads the storage's clock, by which this node works, and compares its own with it. Blocks.
     func checkClock() throws {
-        let before = clock.now()
-        guard let time = try storage.clock() else { return }
-        let after = clock.now()
-        // The answer took some of the difference.
-        let error = max(before - time, time - after, 0)
-        readiness.isClockWrong = error > Self.clockErrorMax
-        guard error > Self.clockErrorMax else { return }
+        guard let error = try clock.compare({ () throws(StorageError) in try storage.clock() })
+        else { return }
+        guard readiness.compareClock(isWrong: error > Self.clockErrorMax) else { return }
         logger.error(
             "The clock differs from the database's by too much: set it, for example by NTP.",
             metadata: ["milliseconds": "\(error)"])

@@ -113,6 +113,7 @@ extension Server {
     ) async throws {
         try await readers.run { [apps, otherNodes, metrics, storage] in
             try apps.reload()
+            try otherNodes.checkClock()
             try otherNodes.compare()
             metrics.note(try storage.sharedFigures())
         }
@@ -145,7 +146,11 @@ extension Server {
         if let port = settings.metricsPort {
             services.insert(
                 MetricsService(
-                    host: settings.metricsHost, port: port, text: { metrics.text },
+                    host: settings.metricsHost, port: port,
+                    hosts: HostRule(
+                        names: settings.hostNames,
+                        isReachedByOthers: !PlainHTTPRule.isLoopback(settings.metricsHost)),
+                    text: { metrics.text },
                     onReady: { metricsPort.yield($0) }, logger: logger), at: 0)
         } else {
             metricsPort.yield(nil)

@@ -27,9 +27,12 @@ struct Server: Sendable {
 
     /// - Parameter operatorHash: Nil if nobody has the operator's credential.
     init(
-        _ settings: ServerSettings, storage: any ServerStorage, operatorHash: SecretHash?,
+        _ given: ServerSettings, storage: any ServerStorage, operatorHash: SecretHash?,
         tls: TLSIdentity? = nil, logger: Logger
     ) {
+        let clock = SharedClock(given.clock)
+        var settings = given
+        settings.clock = clock.clock
         self.settings = settings
         self.storage = storage
         self.logger = logger
@@ -59,7 +62,7 @@ struct Server: Sendable {
             metrics: edge.metrics, logger: logger)
         otherNodes = OtherNodes(
             storage: storage, threads: readers, hub: hub, revocation: revocation, apps: apps,
-            readiness: readiness, clock: settings.clock, logger: logger)
+            readiness: readiness, clock: clock, logger: logger)
         firstRun = FirstRun(storage: storage, settings: settings)
         metrics = MetricsSource(
             settings: settings, edge: edge, hub: hub, readiness: readiness)

@@ -22,6 +22,13 @@ struct SteadyClockTests {
         #expect(trusted([(0, 0), (60_000 + Self.hour, Self.hour)]) == [false, true])
     }
 
+    @Test func `nothing has expired by a clock that is not trusted`() {
+        var clock = SteadyClock()
+        #expect(clock.removalTime(now: 9_000, uptime: 0) == 0)
+        #expect(clock.removalTime(now: 9_000 + Self.hour, uptime: Self.hour) == 9_000 + Self.hour)
+        #expect(clock.removalTime(now: 90_000_000, uptime: Self.hour) == 0)
+    }
+
     @Test(arguments: [-40 * 86_400_000, -61_000, 61_000, 40 * 86_400_000] as [Int64])
     func `a clock that jumps is not trusted for an hour`(jump: Int64) {
         let hour = Self.hour

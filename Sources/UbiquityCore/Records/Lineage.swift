@@ -99,13 +99,15 @@ package struct Lineage: Hashable, Sendable {
         case compacted
     }
 
-    /// The revision of a cursor up to which a device says it has saved the store; nil if the cursor
+    /// The position of a cursor up to which a device says it has saved the store; nil if the cursor
     /// is not of this history.
-    package func passed(_ cursor: Cursor) -> Int64? {
-        guard let position = Position(cursor), resumption(from: position) != .otherHistory else {
-            return nil
-        }
-        return position.revision
+    package func passed(_ cursor: Cursor) -> Position? {
+        Position(cursor).flatMap { contains($0) ? $0 : nil }
+    }
+
+    /// Whether a position is of this history.
+    package func contains(_ position: Position) -> Bool {
+        resumption(from: position) != .otherHistory
     }
 
     package func resumption(from position: Position) -> Resumption {

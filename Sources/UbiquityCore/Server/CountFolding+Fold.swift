@@ -78,7 +78,10 @@ extension CountFolding {
         guard let added = change.added, let stamp = change.addedStamp else { return }
         let part = key.part(.fold)
         let content = Count(times: mark.rawValue, total: fold(of: key, stored.records).sum + added)
-        let old = stored.records[part]?.stamp
+        // Later than a deletion of it, or nobody would see it.
+        let old = stored.records[part].map {
+            $0.content == .deleted ? $0.stamp.following : $0.stamp
+        }
         stored.put(
             Record(key: part, content: .value(content.value), stamp: max(old ?? stamp, stamp)))
     }

@@ -127,8 +127,8 @@ extension Push {
         }
     }
 
-    /// - Parameter records: The stored records of the push's keys, and all counts of
-    ///   ``countedKeys``.
+    /// - Parameter records: The stored records of the push's keys, and of ``countedKeys`` all counts,
+    ///   with ``Key/partsOfFold`` also if they are deleted: the server's own writes must be later.
     package func foldedQueries(_ records: [Key: Record]) -> [FoldedQuery] {
         var queries: [Key: FoldedQuery] = [:]
         for write in transactions.lazy.flatMap(\.writes) where write.key.isCount {
@@ -163,6 +163,9 @@ extension Key {
         let kind = part(PartID(String(MergePolicy.counter.rawValue))!).bytes
         return (kind, kind.dropLast() + [kind.last! + 1])
     }
+
+    /// The key's fold and the fold's removal.
+    package var partsOfFold: [Key] { [part(.fold), part(PartID.fold.removal)] }
 
     /// Whether it is a counter's fold or the fold's removal.
     var isOfFold: Bool { part == .fold || part == PartID.fold.removal }

@@ -153,7 +153,7 @@ package struct CommittedPush: Hashable, Sendable {
     /// The changes to the history that go with them.
     package var history: HistoryChange
     /// The revision up to which the device says it has saved the store; nil if it does not say.
-    package var passed: Int64? = nil
+    package var passed: Position? = nil
     /// The bytes of the history that were read to remove what must not be kept, which the device is
     /// charged for. Those of several pushes that are committed together are read once.
     package var searchedBytes = 0

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides whether a machine's clock is trusted with what cannot be undone: it must have run evenly
-/// for an hour. A clock may be months off until it is synchronised, usually soon after the start.
+/// Decides whether a server's clock is trusted with what cannot be undone, which is every removal by
+/// time: it must have run evenly for an hour. A clock may be months off until it is synchronised,
+/// usually soon after the start.
 package struct SteadyClock: Sendable {
     package static let evenMilliseconds: Int64 = 3_600_000
     /// By how much it may be adjusted meanwhile.
@@ -11,6 +12,12 @@ package struct SteadyClock: Sendable {
     private var even: (difference: Int64, since: Int64)?
 
     package init() {}
+
+    /// The time by which what has expired may be removed: now, and while the clock is not trusted the
+    /// beginning of time, by which nothing has expired. Parameters as for ``isSteady(now:uptime:)``.
+    package mutating func removalTime(now: Int64, uptime: Int64) -> Int64 {
+        isSteady(now: now, uptime: uptime) ? now : 0
+    }
 
     /// - Parameters:
     ///   - now: The clock's milliseconds since 1970.

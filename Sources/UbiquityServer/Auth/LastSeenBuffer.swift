@@ -43,13 +43,15 @@ final class LastSeenBuffer: Sendable {
         }
     }
 
-    /// Records that the device says it has saved the store up to this revision. A store without
+    /// Records that the device says it has saved the store up to this position. A store without
     /// revisions does not exist.
-    func pass(_ revision: Int64, of store: StoreReference, by device: DeviceReference) {
+    func pass(_ position: Position, of store: StoreReference, by device: DeviceReference) {
         let deviceStore = LastSeenUpdate.DeviceStore(device: device, store: store)
         state.withLock { state in
-            guard revision > 0, state.waiting.passed.count < Self.rememberedMax else { return }
-            state.waiting.passed[deviceStore] = revision
+            guard position.revision > 0, state.waiting.passed.count < Self.rememberedMax else {
+                return
+            }
+            state.waiting.passed[deviceStore] = position
         }
     }
 
@@ -106,13 +108,16 @@ final class LastSeenBuffer: Sendable {
         }
     }
 
-    /// Adds what the store's devices have said and is not in the storage yet.
+    /// Adds what the store's devices have said and is not in the storage yet, if it is of the store's
+    /// history.
     func complete(_ holdings: inout StoreHoldings, of store: StoreReference) {
         state.withLock { state in
             for device in holdings.devices.map(\.reference) {
                 let said = LastSeenUpdate.DeviceStore(device: device, store: store)
-                let revision = state.waiting.passed[said] ?? state.taken.passed[said]
-                if let revision { holdings.passed[device.id] = revision }
+                let position = state.waiting.passed[said] ?? state.taken.passed[said]
+                if let position, holdings.lineage.contains(position) {
+                    holdings.passed[device.id] = position.revision
+                }
             }
         }
     }

@@ -6,11 +6,14 @@ internal import Hummingbird
 internal import Logging
 internal import NIOCore
 internal import ServiceLifecycle
+internal import UbiquityCore
 
-/// Serves `GET /metrics` on a port of its own, for the operator's Prometheus.
+/// Serves `GET /metrics` on a port of its own, for the operator's Prometheus, and not for a foreign web
+/// page that calls it by a name of its own.
 struct MetricsService: Service {
     let host: String
     let port: Int
+    let hosts: HostRule
     let text: @Sendable () -> String
     let onReady: @Sendable (_ port: Int) async -> Void
     let logger: Logger
@@ -26,8 +29,11 @@ struct MetricsService: Service {
 
     private var application: some ApplicationProtocol {
         let router = Router()
-        router.get("/metrics") { [text] _, _ in
-            Response(metrics: text())
+        router.get("/metrics") { [text, hosts] request, _ in
+            guard hosts.admits(request.head.authority ?? "") else {
+                return Response(status: .misdirectedRequest)
+            }
+            return Response(metrics: text())
         }
         return Application(
             router: router,

@@ -115,7 +115,9 @@ struct AccountRoutes: Sendable {
     ) async throws -> Response {
         let now = settings.clock.now()
         let isErased = try await writer.run(for: rights.account) { [storage] in
-            try storage.erase(rights.account, now: now, by: .device(rights.reference.id))
+            try StorageError.ofDevice {
+                try storage.erase(rights.account, now: now, by: .device(rights.reference.id))
+            }
         }
         revocation.accountChanged(rights.account)
         guard isErased else { throw AccessRefusal.credentialInvalid }
@@ -152,8 +154,10 @@ struct AccountRoutes: Sendable {
         try await gate.checkAgain(request.bearer, .device(device.id))
         let now = settings.clock.now()
         let isRenamed = try await writer.run(for: rights.account) { [storage] in
-            try storage.rename(
-                device, displayName: displayName, now: now, by: .device(rights.reference.id))
+            try StorageError.ofDevice {
+                try storage.rename(
+                    device, displayName: displayName, now: now, by: .device(rights.reference.id))
+            }
         }
         guard isRenamed else { throw StorageError.noSuchDevice }
         return Response(WireDevice(try await find(device)), format)
@@ -165,7 +169,9 @@ struct AccountRoutes: Sendable {
     ) async throws -> Response {
         let now = settings.clock.now()
         let isRevoked = try await writer.run(for: rights.account) { [storage] in
-            try storage.revoke(device, now: now, by: .device(rights.reference.id))
+            try StorageError.ofDevice {
+                try storage.revoke(device, now: now, by: .device(rights.reference.id))
+            }
         }
         guard isRevoked else { throw StorageError.noSuchDevice }
         revocation.revoked(device)

@@ -42,6 +42,8 @@ final class Readiness: Sendable {
         var isClockWrong = false
         /// The reports in the log that the server is not ready.
         var logging = Interval(milliseconds: 60_000)
+        /// Those that the clock is wrong.
+        var clockLogging = Interval(milliseconds: 60_000)
     }
 
     private let state = Mutex(State())
@@ -67,10 +69,17 @@ final class Readiness: Sendable {
         set { state.withLock { $0.isMoved = newValue } }
     }
 
-    /// Whether the clock differs too much from the other nodes'.
-    var isClockWrong: Bool {
-        get { state.withLock { $0.isClockWrong } }
-        set { state.withLock { $0.isClockWrong = newValue } }
+    /// Whether the clock differs too much from the storage's.
+    var isClockWrong: Bool { state.withLock { $0.isClockWrong } }
+
+    /// Takes note of a comparison of the clocks.
+    /// - Returns: Whether to log it: at once, and then once a minute.
+    func compareClock(isWrong: Bool) -> Bool {
+        state.withLock { state in
+            if isWrong != state.isClockWrong { state.clockLogging = Interval(milliseconds: 60_000) }
+            state.isClockWrong = isWrong
+            return isWrong && state.clockLogging.isOver(now: clock.uptime())
+        }
     }
 
     /// Whether to log that the server is not ready: once a minute, however often it is checked.

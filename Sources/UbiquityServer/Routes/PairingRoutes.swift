@@ -32,7 +32,7 @@ struct PairingRoutes: Sendable {
         try await gate.checkAgain(request.bearer, .makeOwnCode(asked.stores))
         let now = now
         let invitation = try await writer.run(for: rights.account) { [storage] in
-            try Self.ofDevice {
+            try StorageError.ofDevice {
                 guard let account = try storage.account(rights.account) else {
                     throw StorageError.noSuchAccount
                 }
@@ -108,7 +108,9 @@ struct PairingRoutes: Sendable {
     ) async throws -> Response {
         let (now, actor) = (now, actor(caller))
         try await writer.run { [storage] in
-            try Self.ofDevice { try storage.decide(code.hash, decision, now: now, by: actor) }
+            try StorageError.ofDevice {
+                try storage.decide(code.hash, decision, now: now, by: actor)
+            }
         }
         return Response(status: .noContent)
     }
@@ -127,9 +129,12 @@ struct PairingRoutes: Sendable {
         }
         return code
     }
+}
 
-    /// The body's work, unless its device was revoked in the meantime.
-    private static func ofDevice<Result>(_ body: () throws -> Result) throws -> Result {
+extension StorageError {
+    /// The body's act of a device, unless it was signed out in the meantime.
+    /// - Throws: ``AccessRefusal/credentialInvalid`` if so.
+    static func ofDevice<Result>(_ body: () throws -> Result) throws -> Result {
         do { return try body() } catch StorageError.noSuchDevice {
             throw AccessRefusal.credentialInvalid
         }

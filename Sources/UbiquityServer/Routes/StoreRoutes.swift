@@ -153,7 +153,7 @@ struct StoreReader: Sendable {
     ) throws(Busy) {
         let begin = { @Sendable [self] (read: StoreRead, permit: AccountShares.Permit) throws in
             let changes = try changes(read, of: store)
-            if let since, isSaved { lastSeen.pass(since.revision, of: store, by: rights.reference) }
+            if let since, isSaved { lastSeen.pass(since, of: store, by: rights.reference) }
             return StoreAnswer.draft(form, changes.head, changes.records, permit)
         }
         if let since, let read = storage.unchanged(store, since: since) {

@@ -110,8 +110,9 @@ extension DeviceID {
 struct LastSeenUpdate: Hashable, Sendable {
     /// In milliseconds since 1970 by the server's clock.
     var seenMilliseconds: [DeviceReference: Int64] = [:]
-    /// The revision up to which the device has said to have saved the store.
-    var passed: [DeviceStore: Int64] = [:]
+    /// The position up to which the device has said to have saved the store. Only what is of the
+    /// store's history when it is stored counts: a database may have been replaced meanwhile.
+    var passed: [DeviceStore: Position] = [:]
     var clocks: [DeviceReference: ClockMeasurement] = [:]
     var versions: [DeviceReference: String] = [:]
 

@@ -16,6 +16,8 @@ internal import UbiquityCore
 ///   on any node.
 /// * A read sees one moment: all of a push or nothing.
 /// * An action on accounts, devices or apps is in the audit log, or did not happen.
+/// * An action of a device is done only while the device is signed in, whatever its caller knew
+///   before: otherwise ``StorageError/noSuchDevice`` is thrown.
 /// * Every call may throw ``StorageError/full`` or ``StorageError/failed(_:)``. The backend works
 ///   again when the cause is gone.
 ///
@@ -82,8 +84,8 @@ protocol ServerStorage: Sendable {
 
     // MARK: Signing in
 
-    /// Also removes the codes that expired by `now`. A code that a device made ends with it: when
-    /// the device is revoked or removed, so is the code.
+    /// A code that a device made ends with it: when the device is revoked or removed, so is the
+    /// code. Of the device's expired codes, ``PairingRule/codesPerDeviceMax`` are kept.
     /// - Throws: ``StorageError/noSuchAccount``; for a code that a device makes,
     ///   ``StorageError/noSuchDevice`` if it is not signed in, and
     ///   ``StorageError/tooManyWaiting(_:)``.
@@ -103,7 +105,8 @@ protocol ServerStorage: Sendable {
     /// - Returns: Whether there was no account.
     func addFirstCode(_ code: NewCode, now: Int64) throws(StorageError) -> Bool
 
-    /// Keeps a sign-in request until it expires. Also removes those that expired by `now`.
+    /// Keeps a sign-in request until it expires. Of those that have expired by `now`, which may be
+    /// wrong, ``PairingRule/requestsMax`` are kept.
     /// - Throws: ``StorageError/tooManyWaiting(_:)`` as ``PairingRule`` decides.
     func addRequest(_ request: SignInRequest, now: Int64) throws(StorageError)
 
@@ -113,8 +116,8 @@ protocol ServerStorage: Sendable {
 
     /// Decides on a request that nobody has decided on. Of two callers, one succeeds. An approval
     /// by a device ends with it, like a code.
-    /// - Throws: ``StorageError/noSuchRequest``; for an approval, ``StorageError/noSuchAccount``
-    ///   and ``StorageError/noSuchDevice`` as for a code.
+    /// - Throws: ``StorageError/noSuchRequest``; for an approval, ``StorageError/noSuchAccount`` as
+    ///   for a code.
     func decide(
         _ userCode: SecretHash, _ decision: SignInDecision, now: Int64, by actor: AuditActor
     ) throws(StorageError)
@@ -211,8 +214,8 @@ protocol ServerStorage: Sendable {
     ) throws(StorageError) -> Set<DeviceReference>
 
     /// Takes or renews the right to do the chores of all nodes, such as compaction. Another node
-    /// gets it when it is not renewed for this long. It only saves work: each chore is right on any
-    /// node at any time.
+    /// gets it when it is not renewed for this long; 0 gives it up. It only saves work: each chore is
+    /// right on any node at any time.
     /// - Returns: Whether this node has it.
     func lease(for milliseconds: Int64) throws(StorageError) -> Bool
 

@@ -39,6 +39,14 @@ enum SignInDecision: Hashable, Sendable {
     /// Denied, by a device of this account; nil for the operator.
     case denied(AccountID?)
 
+    /// The account of the device or of the operator's approval; nil for the operator's denial.
+    var account: AccountID? {
+        switch self {
+        case .approved(let account, _): account
+        case .denied(let account): account
+        }
+    }
+
     /// The event for the audit log.
     /// - Parameter address: Where the request came from.
     func event(about address: String, by actor: AuditActor) -> AuditEvent {

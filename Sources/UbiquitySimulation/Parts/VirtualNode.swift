@@ -154,7 +154,7 @@ package final class VirtualNode {
             do throws(LinkFailure) { try admit() } catch { return reply(.failure(error)) }
             let row = database.rows[store] ?? VirtualStore()
             if let passed = saved.flatMap(row.state.lineage.passed) {
-                note(passed, of: store, by: device)
+                note(passed.revision, of: store, by: device)
             }
             let rule = row.deliveryRule(of: key)
             reply(
@@ -274,7 +274,7 @@ package final class VirtualNode {
 
     private func publish(_ push: CommittedPush, of waiting: Waiting) {
         world.note(.answered(waiting.store, push.position))
-        if let passed = push.passed { note(passed, of: waiting.store, by: waiting.device) }
+        if let passed = push.passed { note(passed.revision, of: waiting.store, by: waiting.device) }
         waiting.reply(.success(push.answer))
         guard !push.writes.isEmpty else { return }
         hub.publish(push, of: waiting.store)

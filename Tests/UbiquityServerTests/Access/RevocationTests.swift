@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
+internal import GRDB
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityWire
@@ -125,6 +126,39 @@ extension AccountSuites {
                 try await connection.receive("app-not-registered")
                 try await app("PUT")
                 try await expectNothing(of: device)
+            }
+        }
+
+        /// The server still knows the device's credential when another node, or here another program,
+        /// signs it out.
+        @Test(arguments: ["DELETE /v1/account", "DELETE /v1/devices/", "PATCH /v1/devices/"])
+        func `an act of a device that was signed out meanwhile is not done`(
+            act: String
+        ) async throws {
+            try await withServer { server in
+                let owner = try await server.newDevice()
+                let lost = try await server.furtherDevice()
+                #expect(try await lost.pull().status == 200)
+                let database = try DatabaseQueue(
+                    path: server.folder.file("data/ubiquity.sqlite"))
+                let id = Int64(bitPattern: try #require(UInt64(lost.id, radix: 16)))
+                try await database.write { db in
+                    try db.execute(sql: "DELETE FROM device WHERE id = ?", arguments: [id])
+                }
+                try database.close()
+                let words = act.split(separator: " ").map(String.init)
+                let path = words[1].hasSuffix("/") ? words[1] + owner.id : words[1]
+                var rename = WireRename()
+                rename.name = "mine"
+                let answer =
+                    words[0] == "PATCH"
+                    ? try await server.send(words[0], path, credential: lost.credential, rename)
+                    : try await server.send(words[0], path, credential: lost.credential)
+                #expect(answer.status == 401)
+                #expect(try answer.problem.code == "credential-invalid")
+                let left = try await owner.get("/v1/devices").message(WireDeviceList.self)
+                #expect(left.devices.map(\.id) == [owner.id])
+                #expect(!left.devices.contains { $0.name == "mine" })
             }
         }
 

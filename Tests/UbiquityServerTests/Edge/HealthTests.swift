@@ -130,6 +130,19 @@ struct HealthTests {
 }
 
 struct MetricsTests {
+    @Test func `a foreign page cannot read the metrics under a name of its own`() async throws {
+        try await withServer({ $0.metricsPort = 0 }) { server in
+            for host in ["localhost:9717", "127.0.0.1", "a"] {
+                let status = try await server.metricsStatus(host: host)
+                #expect(status == 200)
+            }
+            for host in ["evil.example", "evil.example:9717"] {
+                let status = try await server.metricsStatus(host: host)
+                #expect(status == 421)
+            }
+        }
+    }
+
     @Test func `what a server did can be read by Prometheus, and names nobody`() async throws {
         try await withServer({ $0.metricsPort = 0 }) { server in
             let device = try await server.newDevice(account: "grace")

@@ -85,7 +85,7 @@ internal import UbiquityCore
         try count(in: storage)
         var seen = LastSeenUpdate()
         seen.seenMilliseconds[device] = 2_000
-        seen.passed[.init(device: device, store: Sample.store)] = 9
+        seen.passed[.init(device: device, store: Sample.store)] = Sample.position(9, run: 9)
         seen.clocks[device] = ClockMeasurement(aheadMilliseconds: -5, milliseconds: 1_900)
         seen.versions[device] = "0.2.0"
         try storage.note(seen)

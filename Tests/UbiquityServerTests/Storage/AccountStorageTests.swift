@@ -77,6 +77,48 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `a device that was signed out meanwhile does nothing`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let (owner, lost) = (try signIn(storage), try signIn(storage, credential: "lost"))
+        let actor = AuditActor.device(lost.reference.id)
+        try storage.addSampleRequest("secret", now: 1_000)
+        #expect(try storage.revoke(lost.reference, now: 1_000, by: .operatorLocally))
+        let entries = try storage.auditEntries(before: nil, max: 99)
+        #expect(throws: StorageError.noSuchDevice) {
+            try storage.revoke(owner.reference, now: 1_000, by: actor)
+        }
+        #expect(throws: StorageError.noSuchDevice) {
+            try storage.rename(owner.reference, displayName: "mine", now: 1_000, by: actor)
+        }
+        #expect(throws: StorageError.noSuchDevice) {
+            try storage.decide(
+                SecretHash(of: "code of secret"), .denied(ada.id), now: 1_000, by: actor)
+        }
+        #expect(throws: StorageError.noSuchDevice) {
+            try storage.erase(ada.id, now: 1_000, by: actor)
+        }
+        #expect(try storage.devices(of: ada.id) == [owner])
+        #expect(try storage.auditEntries(before: nil, max: 99) == entries)
+        // It may sign itself out, and erase its account, while it is signed in.
+        #expect(try storage.erase(ada.id, now: 1_000, by: .device(owner.reference.id)))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a clock that is wrong for a while removes no code by itself`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let maker = try signIn(storage)
+        try storage.addCode("long", expiresMilliseconds: 90_000)
+        try storage.addSampleRequest("secret", now: 1_000)
+        try storage.addCode("next", now: 99_000)
+        let code = NewCode(
+            hash: SecretHash(of: "pair"), account: ada.id, expiresMilliseconds: 99_999)
+        try storage.addCode(code, now: 99_000, by: .device(maker.reference.id))
+        try storage.addSampleRequest("other", now: 99_000)
+        #expect(try storage.request(userCode: SecretHash(of: "code of secret"), now: 1_500) != nil)
+        _ = try storage.redeem(SecretHash(of: "long"), by: Sample.newDevice("c"), now: 1_500)
+    }
+
+    @Test(arguments: Backend.allCases)
     func `an account is renamed to a name that nobody has`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
         let bob = Account(id: .random(), name: AccountName("bob")!, createdMilliseconds: 2)

@@ -98,7 +98,9 @@ enum Sample {
     }
 
     /// A revision of the sample's store that was committed in a run.
-    static func position(_ revision: Int64, run: UInt64 = 7) -> Position {
+    static func position(
+        _ revision: Int64, run: UInt64 = 7, of store: StoreReference = store
+    ) -> Position {
         Position(epoch: store.epoch(inRun: run), revision: revision)
     }
 

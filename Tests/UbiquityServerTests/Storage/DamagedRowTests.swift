@@ -37,7 +37,9 @@ struct DamagedRowTests {
             Sample.push(Sample.record("a", .integer(1), at: 1), to: Self.otherStore))
         let deviceStore = LastSeenUpdate.DeviceStore(device: device.reference, store: Sample.store)
         try storage.note(
-            LastSeenUpdate(seenMilliseconds: [device.reference: 2_000], passed: [deviceStore: 1]))
+            LastSeenUpdate(
+                seenMilliseconds: [device.reference: 2_000],
+                passed: [deviceStore: Sample.position(1)]))
         _ = try storage.erase(AccountID(rawValue: 1), now: 1, by: .operatorLocally)
         return storage
     }

@@ -3,6 +3,7 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import GRDB
+internal import ProcessHarness
 internal import Testing
 internal import UbiquityCore
 
@@ -101,6 +102,43 @@ struct FoldedCountStorageTests {
         #expect(commit?.results == [.refused(.olderThanCompacted)])
         #expect(commit?.foldedCount == 0)
         #expect(try total(in: storage) == 100)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a fold, and what is removed of it, is later than an earlier deletion of it`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        try storage.commit(Sample.push(Sample.record("k", .integer(1), at: 1)))
+        // Nobody but the server writes these: they are answered as deleted.
+        let parts = [PartID.fold, PartID("c-+")!]
+        for part in parts {
+            var write = Sample.record("k", .array([.integer(1), .integer(1)]), at: 50_000)
+            write.key = write.key.part(part)
+            try storage.commit(Sample.push(write))
+        }
+        let deleted = try records(in: storage)
+        try countRuns(1...100, in: storage)
+        var removal = count(3, 1, .integer(-1), at: 301)
+        removal.key = removal.key.part(PartID("c-3")!)
+        try storage.commit(Sample.push(removal))
+        let now = try records(in: storage)
+        for part in parts {
+            let key = try Key("k").part(part)
+            let old = try #require(deleted[key])
+            let new = try #require(now[key])
+            #expect(old.content == .deleted && new.content != .deleted)
+            #expect(new.stamp > old.stamp)
+        }
+    }
+
+    /// With deletions.
+    private func records(in storage: any ServerStorage) throws -> [Key: UbiquityCore.Record] {
+        guard
+            case .changes(let records, _, _, _) =
+                try storage.read(Sample.store, since: Sample.position(1))
+        else { throw Trouble("another history") }
+        return try records.map { try $0.record() }.reduce(into: [:]) { $0[$1.key] = $1 }
     }
 
     @Test func `a server that starts again adds what comes late once`() throws {

@@ -19,6 +19,7 @@ final class MemoryServerStorage: ServerStorage {
         /// The last change, for faults: the node that made it, and the state before.
         let last = Mutex<(node: ObjectIdentifier, before: State)?>(nil)
         let observers = Mutex<[Observer]>([])
+        let clock = Mutex<Int64?>(nil)
     }
 
     private struct Store {
@@ -166,6 +167,10 @@ final class MemoryServerStorage: ServerStorage {
 
         func checkMaker(_ actor: AuditActor, of account: AccountID) throws(StorageError) {
             guard accounts[account] != nil else { throw .noSuchAccount }
+            try checkActor(actor, of: account)
+        }
+
+        func checkActor(_ actor: AuditActor, of account: AccountID) throws(StorageError) {
             guard let id = actor.device else { return }
             guard devices[DeviceReference(account: account, id: id)] != nil else {
                 throw .noSuchDevice
@@ -255,6 +260,10 @@ final class MemoryServerStorage: ServerStorage {
         for observer in database.observers.withLock(\.self) { observer(news) }
     }
 
+    /// What the storage's clock shows.
+    func setClock(_ milliseconds: Int64) { database.clock.withLock { $0 = milliseconds } }
+    func clock() -> Int64? { database.clock.withLock(\.self) }
+
     func lease(for milliseconds: Int64) -> Bool {
         database.state.withLock { state in
             let now = ContinuousClock.now
@@ -337,9 +346,13 @@ final class MemoryServerStorage: ServerStorage {
         announce(.accountChanged(account))
     }
 
-    func erase(_ account: AccountID, now: Int64, by actor: AuditActor) -> Bool {
-        let wasThere = database.state.withLock { state in
-            guard state.accounts.removeValue(forKey: account) != nil else { return false }
+    func erase(
+        _ account: AccountID, now: Int64, by actor: AuditActor
+    ) throws(StorageError) -> Bool {
+        let wasThere = try database.state.withLock { state throws(StorageError) in
+            guard state.accounts[account] != nil else { return false }
+            if fault != .actsOfRevokedDevices { try state.checkActor(actor, of: account) }
+            state.accounts[account] = nil
             state.devices = state.devices.filter { $0.key.account != account }
             state.codes = state.codes.filter { $0.value.code.account != account }
             state.requests = state.requests.filter { request in
@@ -363,10 +376,10 @@ final class MemoryServerStorage: ServerStorage {
 
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         try database.state.withLock { state throws(StorageError) in
-            state.removeCodes(expiredBy: now)
             try state.checkMaker(actor, of: code.account)
             let count = state.codes.values.count {
                 $0.code.account == code.account && $0.maker == actor.device
+                    && $0.code.expiresMilliseconds > now
             }
             guard actor.device == nil || count < PairingRule.codesPerDeviceMax else {
                 throw .tooManyWaiting("unused codes")
@@ -379,7 +392,6 @@ final class MemoryServerStorage: ServerStorage {
     func addFirstCode(_ code: NewCode, now: Int64) -> Bool {
         database.state.withLock { state in
             guard state.accounts.isEmpty else { return false }
-            state.removeCodes(expiredBy: now)
             if state.codes.count >= PairingRule.firstCodesMax { state.codes = [:] }
             state.codes[code.hash] = MadeCode(code: code, maker: nil)
             return true
@@ -414,8 +426,8 @@ final class MemoryServerStorage: ServerStorage {
 
     func addRequest(_ request: SignInRequest, now: Int64) throws(StorageError) {
         try database.state.withLock { state throws(StorageError) in
-            state.removeCodes(expiredBy: now)
-            let addresses = state.requests.values.filter { $0.decision == nil }
+            let addresses = state.requests.values
+                .filter { $0.decision == nil && $0.request.expiresMilliseconds > now }
                 .map(\.request.address)
             guard PairingRule.admits(requestFrom: request.address, besides: addresses) else {
                 throw .tooManyWaiting("devices waiting to sign in")
@@ -444,9 +456,7 @@ final class MemoryServerStorage: ServerStorage {
             let request = Self.request(
                 userCode, now, isDecided: fault == .decidesAgain, state)
             guard let request else { throw .noSuchRequest }
-            if case .approved(let account, _) = decision {
-                try state.checkMaker(actor, of: account)
-            }
+            if let account = decision.account { try state.checkMaker(actor, of: account) }
             state.requests[request.secret]?.decision = decision
             state.requests[request.secret]?.maker = actor.device
             state.record(
@@ -516,8 +526,9 @@ final class MemoryServerStorage: ServerStorage {
 
     func rename(
         _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
-    ) -> Bool {
-        database.state.withLock { state in
+    ) throws(StorageError) -> Bool {
+        try database.state.withLock { state throws(StorageError) in
+            try state.checkActor(actor, of: device.account)
             guard state.devices[device] != nil else { return false }
             state.devices[device]?.device.displayName = displayName
             state.record(.deviceRenamed, device.account, device.id, now, actor)
@@ -525,9 +536,12 @@ final class MemoryServerStorage: ServerStorage {
         }
     }
 
-    func revoke(_ device: DeviceReference, now: Int64, by actor: AuditActor) -> Bool {
-        let removed = change { state in
-            state.removeAll(
+    func revoke(
+        _ device: DeviceReference, now: Int64, by actor: AuditActor
+    ) throws(StorageError) -> Bool {
+        let removed = try change { state throws(StorageError) in
+            try state.checkActor(actor, of: device.account)
+            return state.removeAll(
                 endingWith: device, .deviceRevoked, now, actor,
                 keepsCodes: fault == .keepsCodesOfRevokedDevices,
                 keepsAdded: fault == .keepsWhatRevokedDevicesAdded)
@@ -625,9 +639,12 @@ final class MemoryServerStorage: ServerStorage {
                 let seenMilliseconds = state.devices[device]?.device.seenMilliseconds ?? time
                 state.devices[device]?.device.seenMilliseconds = max(seenMilliseconds, time)
             }
-            for (deviceStore, revision) in lastSeen.passed {
-                guard state.devices[deviceStore.device] != nil else { continue }
-                state.stores[deviceStore.store]?.passed[deviceStore.device.id] = revision
+            for (deviceStore, position) in lastSeen.passed {
+                guard state.devices[deviceStore.device] != nil,
+                    let lineage = state.stores[deviceStore.store]?.state.lineage,
+                    lineage.contains(position)
+                else { continue }
+                state.stores[deviceStore.store]?.passed[deviceStore.device.id] = position.revision
             }
             for (device, clock) in lastSeen.clocks { state.devices[device]?.device.clock = clock }
             for (device, version) in lastSeen.versions {

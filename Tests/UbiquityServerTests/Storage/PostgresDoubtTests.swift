@@ -118,6 +118,41 @@ internal import UbiquityCore
                 ])
     }
 
+    @Test func `the halves of a group whose commit is in doubt may be repeats, too`() throws {
+        let database = try PostgresDatabase(in: folder)
+        let proxy = try PostgresProxy(to: PostgresDatabase.server.get().port)
+        let node = try database.open(through: proxy)
+        try node.makeSampleAccount()
+        let stores = try ["one", "two"].map {
+            StoreReference(account: ada, identifier: try StoreIdentifier($0))
+        }
+        func commit(_ value: Int64) throws -> [Result<CommittedPush, PushRefusal>] {
+            let write = Sample.record("a", .integer(value), at: 500 + value)
+            return try node.commit(
+                stores.map { Sample.push(write, to: $0) }, rules: Sample.rules())
+        }
+        _ = try commit(1)
+        let heard = Mutex<Set<StorageNews>>([])
+        node.observe { news in heard.withLock { _ = $0.insert(news) } }
+        // What repeats a push to one of the stores fails.
+        try database.query(
+            """
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN RAISE EXCEPTION USING ERRCODE = ''22000''; END';
+            CREATE TRIGGER refuse BEFORE UPDATE ON ubiquity.store FOR EACH ROW
+                WHEN (OLD.identifier = 'one' AND OLD.revision = NEW.revision)
+                EXECUTE FUNCTION refuse()
+            """)
+        proxy.cut(.afterCommit)
+        let results = try commit(2)
+        #expect(proxy.planned == 0)
+        #expect((try? results[0].get()) == nil)
+        #expect(try results[1].get().position.revision == 2)
+        // Nobody else tells the listeners of this node what the first attempt committed.
+        let news = StorageNews.committed(stores[1], Sample.position(2, of: stores[1]))
+        #expect(heard.withLock { $0.contains(news) })
+    }
+
     @Test func `backends that are ended at any time cost no push and double none`() throws {
         let database = try PostgresDatabase(in: folder)
         let nodes = try [database.open(), database.open()]

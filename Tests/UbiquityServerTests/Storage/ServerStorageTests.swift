@@ -173,7 +173,7 @@ internal import UbiquityCore
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 900)))
         try storage.addRunningTime(500)
         let deviceStore = LastSeenUpdate.DeviceStore(device: device, store: Sample.store)
-        try storage.note(LastSeenUpdate(passed: [deviceStore: 1]))
+        try storage.note(LastSeenUpdate(passed: [deviceStore: Sample.position(1)]))
         #expect(try storage.compact(rule, in: Sample.store, now: 1_500) == 0)
         try storage.note(LastSeenUpdate(seenMilliseconds: [device: 1_200]))
         #expect(try storage.compact(rule, in: Sample.store, now: 2_150) == 0)
@@ -197,7 +197,8 @@ internal import UbiquityCore
         let clock = ClockMeasurement(aheadMilliseconds: -90_000, milliseconds: 1_100)
         try storage.note(
             LastSeenUpdate(
-                passed: [said: 2], clocks: [device: clock], versions: [device: "0.2.0"]))
+                passed: [said: Sample.position(2)], clocks: [device: clock],
+                versions: [device: "0.2.0"]))
         let whole = try storage.holdings(of: Sample.store, key: nil)
         #expect(whole.entries.map(\.revision).sorted() == [1, 2, 2, 3])
         #expect(whole.entries.first { $0.revision == 1 }?.author == device.id)
@@ -211,9 +212,36 @@ internal import UbiquityCore
         let key = try storage.holdings(of: Sample.store, key: Key("ab"))
         #expect(key.entries.map(\.revision) == [2, 2])
         #expect(key.deliveries.map(\.delivery.isCurrent) == [true])
-        try storage.note(LastSeenUpdate(passed: [said: 1]))
+        try storage.note(LastSeenUpdate(passed: [said: Sample.position(1)]))
         let less = try storage.holdings(of: Sample.store, key: Key("ab"))
         #expect(less.deliveries.map(\.delivery.behind) == [2])
+    }
+
+    /// What a node has heard outlives its database, in whose place another one may be. SQLite's file
+    /// cannot be replaced while it is open.
+    @Test(arguments: Backend.shared)
+    func `what a device has saved of another history does not count`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let device = try signIn(storage, now: 1_000).device.reference
+        for number in 1...2 {
+            try storage.commit(
+                Sample.push(Sample.record("a", .integer(1), at: 500 + Int64(number))))
+        }
+        let said = LastSeenUpdate.DeviceStore(device: device, store: Sample.store)
+        for position in [Sample.position(2, run: 8), Sample.position(3)] {
+            try storage.note(LastSeenUpdate(passed: [said: position]))
+            #expect(try storage.holdings(of: Sample.store, key: nil).passed == [:])
+        }
+        let buffer = LastSeenBuffer(clock: .system)
+        for (position, revision) in [
+            (Sample.position(2, run: 8), nil), (Sample.position(3), nil), (Sample.position(2), 2),
+        ] as [(Position, Int64?)] {
+            buffer.pass(position, of: Sample.store, by: device)
+            var holdings = try storage.holdings(of: Sample.store, key: nil)
+            buffer.complete(&holdings, of: Sample.store)
+            #expect(holdings.passed[device.id] == revision)
+            #expect(holdings.deliveries.map(\.delivery.isCurrent) == [revision != nil])
+        }
     }
 
     @Test(arguments: Backend.allCases)
@@ -340,7 +368,7 @@ internal import UbiquityCore
                 update.clocks[device] = ClockMeasurement(aheadMilliseconds: 1, milliseconds: 2)
             }
             let saved = LastSeenUpdate.DeviceStore(device: device, store: Sample.store)
-            update.passed[saved] = Int64(number)
+            update.passed[saved] = Sample.position(Int64(number))
         }
         let parts = update.parts(of: 3)
         #expect(parts.count == 8)

@@ -357,6 +357,28 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.shared)
+    func `news of an app that was lost is made up for by the next comparison`(
+        backend: Backend
+    ) throws {
+        let nodes = try backend.openNodes(2, in: folder)
+        var settings = ServerSettings(dataFolder: folder.file("data"))
+        settings.apps = .registered
+        // It follows no news.
+        let server = Server(settings, forCommandOn: nodes[0])
+        defer { server.closeThreads() }
+        let app = Sample.store.identifier
+        try server.otherNodes.compare()
+        #expect(!server.apps.rule.admits(app))
+        _ = try nodes[1].register(
+            RegisteredApp(identifier: app, registered: 7), appsMax: 9, by: .operatorLocally)
+        try server.otherNodes.compare()
+        #expect(server.apps.rule.admits(app))
+        #expect(try nodes[1].removeApp(app, now: 8, by: .operatorLocally))
+        try server.otherNodes.compare()
+        #expect(!server.apps.rule.admits(app))
+    }
+
+    @Test(arguments: Backend.shared)
     func `one node has the chores until it does not renew them`(backend: Backend) async throws {
         let nodes = try backend.openNodes(2, in: folder)
         #expect(try nodes[0].lease(for: 600_000))
@@ -364,6 +386,50 @@ internal import UbiquityCore
         #expect(try nodes[0].lease(for: 1))
         try await until("the end of the lease") { try nodes[1].lease(for: 600_000) }
         #expect(try !nodes[0].lease(for: 600_000))
+        // It is given up, and nobody else can do that.
+        _ = try nodes[0].lease(for: 0)
+        #expect(try !nodes[0].lease(for: 600_000))
+        _ = try nodes[1].lease(for: 0)
+        try await until("the end of the lease") { try nodes[0].lease(for: 600_000) }
+    }
+
+    /// Eleven minutes ahead, and behind.
+    @Test(arguments: [660, -660])
+    func `a node whose clock is wrong works by the storage's, and leaves the chores to others`(
+        seconds: Int64
+    ) async throws {
+        let first = MemoryServerStorage(isShared: true)
+        let other = MemoryServerStorage(nodeOf: first)
+        try first.makeSampleAccount()
+        let (wrong, now) = (TestClock(uptime: ServerClock.system.uptime), nowMilliseconds())
+        wrong.advance(seconds: seconds)
+        first.setClock(now)
+        var settings = ServerSettings(dataFolder: folder.file("data"))
+        settings.clock = wrong.clock
+        let server = Server(settings, forCommandOn: first)
+        defer { server.closeThreads() }
+        try server.otherNodes.checkClock()
+        #expect(server.readiness.isClockWrong)
+        #expect(abs(server.settings.clock.now() - now) < 60_000)
+        // It neither takes the lease, nor removes anything.
+        let housekeeping = Housekeeping(server)
+        try await housekeeping.renewLease()
+        #expect(other.lease(for: 600_000))
+        try other.addCode("code", expiresMilliseconds: now + 600_000, now: now)
+        try housekeeping.removeExpired()
+        _ = try first.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice(), now: server.settings.clock.now())
+        // When its clock was set it has the lease, and gives it up when it is wrong again.
+        wrong.advance(seconds: -seconds)
+        try server.otherNodes.checkClock()
+        #expect(!server.readiness.isClockWrong)
+        _ = other.lease(for: 0)
+        try await housekeeping.renewLease()
+        #expect(!other.lease(for: 600_000))
+        wrong.advance(seconds: seconds)
+        try server.otherNodes.checkClock()
+        try await housekeeping.renewLease()
+        #expect(other.lease(for: 600_000))
     }
 
     @Test(arguments: Backend.shared)
@@ -457,5 +523,12 @@ private final class PushLog: Sendable {
                 pushes[store, default: []].filter { revisions.contains($0.revision - 1) }.map(\.key)
             )
         }
+    }
+}
+
+extension Server {
+    /// Ends its threads, and leaves the storage open.
+    fileprivate func closeThreads() {
+        for threads in [writer, readers] + lanes { threads.close() }
     }
 }

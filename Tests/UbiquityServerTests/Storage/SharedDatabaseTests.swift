@@ -63,6 +63,40 @@ internal import UbiquityCore
         try node.close()
     }
 
+    /// Runs what `docs/OPERATING.md` says to run on a database that was restored.
+    @Test(arguments: [true, false])
+    func `what was used after a copy was made is void in what is restored from it`(
+        isDump: Bool
+    ) throws {
+        let database = try PostgresDatabase(in: folder)
+        let node = try database.open()
+        try node.makeSampleAccount()
+        try node.addCode("code")
+        for name in ["approved", "waiting"] { try node.addSampleRequest(name, now: 1_000) }
+        let userCode = SecretHash(of: "code of waiting")
+        try node.decide(
+            SecretHash(of: "code of approved"), .approved(Sample.account.id, CredentialTerms()),
+            now: 1_000, by: .operatorLocally)
+        let history = try node.history()
+        let root = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in
+            url.deletingLastPathComponent()
+        }
+        let text = try String(
+            contentsOf: root.appendingPathComponent("docs/OPERATING.md"), encoding: .utf8)
+        let commands = text.matches(of: /psql --command="([^"]*ubiquity\.code[^"]*)" ubiquity/)
+        try #require(commands.count == 2)
+        try database.query(String(commands[isDump ? 0 : 1].1))
+        #expect(throws: StorageError.codeInvalid) {
+            try node.redeem(SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000)
+        }
+        #expect(throws: StorageError.codeInvalid) {
+            try node.redeem(
+                request: SecretHash(of: "approved"), by: Sample.newDevice(), now: 1_000)
+        }
+        #expect(try node.request(userCode: userCode, now: 1_000) == nil)
+        #expect(try (node.history() != history) == isDump)
+    }
+
     @Test func `what a failover lost is another history`() async throws {
         let primary = try PostgresServer.started()
         try primary.query("CREATE DATABASE ubiquity")

@@ -23,6 +23,8 @@ enum StorageFault: CaseIterable {
     case keepsCodesOfRevokedDevices
     /// What a confined device added outlives it.
     case keepsWhatRevokedDevicesAdded
+    /// A device that was signed out a moment ago can still erase its account.
+    case actsOfRevokedDevices
     /// Whether a name is free is decided before it is taken.
     case decidesBeforeLocking
     case leasesToEverybody

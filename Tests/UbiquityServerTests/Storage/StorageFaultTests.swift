@@ -42,6 +42,9 @@ internal import Testing
         case .keepsWhatRevokedDevicesAdded:
             try pairing.`what a confined device has added ends with it, and what that has added`(
                 backend: backend)
+        case .actsOfRevokedDevices:
+            try AccountStorageTests().`a device that was signed out meanwhile does nothing`(
+                backend: backend)
         case .decidesBeforeLocking:
             try nodes.`a name that several nodes give at once is given once`(backend: backend)
         case .losesVersionsOfGroups:

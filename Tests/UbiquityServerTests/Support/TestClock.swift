@@ -7,6 +7,7 @@ internal import UbiquityServer
 final class TestClock: Sendable {
     private let milliseconds = Mutex(nowMilliseconds())
     private let uptime: (@Sendable () -> Int64)?
+    private let run = Mutex<Int64>(0)
 
     /// - Parameter uptime: Nil: it is set forward, too.
     init(uptime: (@Sendable () -> Int64)? = nil) { self.uptime = uptime }
@@ -15,7 +16,15 @@ final class TestClock: Sendable {
 
     func advance(seconds: Int64) { milliseconds.withLock { $0 += seconds * 1_000 } }
 
+    /// Sets the uptime forward, too.
+    func pass(seconds: Int64) {
+        advance(seconds: seconds)
+        run.withLock { $0 += seconds * 1_000 }
+    }
+
     var clock: ServerClock {
-        ServerClock(now: { self.now }, uptime: { self.uptime?() ?? self.now })
+        ServerClock(
+            now: { self.now },
+            uptime: { self.uptime.map { $0() + self.run.withLock(\.self) } ?? self.now })
     }
 }

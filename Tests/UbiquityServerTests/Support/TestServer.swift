@@ -72,6 +72,15 @@ struct TestServer: Sendable {
         return String(buffer: try await response.body.collect(upTo: 1 << 20))
     }
 
+    /// The status of a request for the metrics.
+    /// - Parameter host: The name by which it calls the server.
+    func metricsStatus(host: String) async throws -> Int {
+        var request = HTTPClientRequest(url: "http://127.0.0.1:\(metricsPort ?? 0)/metrics")
+        request.headers.add(name: "Host", value: host)
+        let response = try await HTTPClient.shared.execute(request, timeout: TestPatience.answer)
+        return Int(response.status.code)
+    }
+
     /// The number of times that a limit was reached.
     func count(of limit: String) async throws -> Int {
         let prefix = "ubiquity_limits_total{limit=\"\(limit)\"} "

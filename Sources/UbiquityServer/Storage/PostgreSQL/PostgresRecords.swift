@@ -51,22 +51,26 @@ struct PostgresRecords {
             ])
     }
 
-    /// The statement that reads all counts of keys that are not deleted.
+    /// The statement that reads all counts of keys that are not deleted, and ``Key/partsOfFold``.
     static func readingCounts(_ requests: [Request]) -> PostgresStatement {
         let bounds = requests.map(\.key.boundsOfCounts)
+        let folds = (0..<2).map { part in
+            PostgresValue.blobs(requests.map { Data($0.key.partsOfFold[part].bytes) })
+        }
         return PostgresStatement(
             """
             SELECT w.place, \(columns), r.key, r.value
-            FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[])
-                WITH ORDINALITY AS w (account, identifier, least, most, place)
+            FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[])
+                WITH ORDINALITY AS w (account, identifier, least, most, fold, removal, place)
             \(PostgresStore.found)
             CROSS JOIN LATERAL (SELECT * FROM ubiquity.record r
                 WHERE r.account = w.account AND r.store = s.number AND r.key >= w.least
-                    AND r.key < w.most AND r.value IS NOT NULL OFFSET 0) AS r
+                    AND r.key < w.most
+                    AND (r.value IS NOT NULL OR r.key IN (w.fold, w.removal)) OFFSET 0) AS r
             """,
             PostgresStore.names(of: requests.map(\.store)) + [
                 .blobs(bounds.map { Data($0.lower) }), .blobs(bounds.map { Data($0.upper) }),
-            ])
+            ] + folds)
     }
 
     /// Takes a row of ``reading(_:)``.
@@ -82,7 +86,8 @@ struct PostgresRecords {
     mutating func take(_ row: PostgresRow, countOf counted: Key) {
         do throws(StorageError) {
             let record = StoredRecord(
-                key: try row.bytes(4), stamp: try row.stamp(1), value: try row.bytes(5))
+                key: try row.bytes(4), stamp: try row.stamp(1),
+                value: try row.bytesIfAny(5))
             let key = try record.record().key
             stored[key] = record
             late.remove(key)
@@ -129,7 +134,9 @@ struct PostgresRecords {
         for counted in keys {
             guard !unreadable.contains(counted.part(.fold)) else { throw .unreadable }
             for key in counts[counted] ?? [] {
-                guard let record = try record(key), record.content != .deleted else { continue }
+                guard let record = try record(key),
+                    record.content != .deleted || counted.partsOfFold.contains(key)
+                else { continue }
                 records[key] = record
             }
         }

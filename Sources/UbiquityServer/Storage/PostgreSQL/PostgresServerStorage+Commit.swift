@@ -17,14 +17,19 @@ extension PostgresServerStorage {
 
     /// Commits all in one transaction, unless one of the stores may be what fails it: then each half
     /// of the stores by itself, so that the others do not suffer.
-    /// - Parameter isPart: Whether others wait for it, so that it does not wait long for a lock.
+    /// - Parameters:
+    ///   - isPart: Whether others wait for it, so that it does not wait long for a lock.
+    ///   - mayBeRepeated: Whether it may have been committed as a part of a larger group.
     private func commit(
-        _ pushes: [PendingPush], _ rules: CommitRules, isPart: Bool
+        _ pushes: [PendingPush], _ rules: CommitRules, isPart: Bool, mayBeRepeated: Bool = false
     ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
         let stores = Set(pushes.map(\.store)).sorted()
-        var isOfOneStore = false
+        var (isOfOneStore, mayBeRepeated) = (false, mayBeRepeated)
         do throws(StorageError) {
-            return try commitOnce(pushes, rules, isPart: isPart) { failure in
+            return try commitOnce(
+                pushes, rules, isPart: isPart, mayBeRepeated: mayBeRepeated
+            ) { failure in
+                mayBeRepeated = failure.isInDoubt
                 isOfOneStore = failure.mayBeOfOneStore && stores.count > 1
                 return isOfOneStore
             }
@@ -35,7 +40,8 @@ extension PostgresServerStorage {
             let indices = pushes.indices.filter { first.contains(pushes[$0].store) == isFirst }
             let half: [Result<CommittedPush, PushRefusal>]
             do throws(StorageError) {
-                half = try commit(indices.map { pushes[$0] }, rules, isPart: true)
+                half = try commit(
+                    indices.map { pushes[$0] }, rules, isPart: true, mayBeRepeated: mayBeRepeated)
             } catch {
                 if error == .full { throw error }
                 half = indices.map { _ in .failure(.failed(error)) }
@@ -46,12 +52,14 @@ extension PostgresServerStorage {
     }
 
     private func commitOnce(
-        _ pushes: [PendingPush], _ rules: CommitRules, isPart: Bool,
+        _ pushes: [PendingPush], _ rules: CommitRules, isPart: Bool, mayBeRepeated: Bool,
         givesUp: (PostgresFailure) -> Bool
     ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
         let waitingLittle = PostgresStatement("SELECT set_config('lock_timeout', '200', true)")
         let beginning = isPart ? [Self.beginWriting, waitingLittle] : [Self.beginWriting]
-        return try attempt(patience: isPart ? 500 : nil, givesUp: givesUp) { mayBeRepeated in
+        return try attempt(
+            patience: isPart ? 500 : nil, isInDoubt: mayBeRepeated, givesUp: givesUp
+        ) { mayBeRepeated in
             let floor = try checkHistory()
             let batch = try pool.with { connection in
                 try self.batch(pushes, rules, mayBeRepeated, beginning, connection) { batch in

@@ -96,16 +96,17 @@ extension PostgresServerStorage {
     ) throws(StorageError) -> Bool {
         let event = AuditEvent(.deviceRenamed, of: device.account, device.id, by: actor)
         return try writing { transaction in
+            try transaction.run([Self.locking(device.account)])
+            try checkActor(actor, of: device.account, transaction)
             let found = try transaction.run([
-                Self.locking(device.account),
                 PostgresStatement(
                     "UPDATE ubiquity.device SET title = $3 WHERE account = $1 AND id = $2",
                     device.values + [.bytes(Data(displayName.utf8))]
                 ), PostgresAudit.reading(event),
             ])
-            guard found[1].changes == 1 else { return false }
+            guard found[0].changes == 1 else { return false }
             // After a commit in doubt the log may count it twice.
-            try transaction.run(PostgresAudit.writing(event, at: now, after: found[2]))
+            try transaction.run(PostgresAudit.writing(event, at: now, after: found[1]))
             return true
         }
     }
@@ -149,21 +150,16 @@ extension PostgresServerStorage {
         // earlier one, whose commit was in doubt.
         var there: Set<DeviceID> = []
         try writing { transaction in
-            let added = try transaction.run([
-                Self.locking(account), Self.lockingStores(of: account),
-                PostgresStatement(
-                    """
-                    SELECT id, adder FROM ubiquity.device
-                    WHERE account = $1 AND adder IS NOT NULL
-                    """, .text(account.string)),
-            ])[2].rows
-            let adders = Dictionary(
-                try added.map { (try $0.device(0), try $0.device(1)) }
-            ) { first, _ in first }
-            let ending = PairingRule.ending(with: Set(devices.map(\.id)), adders)
+            try transaction.run([Self.locking(account)])
+            // An earlier attempt, whose commit is in doubt, may have signed out the actor itself.
+            if !transaction.mayBeRepeated || !devices.contains(where: { $0.id == actor.device }) {
+                try checkActor(actor, of: account, transaction)
+            }
+            let ending = try Self.ending(with: devices.map(\.id), of: account, transaction)
             let owned: [PostgresValue] = [.text(account.string), .integers(ending.map(\.bits))]
             let found = try transaction.run(
                 [
+                    Self.lockingStores(of: account),
                     PostgresStatement(
                         """
                         DELETE FROM ubiquity.device WHERE account = $1 AND id = ANY($2)
@@ -174,7 +170,7 @@ extension PostgresServerStorage {
                         "DELETE FROM ubiquity.passed WHERE account = $1 AND device = ANY($2)", owned
                     ),
                 ] + Self.removingCodes(madeBy: owned))
-            let removed = try found[0].rows.map { try $0.device(0) }
+            let removed = try found[1].rows.map { try $0.device(0) }
             if transaction.mayBeRepeated { there.formUnion(removed) } else { there = Set(removed) }
             try PostgresAudit.record(
                 removed.map { id in
@@ -183,6 +179,19 @@ extension PostgresServerStorage {
         }
         announce(there.map { .revoked(DeviceReference(account: account, id: $0)) })
         return there.count
+    }
+
+    /// Finds the devices that end with others, these included.
+    private static func ending(
+        with devices: [DeviceID], of account: AccountID, _ transaction: PostgresTransaction
+    ) throws -> [DeviceID] {
+        let added = try transaction.run(
+            "SELECT id, adder FROM ubiquity.device WHERE account = $1 AND adder IS NOT NULL",
+            .text(account.string)
+        ).rows
+        let adders = try added.map { (try $0.device(0), try $0.device(1)) }
+        return Array(
+            PairingRule.ending(with: Set(devices), Dictionary(adders) { first, _ in first }))
     }
 
     /// The rows of the devices are locked first, in order, so that none of them is removed before
@@ -195,8 +204,17 @@ extension PostgresServerStorage {
             Set(lastSeen.seenMilliseconds.keys).union(passed.keys.map(\.device))
                 .union(clocks.map(\.key)).union(versions.map(\.key)))
         let seen = Array(lastSeen.seenMilliseconds)
-        let reached = Array(passed)
+        let stores = Set(passed.keys.map(\.store)).sorted()
         try writing { transaction in
+            // Another database may have taken the place of the one in which this was said.
+            let looks = PostgresStore.reading(stores, isLocking: false)
+            let found =
+                stores.isEmpty
+                ? [:] : try PostgresStore.read(stores, from: transaction.run(looks)[0...1])
+            let reached = passed.filter { said, position in
+                let store = try? found[said.store]?.get()
+                return store?.state.lineage.contains(position) ?? false
+            }
             _ = try transaction.run([
                 PostgresStatement(
                     """
@@ -238,7 +256,7 @@ extension PostgresServerStorage {
                         .texts(reached.map(\.key.store.account.string)),
                         .texts(reached.map(\.key.store.identifier.string)),
                         .integers(reached.map(\.key.device.id.bits)),
-                        .integers(reached.map(\.value)),
+                        .integers(reached.map(\.value.revision)),
                     ]
                 ),
                 PostgresStatement(

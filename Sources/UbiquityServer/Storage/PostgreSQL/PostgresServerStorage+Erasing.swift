@@ -30,6 +30,7 @@ extension PostgresServerStorage {
                 PostgresAudit.reading(event),
             ])
             guard !found[1].rows.isEmpty else { return false }
+            try checkActor(actor, of: account, transaction)
             try transaction.run(
                 Self.erasing.map { PostgresStatement($0, owner) } + [Directory.adding(-1)]
                     + PostgresAudit.writing(event, at: now, after: found[4]))

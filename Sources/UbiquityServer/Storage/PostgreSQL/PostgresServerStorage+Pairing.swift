@@ -8,14 +8,21 @@ extension PostgresServerStorage {
     func addRequest(_ request: SignInRequest, now: Int64) throws(StorageError) {
         try writing { transaction in
             let found = try transaction.run(
-                [Directory.locking] + Self.removingCodes(expiredBy: now) + [
+                [
+                    Directory.locking,
+                    PostgresStatement(
+                        """
+                        DELETE FROM ubiquity.sign_in_request WHERE hash IN (
+                            SELECT hash FROM ubiquity.sign_in_request WHERE expires <= $1
+                            ORDER BY expires DESC OFFSET $2 FOR UPDATE SKIP LOCKED)
+                        """, .integer(now), .integer(Int64(PairingRule.requestsMax))),
                     PostgresStatement(
                         """
                         SELECT address, hash FROM ubiquity.sign_in_request
                         WHERE expires > $1 AND account IS NULL AND denied IS NULL
-                        """, [.integer(now)])
+                        """, [.integer(now)]),
                 ]
-            )[3].rows
+            )[2].rows
             if transaction.mayBeRepeated,
                 try found.contains(where: { try $0.bytes(1) == request.secret.bytes })
             {
@@ -64,8 +71,7 @@ extension PostgresServerStorage {
         _ userCode: SecretHash, _ decision: SignInDecision, now: Int64, by actor: AuditActor
     ) throws(StorageError) {
         try writing { transaction in
-            var account: AccountID?
-            if case .approved(let approved, _) = decision { account = approved }
+            let account = decision.account
             let locks = account.map { Self.lockingMaker(actor, of: $0) } ?? []
             let found = try transaction.run(
                 locks + [
@@ -203,6 +209,16 @@ extension PostgresServerStorage {
                 [.text(account.string), .optional(actor.device?.bits)]
             ),
         ]
+    }
+
+    /// Call with the account's lock, which who signs out a device needs, too.
+    /// - Throws: ``StorageError/noSuchDevice`` if the actor is a device that is not signed in.
+    func checkActor(
+        _ actor: AuditActor, of account: AccountID, _ transaction: PostgresTransaction
+    ) throws {
+        guard actor.device != nil else { return }
+        let found = try transaction.run([Self.lockingMaker(actor, of: account)[1]])
+        guard !found[0].rows.isEmpty else { throw StorageError.noSuchDevice }
     }
 
     /// - Throws: ``StorageError/noSuchAccount`` if it was erased since it was looked up,

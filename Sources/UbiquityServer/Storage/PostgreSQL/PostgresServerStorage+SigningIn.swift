@@ -6,22 +6,31 @@ internal import UbiquityCore
 extension PostgresServerStorage {
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         let event = AuditEvent(.codeMade, of: code.account, by: actor)
+        let own: [PostgresValue] = [
+            .text(code.account.string), .optional(actor.device?.bits), .integer(now),
+        ]
         try writing { transaction in
             let found = try transaction.run(
-                Self.lockingMaker(actor, of: code.account) + Self.removingCodes(expiredBy: now) + [
+                Self.lockingMaker(actor, of: code.account) + [
                     PostgresAudit.reading(event),
                     PostgresStatement(
                         "SELECT 1 FROM ubiquity.code WHERE hash = $1", [.bytes(code.hash.bytes)]),
                     PostgresStatement(
                         """
                         SELECT count(*) FROM ubiquity.code
-                        WHERE account = $1 AND maker = $2 AND used IS NULL
-                        """, [.text(code.account.string), .optional(actor.device?.bits)]
-                    ),
+                        WHERE account = $1 AND maker = $2 AND expires > $3 AND used IS NULL
+                        """, own),
+                    PostgresStatement(
+                        """
+                        DELETE FROM ubiquity.code WHERE hash IN (
+                            SELECT hash FROM ubiquity.code
+                            WHERE account = $1 AND maker = $2 AND expires <= $3
+                            ORDER BY expires DESC OFFSET $4 FOR UPDATE SKIP LOCKED)
+                        """, own + [.integer(Int64(PairingRule.codesPerDeviceMax))]),
                 ])
-            if transaction.mayBeRepeated, !found[5].rows.isEmpty { return }
+            if transaction.mayBeRepeated, !found[3].rows.isEmpty { return }
             try Self.checkMaker(actor, found)
-            let count = try found[6].rows.first?.count(0) ?? 0
+            let count = try found[4].rows.first?.count(0) ?? 0
             guard count < PairingRule.codesPerDeviceMax else {
                 throw StorageError.tooManyWaiting("unused codes")
             }
@@ -36,19 +45,17 @@ extension PostgresServerStorage {
                 ] + code.terms.values
             )
             try transaction.run(
-                [inserting] + PostgresAudit.writing(event, at: now, after: found[4]))
+                [inserting] + PostgresAudit.writing(event, at: now, after: found[2]))
         }
     }
 
     func addFirstCode(_ code: NewCode, now: Int64) throws(StorageError) -> Bool {
         try writing { transaction in
             let found = try transaction.run(
-                [Directory.locking] + Self.removingCodes(expiredBy: now) + [
-                    PostgresStatement("SELECT count(*) FROM ubiquity.code", [])
-                ])
+                [Directory.locking, PostgresStatement("SELECT count(*) FROM ubiquity.code")])
             guard try found[0].rows.first?.count(0) == 0 else { return false }
             // Without an account, there are no other codes.
-            let count = try found[3].rows.first?.count(0) ?? 0
+            let count = try found[1].rows.first?.count(0) ?? 0
             if count >= PairingRule.firstCodesMax {
                 _ = try transaction.run([PostgresStatement("DELETE FROM ubiquity.code", [])])
             }

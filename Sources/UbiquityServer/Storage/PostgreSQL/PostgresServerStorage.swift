@@ -127,27 +127,26 @@ final class PostgresServerStorage: ServerStorage {
     /// - Parameters:
     ///   - patience: In milliseconds, and anew from the first doubt about a commit; nil for the
     ///     usual one.
-    ///   - givesUp: Whether not to try again after this failure.
+    ///   - isInDoubt: Whether the caller's own attempt may have been committed.
+    ///   - givesUp: Whether not to try again after this failure, which is in doubt if any attempt is.
     ///   - body: Is told whether an earlier attempt may have been committed.
     func attempt<T>(
-        patience: Int64? = nil, givesUp: (PostgresFailure) -> Bool = { _ in false },
+        patience: Int64? = nil, isInDoubt: Bool = false,
+        givesUp: (PostgresFailure) -> Bool = { _ in false },
         _ body: (_ mayBeRepeated: Bool) throws -> T
     ) throws(StorageError) -> T {
         let patience = Duration.milliseconds(patience ?? settings.patienceMilliseconds)
         var end = ContinuousClock.now + patience
-        var isInDoubt = false
+        var isInDoubt = isInDoubt
         var pause = 0.005
         while true {
             do { return try body(isInDoubt) } catch var failure as PostgresFailure {
                 // Its caller is to know whether it was done.
                 if failure.isInDoubt, !isInDoubt { end = .now + patience }
                 isInDoubt = isInDoubt || failure.isInDoubt
-                guard !givesUp(failure) else {
-                    failure.isInDoubt = isInDoubt
-                    throw StorageError(postgres: failure)
-                }
-                guard failure.isTransient, ContinuousClock.now < end else {
-                    failure.isInDoubt = isInDoubt
+                let isTransient = failure.isTransient
+                failure.isInDoubt = isInDoubt
+                guard !givesUp(failure), isTransient, ContinuousClock.now < end else {
                     throw StorageError(postgres: failure)
                 }
             } catch { throw StorageError(postgres: error) }

@@ -26,7 +26,7 @@ enum SQLiteRecord {
         return records
     }
 
-    /// All counts of the keys that are not deleted.
+    /// All counts of the keys that are not deleted, and ``Key/partsOfFold``.
     static func fetchCounts(
         of keys: some Sequence<Key>, of store: Int64, _ db: Database
     ) throws -> [Key: HeldRecord] {
@@ -45,6 +45,9 @@ enum SQLiteRecord {
                 let held = try held(row)
                 records[held.record.key] = held
             }
+        }
+        for (key, held) in try fetch(keys.flatMap(\.partsOfFold), of: store, db) {
+            records[key] = held
         }
         return records
     }

@@ -72,6 +72,7 @@ extension SQLiteServerStorage {
         _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
         try writing { db in
+            try checkActor(actor, of: device.account, db)
             try db.execute(
                 sql: """
                     UPDATE device SET title = \(SQLiteText.bound) WHERE account = ? AND id = ?
@@ -88,7 +89,8 @@ extension SQLiteServerStorage {
         _ device: DeviceReference, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool {
         try !writing { db in
-            try removeAll(endingWith: device, .deviceRevoked, now: now, by: actor, db)
+            try checkActor(actor, of: device.account, db)
+            return try removeAll(endingWith: device, .deviceRevoked, now: now, by: actor, db)
         } committed: { _, names in
             memory.withLock { memory in names.forEach { memory.devices.remove($0) } }
         }.isEmpty
@@ -165,7 +167,10 @@ extension SQLiteServerStorage {
             for (device, time) in lastSeen.seenMilliseconds {
                 try set("seen = max(seen, ?)", [time], of: device, db)
             }
-            for (deviceStore, revision) in lastSeen.passed { try note(deviceStore, revision, db) }
+            // Of this history, since nobody replaces the file of an open database.
+            for (deviceStore, position) in lastSeen.passed {
+                try note(deviceStore, position.revision, db)
+            }
             for (device, clock) in lastSeen.clocks {
                 try set(
                     "clock_ahead = ?, clock_measured = ?",

@@ -22,6 +22,7 @@ extension SQLiteServerStorage {
     ) throws(StorageError) -> Bool {
         try writing { db in
             guard try fetchAccount(db, "id = ?", account.string) != nil else { return false }
+            try checkActor(actor, of: account, db)
             for statement in Self.erasing {
                 try db.execute(sql: statement, arguments: ["account": account.string])
             }

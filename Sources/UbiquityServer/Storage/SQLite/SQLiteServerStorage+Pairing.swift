@@ -7,14 +7,20 @@ internal import UbiquityCore
 extension SQLiteServerStorage {
     func addRequest(_ request: SignInRequest, now: Int64) throws(StorageError) {
         try writing { db in
-            try removeCodes(expiredBy: now, db)
+            try db.execute(
+                sql: """
+                    DELETE FROM sign_in_request WHERE hash IN (
+                        SELECT hash FROM sign_in_request WHERE expires <= ?
+                        ORDER BY expires DESC LIMIT -1 OFFSET ?)
+                    """, arguments: [now, PairingRule.requestsMax])
             // Whatever is in a damaged row, it counts.
             let addresses = try String.fetchAll(
                 db,
                 sql: """
                     SELECT CAST(coalesce(address, '') AS TEXT) FROM sign_in_request
-                    WHERE account IS NULL AND denied IS NULL
-                    """)
+                    WHERE account IS NULL AND denied IS NULL 
+                        AND (expires <= ?) IS NOT TRUE
+                    """, arguments: [now])
             guard PairingRule.admits(requestFrom: request.address, besides: addresses) else {
                 throw StorageError.tooManyWaiting("devices waiting to sign in")
             }
@@ -57,9 +63,9 @@ extension SQLiteServerStorage {
             guard let request = try fetchRequest(userCode, now: now, db) else {
                 throw StorageError.noSuchRequest
             }
+            if let account = decision.account { try checkMaker(actor, of: account, db) }
             switch decision {
             case .approved(let account, let terms):
-                try checkMaker(actor, of: account, db)
                 try db.execute(
                     sql: """
                         UPDATE sign_in_request SET account = ?, maker = ?, stores = ?,
@@ -140,6 +146,11 @@ extension SQLiteServerStorage {
         guard try fetchAccount(db, "id = ?", account.string) != nil else {
             throw StorageError.noSuchAccount
         }
+        try checkActor(actor, of: account, db)
+    }
+
+    /// - Throws: ``StorageError/noSuchDevice`` if the actor is a device that is not signed in.
+    func checkActor(_ actor: AuditActor, of account: AccountID, _ db: Database) throws {
         guard let id = actor.device else { return }
         guard try Self.isSignedIn(DeviceReference(account: account, id: id), db) else {
             throw StorageError.noSuchDevice

@@ -7,15 +7,22 @@ internal import UbiquityCore
 extension SQLiteServerStorage {
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         try writing { db in
-            try removeCodes(expiredBy: now, db)
             try checkMaker(actor, of: code.account, db)
             if let maker = actor.device {
+                let own: StatementArguments = [code.account.string, maker.bits, now]
+                try db.execute(
+                    sql: """
+                        DELETE FROM code WHERE hash IN (
+                            SELECT hash FROM code
+                            WHERE account = ? AND maker = ? AND expires <= ?
+                            ORDER BY expires DESC LIMIT -1 OFFSET ?)
+                        """, arguments: own + [PairingRule.codesPerDeviceMax])
                 let count = try Int.fetchOne(
                     db,
                     sql: """
                         SELECT count(*) FROM code
-                        WHERE account = ? AND maker = ? AND used IS NULL
-                        """, arguments: [code.account.string, maker.bits])
+                        WHERE account = ? AND maker = ? AND expires > ? AND used IS NULL
+                        """, arguments: own)
                 guard count ?? 0 < PairingRule.codesPerDeviceMax else {
                     throw StorageError.tooManyWaiting("unused codes")
                 }
@@ -37,7 +44,6 @@ extension SQLiteServerStorage {
     func addFirstCode(_ code: NewCode, now: Int64) throws(StorageError) -> Bool {
         try writing { db in
             guard try !hasAccount(db) else { return false }
-            try removeCodes(expiredBy: now, db)
             // Without an account, there are no other codes.
             let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM code") ?? 0
             if count >= PairingRule.firstCodesMax { try db.execute(sql: "DELETE FROM code") }
