@@ -8,6 +8,8 @@ struct StatusReport {
     var home: String
     var account: SignedInAccount?
     var store: (identifier: String, status: EngineStatus)?
+    /// Whether a store was named that does not exist yet.
+    var isStoreMissing = false
     /// False if no process of this device talks to the server now, so the last known state is old.
     var knowsConnection = true
     /// The other process that holds the connection, and will go on after this command; nil if there
@@ -154,7 +156,8 @@ struct StatusReport {
 
     private var storeRows: [(String, String)] {
         guard let (identifier, status) = store else {
-            return [("Store", "none given; use --store IDENTIFIER to see one")]
+            let row = ("Store", "none given; use --store IDENTIFIER to see one")
+            return isStoreMissing ? [] : [row]
         }
         let (usage, limits) = (status.usage, status.limits)
         let rows: [(String, String?)] = [

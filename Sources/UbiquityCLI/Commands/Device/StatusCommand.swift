@@ -41,6 +41,7 @@ struct StatusCommand: AsyncParsableCommand {
         if try store.configuration.resolvedIdentifier() == nil {
             // Only the account is shown.
         } else if let absence = try await OpenStore.absence(store, sync.policy) {
+            report.isStoreMissing = true
             Output.note(TerminalText("No store yet: \(absence.sentence)"))
         } else {
             try await OpenStore.with(store, sync.policy) { open in
