@@ -11,8 +11,9 @@ package struct AccountFileReader: Sendable {
         package var entries: [ExactString: PropertyListValue]
     }
 
-    /// The most bytes and elements of a store's records. Far more than a device may have.
-    private static let bytesMax = 64 << 20
+    /// The most bytes and elements of a store's records that are kept. Data of the most bytes that a
+    /// device may have fits in.
+    private static let bytesMax = 128 << 20
     private static let elementsMax = 2 << 20
     private static let storesMax = 1 << 16
     /// The most bytes of any other field that is read.
@@ -204,11 +205,11 @@ package struct AccountFileReader: Sendable {
         switch leaf {
         case .ignored: return
         case .record:
+            guard keepsValues else { return }
             storeBytes += 1
             guard storeBytes <= Self.bytesMax, storeElements <= Self.elementsMax else {
                 throw .tooLarge("a store (\(identifier?.string ?? ""))")
             }
-            guard keepsValues else { return }
         case .name, .format, .account, .identifier:
             guard kept.count < Self.fieldBytesMax else { throw malformed }
         }

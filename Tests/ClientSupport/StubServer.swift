@@ -31,7 +31,7 @@ package final class StubServer: Sendable {
         ) {
             (self.status, self.headers, self.body, self.ends) = (status, headers, body, ends)
             // Of an answer of the server, unless the caller says otherwise.
-            if status == .ok, !headers.contains(name: "content-type") {
+            if (200..<300).contains(status.code), !headers.contains(name: "content-type") {
                 self.headers.add(name: "content-type", value: "application/x-protobuf")
             }
         }

@@ -206,14 +206,14 @@ extension EndToEndTests {
                         Array(head.utf8) + repeated("<true/>", bytes: 30 * Self.mebibyte)
                         + Array("</array></dict></plist>".utf8)
                     try Data(body).write(to: URL(fileURLWithPath: file))
-                }, "elements")
+                }, "more than 1048576 values")
             try await importing(
                 { file in
                     let body =
                         Array("{a=(".utf8) + repeated("1,", bytes: 30 * Self.mebibyte)
                         + Array("1);}".utf8)
                     try Data(body).write(to: URL(fileURLWithPath: file))
-                }, "elements")
+                }, "the old text format")
         }
 
         @Test func `an account's store is not read beyond what a store may be`() async throws {

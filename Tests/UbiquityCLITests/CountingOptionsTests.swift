@@ -29,7 +29,7 @@ struct CountingOptionsTests {
     ]
     private static let types: Set = [
         "--string", "--integer", "--real", "--bool", "--data", "--date", "--plist",
-        "--array", "--dict",
+        "--json-value", "--array", "--dict",
     ]
     private static let server = ["--server", "https://prod.example"]
     private static let credential = server + ["--operator-credential", "file"]

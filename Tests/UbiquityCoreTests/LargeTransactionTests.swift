@@ -152,6 +152,37 @@ import Testing
         #expect(a.engine.status.unsendable?.key.string == "big")
     }
 
+    @Test func `holds back larger ones with it, and no round trip waits for them`() {
+        let a = cloud.device()
+        cloud.settle()
+        a.goOffline()
+        a["big"] = .data([UInt8](repeating: 7, count: 20_000))
+        a["bigger"] = .data([UInt8](repeating: 7, count: 30_000))
+        cloud.settle()
+        a.pushBytesTooLarge = 10_000
+        a.goOnline()
+        for number in 0..<2 {
+            a["small\(number)"] = .integer(1)
+            let request = a.requestSync()
+            cloud.settle()
+            #expect(a.finished[request]??.kind == .tooLarge)
+            #expect(a.engine.status.pendingKeys.map(\.string).sorted() == ["big", "bigger"])
+        }
+    }
+
+    @Test func `of one key that is in two of them does not keep the key from being removed`() throws
+    {
+        let a = device()
+        a.goOffline()
+        try a.write(batch("k", 7))
+        try a.write(batch("j", 7))
+        try a.write(["k0": nil, "j0": nil])
+        a.goOnline()
+        cloud.settle()
+        #expect(a.engine.status.pendingKeys.isEmpty)
+        #expect(cloud.server.records.count { $0.value.content != .deleted } == 12)
+    }
+
     @Test func `limits that let a value be stored and not sent contradict each other`() {
         var limits = StoreLimits()
         #expect(limits.contradiction == nil)

@@ -204,10 +204,12 @@ export class Device {
     const { signedIn: account } = this.state;
     // From here on, nothing belongs to anybody, so that the next start removes what this one does not.
     await this.adopt({ ...signedOut(this.state, true), folders: [] });
+    // At once: when the credential is gone from the disk, nobody can revoke it any more.
+    const revoked = account ? revoke(account) : null;
     this.isClosed = true;
     this.requests.abort();
     await this.folder.erase();
-    if (account) await revoke(account);
+    await revoked;
   }
 
   // The person's devices

@@ -58,6 +58,15 @@ package enum PropertyListFile {
                 ? .noJSON(name: name, cause: "it must be an object, with a key for each value")
                 : .rootIsNoDictionary(name: name, root: root.kind)
         }
+        if isJSON, case .string(let format)? = values["format"],
+            format.string.hasPrefix("ubiquity-account-")
+        {
+            throw .noJSON(
+                name: name,
+                cause:
+                    "it is the export of an account, and was changed since: that begins with its "
+                    + "\"format\"")
+        }
         entries += values.map { Entry(key: $0.key.string, value: .success($0.value)) }
         return entries.sorted { $0.key < $1.key }
     }

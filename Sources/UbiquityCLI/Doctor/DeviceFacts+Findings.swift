@@ -21,7 +21,8 @@ extension DeviceFacts {
                 "home",
                 "The folder \(path) belongs to another user, or cannot be written; give it to the "
                     + "user that runs the programs (chown), or choose another with UBIQUITY_HOME.")
-        case .folder(let path, _, _) where fileSystem != .local:
+        case .folder(let path, let mode, _)
+        where fileSystem.isNetwork || fileSystem != .local && mode & 0o077 == 0:
             Finding("home", fileSystem, of: path) ?? .ok("home", "The folder is \(path).")
         case .folder(let path, let mode, _) where mode & 0o077 != 0:
             .problem(

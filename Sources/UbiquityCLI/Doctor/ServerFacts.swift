@@ -2,6 +2,7 @@
 
 import Foundation
 import Ubiquity
+import UbiquityCore
 import UbiquityServer
 
 /// The state of a server's data folder, as far as it can be examined. ``findings`` are the
@@ -55,7 +56,10 @@ extension ServerFacts {
     }
 
     private func folderFinding(_ folder: DataFolderInspection.Entry) -> Finding {
-        if let finding = Finding("folder", inspection.fileSystem, of: folder.path) {
+        let fileSystem = inspection.fileSystem
+        if fileSystem.isNetwork || folder.mode & 0o077 == 0,
+            let finding = Finding("folder", fileSystem, of: folder.path)
+        {
             return finding
         }
         if folder.mode & 0o077 != 0 {

@@ -15,22 +15,15 @@ struct HomeCopy {
         guard access(original.path, F_OK) == 0, access(original.path, W_OK) != 0 else { return nil }
         home = try DeviceHome(
             path: NSTemporaryDirectory() + "/ubiquity-" + UUID().uuidString)
-        try home.update { copied in
-            copied = state
-            copied.signedIn = nil
-        }
-        try PrivateFiles.makeFolder(home.storesFolder(state.folder))
         do {
-            let (from, to) = (
-                original.storePath(for: store, folder: state.folder),
-                home.storePath(for: store, folder: state.folder)
-            )
-            for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: from + suffix) {
-                guard let bytes = FileManager.default.contents(atPath: from + suffix) else {
-                    throw SystemError(errno)
-                }
-                try PrivateFiles.replace(to + suffix, with: bytes)
+            try home.update { copied in
+                copied = state
+                copied.signedIn = nil
             }
+            try PrivateFiles.makeFolder(home.storesFolder(state.folder))
+            try Self.copy(
+                original.storePath(for: store, folder: state.folder),
+                to: home.storePath(for: store, folder: state.folder))
         } catch {
             remove()
             throw Failure(
@@ -39,6 +32,31 @@ struct HomeCopy {
                     + "read it: \(error)")
         }
     }
+
+    /// Copies the database and its log, and again if something was written meanwhile, as by another
+    /// machine.
+    private static func copy(_ from: String, to: String) throws {
+        let suffixes = ["", "-wal"]
+        func times() -> [Date?] {
+            suffixes.map { suffix in
+                let attributes = try? FileManager.default.attributesOfItem(atPath: from + suffix)
+                return attributes?[.modificationDate] as? Date
+            }
+        }
+        for _ in 0..<triesMax {
+            let before = times()
+            for (suffix, time) in zip(suffixes, before) where time != nil {
+                guard let bytes = FileManager.default.contents(atPath: from + suffix) else {
+                    throw SystemError(errno)
+                }
+                try PrivateFiles.replace(to + suffix, with: bytes)
+            }
+            if times() == before { return }
+        }
+        throw Failure(.unavailable, "it is being written")
+    }
+
+    private static let triesMax = 5
 
     func remove() { try? FileManager.default.removeItem(atPath: home.path) }
 }

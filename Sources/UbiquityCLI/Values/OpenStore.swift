@@ -33,8 +33,13 @@ struct OpenStore {
             Output.note("The folder \(home.path) cannot be written; showing what is in it.")
         }
         path = (copy?.home ?? home).storePath(for: identifier, folder: state.folder)
-        lease = sync.isLocal ? try Self.lease(of: path) : nil
-        store = try UbiquitousKeyValueStore(configuration: configuration)
+        do {
+            lease = sync.isLocal ? try Self.lease(of: path) : nil
+            store = try UbiquitousKeyValueStore(configuration: configuration)
+        } catch {
+            copy?.remove()
+            throw error
+        }
         self.sync = sync
     }
 
@@ -138,22 +143,25 @@ struct OpenStore {
             try await withinLimits { try store.check(changes) }
             return WriteOutcome(unsent: .dryRun)
         }
-        return try await save { try store.writeInParts(changes) }
+        return try await save(changes) { try store.writeInParts(changes) }
     }
 
     /// Gives keys the values that they had, with the same outcomes.
     func revert(_ contents: [Key: Content]) async throws -> WriteOutcome {
-        try await save { try store.revert(to: contents) }
+        try await save(contents) { try store.revert(to: contents) }
     }
 
-    private func save(_ write: () throws -> Void) async throws -> WriteOutcome {
+    private func save(
+        _ contents: [Key: Content], _ write: () throws -> Void
+    ) async throws -> WriteOutcome {
         guard copy == nil else {
             throw Failure(
                 .noPermission, "nothing was changed: the device's folder cannot be written")
         }
         // Before the first download, the account's value would replace what is written here.
         if !store.engineStatus.hasCompletedFirstSync { await catchUp() }
-        let (others, earlier) = (store.waitingWrites, try refusals())
+        let keys = Set(contents.keys.map(\.whole.string))
+        let (others, earlier) = (store.waitingWrites, try refusals(of: keys))
         try await withinLimits(write)
         guard store.synchronize() else {
             let reason = store.engineStatus.diskFailure ?? "the disk failed"
@@ -164,12 +172,12 @@ struct OpenStore {
         let own = store.waitingWrites.filter { others[$0.key] != $0.value }
         let failure = await failureOfExchange()
         // Its answer may have come before the round trip was asked for.
-        if let reason = try refusals().first(where: { earlier[$0.key] == nil })?.value {
+        if let reason = try refusals(of: keys).first(where: { earlier[$0.key] == nil })?.value {
             return WriteOutcome(unsent: .refused(reason, isTakenBack: true))
         }
         guard let failure else { return WriteOutcome(unsent: nil) }
         let (reason, error) = (Failure.sentence(of: failure), failure as? UbiquityError)
-        if let error, !error.refusedKeys.isEmpty {
+        if let error, !keys.isDisjoint(with: error.refusedKeys) {
             return WriteOutcome(unsent: .refused(reason, isTakenBack: true))
         }
         // The server may have these, and not what waited before them.
@@ -184,9 +192,9 @@ struct OpenStore {
         return nil
     }
 
-    /// The reasons of the refused writes that this device keeps, by their times and keys.
-    private func refusals() throws -> [String: String] {
-        let writes = try store.refusedWrites()
+    /// The reasons of the refused writes of keys that this device keeps, by their times and keys.
+    private func refusals(of keys: Set<String>) throws -> [String: String] {
+        let writes = try store.refusedWrites().filter { keys.contains($0.key) }
         return Dictionary(
             writes.map { ("\($0.date.timeIntervalSince1970) \($0.key)", $0.reason) }
         ) { first, _ in first }

@@ -11,6 +11,8 @@ package enum FileSystemKind: Hashable, Sendable {
     /// A program's file system, which may be a disk of this machine or a network.
     case unknown(_ name: String)
 
+    package var isNetwork: Bool { if case .network = self { true } else { false } }
+
     /// - Parameter type: The type, as `/proc/self/mountinfo` has it, and Darwin's `statfs`. It tells
     ///   the file systems of programs (FUSE) apart, which the number in Linux' `statfs` does not.
     package init(type: String) {

@@ -13,6 +13,7 @@ struct PushInFlight: Hashable, Sendable {
 /// A transaction that was too large even alone.
 struct TooLarge: Hashable, Sendable {
     var bytes: Int
+    var failure: LinkFailure
     /// When one of this size is retried; nil means when nothing else waits.
     var retry: Retry?
 }
@@ -75,8 +76,8 @@ extension SyncEngine {
             if pushBytesMax < before { return }
             retryPush(after: pushBackoff.fail(using: &random), at: now)
         case .tooLarge:
-            failure.detail = hold(inFlight.push, at: now)
-            noteHeld(inFlight.push, failure)
+            failure.detail = hold(inFlight.push, failure, at: now)
+            noteHeld()
         case .timedOut, .unreachable, .cursorGone:
             if failure.kind == .timedOut { shrink(after: inFlight.push) }
             unknownPush = fetchesStarted
@@ -97,17 +98,37 @@ extension SyncEngine {
     /// Holds back a push that was too large. A transaction is never split: one that is too large
     /// alone lets others pass, and is retried after a long time.
     /// - Returns: A description of the problem.
-    private mutating func hold(_ push: Push, at now: ClockReading) -> String {
+    private mutating func hold(
+        _ push: Push, _ failure: LinkFailure, at now: ClockReading
+    ) -> String {
         let bytes = push.bytes
+        let key = push.transactions.first?.writes.first?.key.string ?? ""
+        var failure = failure
+        failure.detail =
+            "the transaction with \"\(key)\", \(bytes) bytes, is larger than the server, or a "
+            + "proxy in front of it, accepts; make it smaller, or have their limit raised"
         tooLarge = TooLarge(
-            bytes: min(bytes, tooLarge?.bytes ?? .max),
+            bytes: min(bytes, tooLarge?.bytes ?? .max), failure: failure,
             retry: Retry(
                 at: now.uptime + Self.tooLargeRetryMilliseconds,
                 notBefore: now.uptime + Self.refusedRetryMilliseconds))
-        let key = push.transactions.first?.writes.first?.key.string ?? ""
-        return
-            "the transaction with \"\(key)\", \(bytes) bytes, is larger than the server, or a "
-            + "proxy in front of it, accepts; make it smaller, or have their limit raised"
+        return failure.detail
+    }
+
+    /// The writes of waiting transactions that are as large as one that was too large, which are held
+    /// back with it.
+    var heldWrites: Set<Key> {
+        guard let tooLarge else { return [] }
+        var bytes: [UInt64: Int] = [:]
+        for key in waiting {
+            guard let write = entries[key]?.pending else { continue }
+            bytes[write.transaction, default: 0] += write.record.pushBytes
+        }
+        return waiting.filter { key in
+            guard let count = entries[key]?.pending.flatMap({ bytes[$0.transaction] })
+            else { return false }
+            return count >= tooLarge.bytes || count > meta.limits.pushBytesMax
+        }
     }
 
     private mutating func retryPush(

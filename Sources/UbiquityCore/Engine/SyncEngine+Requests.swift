@@ -45,6 +45,7 @@ extension SyncEngine {
         requests.append(newRequest(id: id))
         if !isLeading { isMetaUnsaved = true }
         hurry(at: now)
+        noteHeld(at: now)
         return id
     }
 
@@ -80,12 +81,12 @@ extension SyncEngine {
     }
 
     /// Writes that were too large wait on, and the requests for them fail when all others are done.
-    mutating func noteHeld(_ push: Push, _ failure: LinkFailure) {
-        let writes = push.transactions.flatMap(\.writes)
-        let held = Set(writes.filter { entries[$0.key]?.pending?.record == $0 }.map(\.key))
+    mutating func noteHeld() {
+        guard let tooLarge, tooLarge.retry != nil else { return }
+        let held = heldWrites
         for index in requests.indices where !requests[index].waiting.isDisjoint(with: held) {
             requests[index].waiting.subtract(held)
-            requests[index].held = failure
+            requests[index].held = tooLarge.failure
         }
     }
 
@@ -138,6 +139,13 @@ extension SyncEngine {
         isMetaUnsaved = true
         requests.append(newRequest(numbers: numbers))
         hurry(at: now)
+        noteHeld(at: now)
+    }
+
+    /// What was too large a moment ago, and is not tried again yet, is not awaited.
+    private mutating func noteHeld(at now: ClockReading) {
+        guard isLeading, let retry = tooLarge?.retry, retry.at > now.uptime else { return }
+        noteHeld()
     }
 
     /// Takes over the requests that followers made of the previous leader, including this process's

@@ -128,6 +128,8 @@ extension SyncEngine {
                 }
             } catch {
                 self = before
+                if case .keyTooLong = error { throw error }
+                notices.postRefused(Set(contents.keys.map(\.whole)))
                 throw error
             }
         }
@@ -145,16 +147,17 @@ extension SyncEngine {
         else { return }
         let changed =
             notifiesOwnWrites ? changes.filter { $0.content.value != entries.content($0.key) } : []
+        let joins: Bool
         do throws(LimitViolation) {
             try checkLimits(of: changes)
-            try checkPush(of: changes)
+            joins = try checkPush(of: changes)
         } catch {
             if case .keyTooLong = error { throw error }
             notices.postRefused(Set(changes.map(\.key.whole)))
             throw error
         }
         let (timestamp, provisional) = clock.issue(at: now)
-        let transaction = transaction(for: changes)
+        let transaction = transaction(for: changes, joins: joins)
         let stamp = Stamp(
             timestamp, device,
             digest: ValueFingerprint.digest(of: changes.lazy.map { ($0.key, $0.content) }))
@@ -187,18 +190,27 @@ extension SyncEngine {
     }
 
     /// Checks that one push can carry the changes, together with the transactions that they join: a
-    /// transaction is never split. What makes a waiting transaction smaller always passes.
-    private func checkPush(of changes: some Collection<Change>) throws(LimitViolation) {
+    /// transaction is never split. What makes a waiting transaction smaller always passes, and so do
+    /// deletions.
+    /// - Returns: False if the transactions that the changes belong to must stay apart: deletions pass
+    ///   even if one push could not carry them all.
+    private func checkPush(of changes: some Collection<Change>) throws(LimitViolation) -> Bool {
         let max = meta.limits.pushBytesMax
         let added = changes.reduce(0) { $0 + Record.pushBytes(of: $1.key, $1.content) }
-        // The usual case, without looking at what waits.
-        guard waitingBytesBound + added > max else { return }
+        // The usual cases, without looking at what waits.
+        guard waitingBytesBound + added > max else { return true }
         let joined = Set(changes.compactMap { entries.transaction(of: $0.key) })
-        let before = pushBytes(of: joined)
-        let after = before + added - pushBytes(of: joined, in: Set(changes.map(\.key)))
-        guard after <= max || joined.count == 1 && after <= before else {
+        if joined.isEmpty, added <= max { return true }
+        let replaced = changes.reduce(0) { sum, change in
+            sum + (entries[change.key]?.pending?.record.pushBytes ?? 0)
+        }
+        if joined.count == 1, added <= replaced { return true }
+        let after = pushBytes(of: joined) + added - replaced
+        if after <= max { return true }
+        guard added <= max, changes.allSatisfy({ $0.content == .deleted }) else {
             throw .pushBytes(bytes: after, max: max)
         }
+        return false
     }
 
     /// What all waiting writes together count in a push, or more: what they write is visible.
@@ -209,29 +221,33 @@ extension SyncEngine {
 
     /// What the writes of transactions count in a push: those that wait, and those that may have to
     /// be sent again.
-    /// - Parameter keys: The only keys to count; nil for all.
-    private func pushBytes(of transactions: Set<UInt64>, in keys: Set<Key>? = nil) -> Int {
+    private func pushBytes(of transactions: Set<UInt64>) -> Int {
         guard !transactions.isEmpty else { return 0 }
-        let all = waiting.union(acknowledgedWrites.keys)
-        return (keys.map(all.intersection) ?? all).reduce(0) { sum, key in
+        func bytes(_ key: Key) -> Int {
             guard let write = entries[key]?.pending, transactions.contains(write.transaction)
-            else { return sum }
-            return sum + write.record.pushBytes
+            else { return 0 }
+            return write.record.pushBytes
         }
+        let acknowledged = acknowledgedWrites.keys.reduce(0) { sum, key in
+            sum + (waiting.contains(key) ? 0 : bytes(key))
+        }
+        return waiting.reduce(acknowledged) { $0 + bytes($1) }
     }
 
     /// The transaction number for new writes.
     ///
     /// A write that replaces one of a waiting transaction joins it: the rest of that transaction
     /// must neither become visible nor be refused without it.
-    private mutating func transaction(for changes: some Collection<Change>) -> UInt64 {
+    private mutating func transaction(
+        for changes: some Collection<Change>, joins: Bool
+    ) -> UInt64 {
         var first: UInt64?
         for change in changes {
             guard let replaced = entries.transaction(of: change.key) else { continue }
             first = min(first ?? replaced, replaced)
         }
         guard let first else { return random.next() }
-        for change in changes {
+        for change in changes where joins {
             guard let other = entries.transaction(of: change.key), other != first
             else { continue }
             join(other, into: first)

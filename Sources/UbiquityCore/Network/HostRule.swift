@@ -22,6 +22,14 @@ package struct HostRule: Hashable, Sendable {
         return names.contains(Self.plain(name)) || PlainHTTPRule.isLoopback(String(name))
     }
 
+    /// Also admits addresses, and requests that name no host: only a name can lead a foreign page's
+    /// browser somewhere else. For what monitoring reads, which reaches a server by its address.
+    package func admitsAddress(_ host: String) -> Bool {
+        let name = Self.name(in: host)
+        let address = name.hasPrefix("[") ? name.dropFirst().dropLast() : name
+        return name.isEmpty || IPAddress(String(address)) != nil || admits(host)
+    }
+
     private static func name(in host: String) -> Substring {
         if host.hasPrefix("["), let end = host.firstIndex(of: "]") { return host[...end] }
         return host.prefix { $0 != ":" }

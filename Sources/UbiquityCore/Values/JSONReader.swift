@@ -98,6 +98,9 @@ struct JSONReader {
             guard let isReal = Self.isReal(word) else { throw broken("not a value of JSON") }
             if let value = Self.number(text, isReal: isReal) {
                 try builder.add(value, at: start)
+            } else if builder.isReal, let real = Self.number(text, isReal: true) {
+                // JavaScript writes large reals without a point.
+                try builder.add(real, at: start)
             } else {
                 try builder.fail(
                     isReal ? "a number that is too large" : "an integer of more than 64 bits",

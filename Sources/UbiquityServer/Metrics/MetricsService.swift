@@ -30,7 +30,7 @@ struct MetricsService: Service {
     private var application: some ApplicationProtocol {
         let router = Router()
         router.get("/metrics") { [text, hosts] request, _ in
-            guard hosts.admits(request.head.authority ?? "") else {
+            guard hosts.admitsAddress(request.head.authority ?? "") else {
                 return Response(status: .misdirectedRequest)
             }
             return Response(metrics: text())

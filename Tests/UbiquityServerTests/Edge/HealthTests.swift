@@ -75,7 +75,10 @@ struct HealthTests {
         }
         #expect(try await device.push([.write("c", "3")]).status == 503)
         // Another folder at its place is not it.
-        try FileManager.default.copyItem(atPath: elsewhere, toPath: data)
+        try FileManager.default.createDirectory(
+            atPath: data, withIntermediateDirectories: false)
+        let database = "/ubiquity.sqlite"
+        try FileManager.default.copyItem(atPath: elsewhere + database, toPath: data + database)
         try await until("a second look") { try await device.push([.write("d", "4")]).status == 503 }
         try FileManager.default.removeItem(atPath: data)
         try FileManager.default.moveItem(atPath: elsewhere, toPath: data)

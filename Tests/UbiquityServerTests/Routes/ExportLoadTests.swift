@@ -150,6 +150,16 @@ import UbiquityWire
         #expect(try await export(secondsPerSlice: 1_000, inFolder: true) == whole)
     }
 
+    @Test func `an export that keeps others waiting ends sooner`() async throws {
+        for (budget, isTooSlow) in [(100_000, true), (10 << 20, false)] {
+            let slices = try await export(secondsPerSlice: 5) { exports in
+                exports.shares = AccountShares(
+                    of: ByteBudget(max: budget), placesMax: 1, bytesMin: 10 << 20)
+            }
+            #expect(slices.contains(-1) == isTooSlow, "\(slices)")
+        }
+    }
+
     @Test func `an export waits while its memory is used up, and no longer than it may take`()
         async throws
     {

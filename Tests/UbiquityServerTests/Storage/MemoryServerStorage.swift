@@ -392,7 +392,13 @@ final class MemoryServerStorage: ServerStorage {
     func addFirstCode(_ code: NewCode, now: Int64) -> Bool {
         database.state.withLock { state in
             guard state.accounts.isEmpty else { return false }
-            if state.codes.count >= PairingRule.firstCodesMax { state.codes = [:] }
+            while state.codes.count >= PairingRule.firstCodesMax,
+                let oldest = state.codes.min(by: {
+                    $0.value.code.expiresMilliseconds < $1.value.code.expiresMilliseconds
+                })
+            {
+                state.codes[oldest.key] = nil
+            }
             state.codes[code.hash] = MadeCode(code: code, maker: nil)
             return true
         }

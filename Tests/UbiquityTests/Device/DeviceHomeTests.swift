@@ -91,6 +91,9 @@ struct DeviceHomeTests {
     #endif
 
     private func write(_ content: String) {
+        try? FileManager.default.createDirectory(
+            atPath: home.path, withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700])
         _ = FileManager.default.createFile(
             atPath: file, contents: Data(content.utf8), attributes: [.posixPermissions: 0o600])
     }

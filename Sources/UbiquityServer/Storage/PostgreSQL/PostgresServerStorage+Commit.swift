@@ -64,6 +64,11 @@ extension PostgresServerStorage {
             let batch = try pool.with { connection in
                 try self.batch(pushes, rules, mayBeRepeated, beginning, connection) { batch in
                     try note(batch.moment, batch.revisions, since: floor, on: connection)
+                    for push in pushes {
+                        guard let saved = push.push.saved.flatMap(Position.init) else { continue }
+                        try refuseIfReplaced(
+                            batch.moment, namedBy: saved, of: push.store, on: connection)
+                    }
                 }
             }
             let committed = batch.positions(areAllNew: mayBeRepeated)

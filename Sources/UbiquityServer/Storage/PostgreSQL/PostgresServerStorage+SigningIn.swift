@@ -51,15 +51,15 @@ extension PostgresServerStorage {
 
     func addFirstCode(_ code: NewCode, now: Int64) throws(StorageError) -> Bool {
         try writing { transaction in
-            let found = try transaction.run(
-                [Directory.locking, PostgresStatement("SELECT count(*) FROM ubiquity.code")])
+            let found = try transaction.run([Directory.locking])
             guard try found[0].rows.first?.count(0) == 0 else { return false }
             // Without an account, there are no other codes.
-            let count = try found[1].rows.first?.count(0) ?? 0
-            if count >= PairingRule.firstCodesMax {
-                _ = try transaction.run([PostgresStatement("DELETE FROM ubiquity.code", [])])
-            }
             _ = try transaction.run([
+                PostgresStatement(
+                    """
+                    DELETE FROM ubiquity.code WHERE hash NOT IN
+                        (SELECT hash FROM ubiquity.code ORDER BY expires DESC LIMIT $1)
+                    """, [.integer(Int64(PairingRule.firstCodesMax - 1))]),
                 PostgresStatement(
                     """
                     INSERT INTO ubiquity.code (hash, account, expires) VALUES ($1, $2, $3)
@@ -69,7 +69,7 @@ extension PostgresServerStorage {
                         .bytes(code.hash.bytes), .text(code.account.string),
                         .integer(code.expiresMilliseconds),
                     ]
-                )
+                ),
             ])
             return true
         }

@@ -254,6 +254,14 @@ final class PostgresServerStorage: ServerStorage {
             [momentStatement], milliseconds: settings.answerMilliseconds)
         let moment = try PostgresMoment(results[0])
         try note(moment, [], since: floor, on: connection)
+        try refuseIfReplaced(moment, namedBy: position, of: store, on: connection)
+    }
+
+    /// - Parameter moment: Read on the connection.
+    func refuseIfReplaced(
+        _ moment: PostgresMoment, namedBy position: Position, of store: StoreReference,
+        on connection: PostgresConnection
+    ) throws {
         guard let successor = moment.successor(namedBy: position, of: store) else { return }
         _ = pool.watch.withLock { $0.meet(successor) }
         connection.giveUp()

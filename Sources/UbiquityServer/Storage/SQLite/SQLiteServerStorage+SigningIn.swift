@@ -45,8 +45,11 @@ extension SQLiteServerStorage {
         try writing { db in
             guard try !hasAccount(db) else { return false }
             // Without an account, there are no other codes.
-            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM code") ?? 0
-            if count >= PairingRule.firstCodesMax { try db.execute(sql: "DELETE FROM code") }
+            try db.execute(
+                sql: """
+                    DELETE FROM code WHERE hash NOT IN
+                        (SELECT hash FROM code ORDER BY expires DESC LIMIT ?)
+                    """, arguments: [PairingRule.firstCodesMax - 1])
             try db.execute(
                 sql: "INSERT INTO code (hash, account, expires) VALUES (?, ?, ?)",
                 arguments: [code.hash.bytes, code.account.string, code.expiresMilliseconds])
