@@ -92,7 +92,8 @@ internal import UbiquityWire
         _ = try storage.addFirstCode(Self.code("short"), now: 1_000)
         #expect(try !isGood("short", now: 2_000))
         for number in 0...PairingRule.firstCodesMax {
-            _ = try storage.addFirstCode(Self.code("\(number)", expires: 9_000), now: 3_000)
+            _ = try storage.addFirstCode(
+                Self.code("\(number)", expires: 9_000 + Int64(number)), now: 3_000)
         }
         #expect(try !isGood("0", now: 4_000))
         #expect(try isGood("\(PairingRule.firstCodesMax)", now: 4_000))

@@ -91,6 +91,7 @@ extension SyncEngine {
             if let pair = rebase(onto: stored, at: now) { joined.append(pair) }
         }
         join(joined)
+        splitTooLarge()
         let reason: Notice.Reason =
             meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange
         entries.refreshViews(reason)

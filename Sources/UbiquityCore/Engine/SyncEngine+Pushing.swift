@@ -115,15 +115,19 @@ extension SyncEngine {
         return failure.detail
     }
 
+    /// What the waiting writes of each transaction count in a push.
+    var waitingBytes: [UInt64: Int] {
+        waiting.reduce(into: [:]) { bytes, key in
+            guard let write = entries[key]?.pending else { return }
+            bytes[write.transaction, default: 0] += write.record.pushBytes
+        }
+    }
+
     /// The writes of waiting transactions that are as large as one that was too large, which are held
     /// back with it.
     var heldWrites: Set<Key> {
         guard let tooLarge else { return [] }
-        var bytes: [UInt64: Int] = [:]
-        for key in waiting {
-            guard let write = entries[key]?.pending else { continue }
-            bytes[write.transaction, default: 0] += write.record.pushBytes
-        }
+        let bytes = waitingBytes
         return waiting.filter { key in
             guard let count = entries[key]?.pending.flatMap({ bytes[$0.transaction] })
             else { return false }

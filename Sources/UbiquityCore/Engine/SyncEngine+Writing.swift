@@ -246,8 +246,8 @@ extension SyncEngine {
             guard let replaced = entries.transaction(of: change.key) else { continue }
             first = min(first ?? replaced, replaced)
         }
-        guard let first else { return random.next() }
-        for change in changes where joins {
+        guard joins, let first else { return random.next() }
+        for change in changes {
             guard let other = entries.transaction(of: change.key), other != first
             else { continue }
             join(other, into: first)
@@ -266,6 +266,20 @@ extension SyncEngine {
             else { continue }
             names[max(one, other)] = min(one, other)
             join(max(one, other), into: min(one, other))
+        }
+    }
+
+    /// Two processes may add to one transaction at once. If one push cannot carry what both have made
+    /// of it, what this process has not saved becomes a transaction of its own.
+    mutating func splitTooLarge() {
+        guard waitingBytesBound > meta.limits.pushBytesMax else { return }
+        let tooLarge = waitingBytes.filter { $0.value > meta.limits.pushBytesMax }.keys.sorted()
+        for transaction in tooLarge {
+            let keys = waiting.filter { entries.transaction(of: $0) == transaction }
+            let own = keys.filter { !entries.isSaved($0) }
+            guard !own.isEmpty, own.count < keys.count else { continue }
+            let name = random.next()
+            for key in own { entries.update(key) { $0.pending?.transaction = name } }
         }
     }
 

@@ -152,7 +152,7 @@ import UbiquityWire
 
     @Test func `an export that keeps others waiting ends sooner`() async throws {
         for (budget, isTooSlow) in [(100_000, true), (10 << 20, false)] {
-            let slices = try await export(secondsPerSlice: 5) { exports in
+            let slices = try await export(secondsPerSlice: 8) { exports in
                 exports.shares = AccountShares(
                     of: ByteBudget(max: budget), placesMax: 1, bytesMin: 10 << 20)
             }
