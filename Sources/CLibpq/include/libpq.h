@@ -74,7 +74,6 @@ bool libpq_load(void);
     EACH(int, PQgetisnull, (const PGresult *r, int row, int column), (r, row, column)) \
     EACH(int, PQgetlength, (const PGresult *r, int row, int column), (r, row, column)) \
     EACH(char *, PQgetvalue, (const PGresult *r, int row, int column), (r, row, column)) \
-    EACH(char *, PQhost, (const PGconn *c), (c)) \
     EACH(int, PQisBusy, (PGconn * c), (c)) \
     EACH(int, PQnfields, (const PGresult *r), (r)) \
     EACH(PGnotify *, PQnotifies, (PGconn * c), (c)) \
@@ -94,7 +93,6 @@ bool libpq_load(void);
         (PGconn * c, const char *name, int count, const char *const *values, const int *lengths, \
             const int *formats, int format), \
         (c, name, count, values, lengths, formats, format)) \
-    EACH(char *, PQport, (const PGconn *c), (c)) \
     EACH(int, PQserverVersion, (const PGconn *c), (c)) \
     EACH(PGContextVisibility, PQsetErrorContextVisibility, \
         (PGconn * c, PGContextVisibility which), (c, which)) \

@@ -89,7 +89,7 @@ package struct Scenario: Sendable {
         limits.valueBytesMax = chance.pick([100, 1_000])
         limits.key = .utf8Bytes(16)
         // So small that many pushes must be split, and some transactions cannot be made.
-        limits.pushBytesMax = chance.pick([1_000, 8 << 20])
+        limits.pushBytesMax = chance.pick([2_000, 8 << 20])
         allowance = Allowance(
             burst: chance.pick([2, 10, 100]), perSecond: chance.pick([0.5, 5, 50]))
         workInterval = chance.pick([20, 300, 3_000, 60_000])

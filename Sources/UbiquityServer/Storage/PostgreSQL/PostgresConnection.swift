@@ -117,34 +117,10 @@ final class PostgresConnection: @unchecked Sendable {
         return primary
     }
 
-    /// The hosts of the address, wherever that has them from, that were not tried because this
-    /// connection's came first.
-    var untriedHosts: [Host] {
-        let lists = lists
-        let count = max(lists["host"]?.count ?? 0, lists["hostaddr"]?.count ?? 0)
-        guard count > 1 else { return [] }
-        let hosts: [Host] = (0..<count).map { index in
-            ["host", "hostaddr", "port"].compactMap { name in
-                guard let list = lists[name], let last = list.last else { return nil }
-                let value = index < list.count ? list[index] : last
-                return (name, value.isEmpty && name == "port" ? "5432" : value)
-            }
-        }
-        // In another order than the address's, any may be left.
-        guard lists["load_balance_hosts"]?.first != "random", let name = PQhost(handle),
-            let port = PQport(handle)
-        else { return hosts }
-        let own = [String(cString: name), String(cString: port)]
-        let place = hosts.firstIndex { host in
-            own.allSatisfy { part in host.contains { $0.value == part } }
-        }
-        return place.map { Array(hosts[($0 + 1)...]) } ?? hosts
-    }
-
-    /// The connection's options, as lists: one item for each host, or for all.
-    private var lists: [String: [String]] {
+    /// The hosts of the address, wherever that has them from; empty if it is one.
+    var hosts: [Host] {
         var lists: [String: [String]] = [:]
-        guard let options = PQconninfo(handle) else { return [:] }
+        guard let options = PQconninfo(handle) else { return [] }
         defer { PQconninfoFree(options) }
         var option = options
         while let keyword = option.pointee.keyword {
@@ -154,7 +130,15 @@ final class PostgresConnection: @unchecked Sendable {
             }
             option += 1
         }
-        return lists
+        let lengths = ["host", "hostaddr"].map { lists[$0]?.count ?? 0 }
+        guard let count = lengths.max(), count > 1 else { return [] }
+        return (0..<count).map { index in
+            ["host", "hostaddr", "port"].compactMap { name in
+                guard let list = lists[name], let last = list.last else { return nil }
+                let value = index < list.count ? list[index] : last
+                return (name, value.isEmpty && name == "port" ? "5432" : value)
+            }
+        }
     }
 
     /// The version of the server, such as 150020.

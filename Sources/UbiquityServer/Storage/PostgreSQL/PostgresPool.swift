@@ -84,13 +84,14 @@ final class PostgresPool: Sendable {
     }
 
     /// A connection that is none of the pool's. If it leads to another primary than the last ones did,
-    /// or to the first that is met, looks at the other hosts too: it may have been replaced.
+    /// or to the first that is met, looks at all hosts: that one may have been replaced, and the new one
+    /// have failed for a moment only.
     func connect() throws -> PostgresConnection {
         let first = try PostgresConnection(settings)
         guard state.withLock(\.prefersNewest) else { return first }
         let primary = try first.findPrimary(milliseconds: settings.answerMilliseconds)
         guard watch.withLock({ $0.primary != primary }) else { return first }
-        let found = [first] + first.untriedHosts.compactMap(connection(to:))
+        let found = [first] + first.hosts.compactMap(connection(to:))
         let primaries = found.compactMap(\.primary)
         watch.withLock { watch in for primary in primaries { _ = watch.meet(primary) } }
         guard let newest = found.first(where: { !isReplaced($0) }) else {
