@@ -134,6 +134,21 @@ import Testing
         #expect(a.engine.status.pendingKeys.isEmpty)
     }
 
+    @Test func `that several writes have joined is split between them where a limit was lowered`()
+        throws
+    {
+        let a = device()
+        a.goOffline()
+        try a.write(batch("k", 3))
+        try a.write(batch("k", 1).merging(batch("j", 3)) { $1 })
+        cloud.setLimits { $0.pushBytesMax = 1_100 }
+        a.goOnline()
+        cloud.settle()
+        #expect(a.engine.status.unsendable == nil)
+        #expect(a.engine.status.pendingKeys.isEmpty)
+        #expect(cloud.server.records.count == 6)
+    }
+
     @Test func `is named at the end of a round trip that has sent all others`() {
         let a = cloud.device()
         cloud.settle()

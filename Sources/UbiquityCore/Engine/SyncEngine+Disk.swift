@@ -91,7 +91,6 @@ extension SyncEngine {
             if let pair = rebase(onto: stored, at: now) { joined.append(pair) }
         }
         join(joined)
-        splitTooLarge()
         let reason: Notice.Reason =
             meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange
         entries.refreshViews(reason)

@@ -34,6 +34,7 @@ extension SyncEngine {
         // the past.
         pushRetry = nil
         if let retry = tooLarge?.retry, retry.at <= now.uptime { tooLarge?.retry = nil }
+        splitTooLarge()
         let transactions = sendable()
         guard !transactions.isEmpty else { return nil }
         if let milliseconds = bucket.take(now: now.uptime) {
@@ -113,6 +114,29 @@ extension SyncEngine {
                 at: now.uptime + Self.tooLargeRetryMilliseconds,
                 notBefore: now.uptime + Self.refusedRetryMilliseconds))
         return failure.detail
+    }
+
+    /// Splits waiting transactions that no push can carry between the writes that have joined: other
+    /// processes join without knowing of each other, and a limit may be lowered later. A half that
+    /// is sent is better than a whole that never can be. No single write is split.
+    private mutating func splitTooLarge() {
+        let max = meta.limits.pushBytesMax
+        guard waitingBytesBound > max else { return }
+        for transaction in waitingBytes.filter({ $0.value > max }).keys.sorted() {
+            let records = waiting.compactMap { entries[$0]?.pending }
+                .filter { $0.transaction == transaction }.map(\.record)
+            let writes = Dictionary(grouping: records, by: \.stamp)
+            var (name, bytes) = (transaction, 0)
+            for (_, records) in writes.sorted(by: { $0.key < $1.key }) {
+                let added = records.reduce(0) { $0 + $1.pushBytes }
+                if bytes > 0, bytes + added > max { (name, bytes) = (random.next(), 0) }
+                bytes += added
+                guard name != transaction else { continue }
+                for record in records {
+                    entries.update(record.key) { $0.pending?.transaction = name }
+                }
+            }
+        }
     }
 
     /// What the waiting writes of each transaction count in a push.

@@ -147,17 +147,16 @@ extension SyncEngine {
         else { return }
         let changed =
             notifiesOwnWrites ? changes.filter { $0.content.value != entries.content($0.key) } : []
-        let joins: Bool
         do throws(LimitViolation) {
             try checkLimits(of: changes)
-            joins = try checkPush(of: changes)
+            try checkPush(of: changes)
         } catch {
             if case .keyTooLong = error { throw error }
             notices.postRefused(Set(changes.map(\.key.whole)))
             throw error
         }
         let (timestamp, provisional) = clock.issue(at: now)
-        let transaction = transaction(for: changes, joins: joins)
+        let transaction = transaction(for: changes)
         let stamp = Stamp(
             timestamp, device,
             digest: ValueFingerprint.digest(of: changes.lazy.map { ($0.key, $0.content) }))
@@ -189,28 +188,25 @@ extension SyncEngine {
             from: usage, to: after, by: changes.lazy.map { (key: $0.key, content: $0.content) })
     }
 
-    /// Checks that one push can carry the changes, together with the transactions that they join: a
-    /// transaction is never split. What makes a waiting transaction smaller always passes, and so do
-    /// deletions.
-    /// - Returns: False if the transactions that the changes belong to must stay apart: deletions pass
-    ///   even if one push could not carry them all.
-    private func checkPush(of changes: some Collection<Change>) throws(LimitViolation) -> Bool {
+    /// Checks that one push can carry the changes, together with the transactions that they join. What
+    /// makes a waiting transaction smaller always passes, and so do deletions, even if the
+    /// transaction must be split then.
+    private func checkPush(of changes: some Collection<Change>) throws(LimitViolation) {
         let max = meta.limits.pushBytesMax
         let added = changes.reduce(0) { $0 + Record.pushBytes(of: $1.key, $1.content) }
         // The usual cases, without looking at what waits.
-        guard waitingBytesBound + added > max else { return true }
+        guard waitingBytesBound + added > max else { return }
         let joined = Set(changes.compactMap { entries.transaction(of: $0.key) })
-        if joined.isEmpty, added <= max { return true }
+        if joined.isEmpty, added <= max { return }
         let replaced = changes.reduce(0) { sum, change in
             sum + (entries[change.key]?.pending?.record.pushBytes ?? 0)
         }
-        if joined.count == 1, added <= replaced { return true }
+        if joined.count == 1, added <= replaced { return }
         let after = pushBytes(of: joined) + added - replaced
-        if after <= max { return true }
+        guard after > max else { return }
         guard added <= max, changes.allSatisfy({ $0.content == .deleted }) else {
             throw .pushBytes(bytes: after, max: max)
         }
-        return false
     }
 
     /// What all waiting writes together count in a push, or more: what they write is visible.
@@ -238,15 +234,13 @@ extension SyncEngine {
     ///
     /// A write that replaces one of a waiting transaction joins it: the rest of that transaction
     /// must neither become visible nor be refused without it.
-    private mutating func transaction(
-        for changes: some Collection<Change>, joins: Bool
-    ) -> UInt64 {
+    private mutating func transaction(for changes: some Collection<Change>) -> UInt64 {
         var first: UInt64?
         for change in changes {
             guard let replaced = entries.transaction(of: change.key) else { continue }
             first = min(first ?? replaced, replaced)
         }
-        guard joins, let first else { return random.next() }
+        guard let first else { return random.next() }
         for change in changes {
             guard let other = entries.transaction(of: change.key), other != first
             else { continue }
@@ -261,25 +255,9 @@ extension SyncEngine {
             var (one, other) = (one, other)
             while let name = names[one] { one = name }
             while let name = names[other] { other = name }
-            // A half that is sent is better than a whole that never can be.
-            guard one != other, pushBytes(of: [one, other]) <= meta.limits.pushBytesMax
-            else { continue }
+            guard one != other else { continue }
             names[max(one, other)] = min(one, other)
             join(max(one, other), into: min(one, other))
-        }
-    }
-
-    /// Two processes may add to one transaction at once. If one push cannot carry what both have made
-    /// of it, what this process has not saved becomes a transaction of its own.
-    mutating func splitTooLarge() {
-        guard waitingBytesBound > meta.limits.pushBytesMax else { return }
-        let tooLarge = waitingBytes.filter { $0.value > meta.limits.pushBytesMax }.keys.sorted()
-        for transaction in tooLarge {
-            let keys = waiting.filter { entries.transaction(of: $0) == transaction }
-            let own = keys.filter { !entries.isSaved($0) }
-            guard !own.isEmpty, own.count < keys.count else { continue }
-            let name = random.next()
-            for key in own { entries.update(key) { $0.pending?.transaction = name } }
         }
     }
 
