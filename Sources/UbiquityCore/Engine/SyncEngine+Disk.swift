@@ -127,8 +127,8 @@ extension SyncEngine {
         }
     }
 
-    /// - Returns: The transactions of two writes if one replaced the other. They are one from now
-    ///   on.
+    /// - Returns: The transactions of two writes if one replaced the other, and one is not saved. They
+    ///   are one from now on. Of what is saved, the disk's are the transactions.
     private mutating func rebase(
         onto stored: StoredEntry, at now: ClockReading
     ) -> (UInt64, UInt64)? {
@@ -157,7 +157,7 @@ extension SyncEngine {
         {
             noteWithdrawn(stored.key)
         }
-        guard let mine = before?.pending, let theirs = stored.pending, theirs != base,
+        guard base != nil, let mine = before?.pending, let theirs = stored.pending, theirs != base,
             mine.transaction != theirs.transaction, entries[stored.key]?.pending != nil
         else { return nil }
         return (mine.transaction, theirs.transaction)
