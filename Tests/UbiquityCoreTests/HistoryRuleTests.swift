@@ -154,6 +154,25 @@ import Testing
         }
     }
 
+    @Test func `keeps yesterday and the other entries through a flood of large values`() throws {
+        let day: Int64 = 86_400
+        var lines = try [line("a", came: 1, replaced(day)), line("b", came: 2, replaced(3))]
+        let rule = rule(age: 30 * day * 1_000, bytes: 100_000, now: 2 * day * 1_000)
+        var state = HistoryState()
+        for second in day..<day + 500 {
+            lines.append(try line("a", came: second, replaced(second + 1), bytes: 10_000))
+            let pruning = rule.prune(lines, of: state)
+            lines = lines.indices.filter { !pruning.removed.contains($0) }.map { lines[$0] }
+            lines += pruning.forgotten
+            state = pruning.state
+            #expect(state.bytes <= 100_000)
+        }
+        #expect(state.floor == .start)
+        #expect(lines.contains { $0.key.string == "b" })
+        #expect(lines.contains { $0.key.string == "a" && $0.came.revision == 1 })
+        #expect(lines.contains { $0.key.string == "a" && $0.came.revision == day + 499 })
+    }
+
     @Test func `a write that lost does not stand for the value with which a day ended`() throws {
         let day: Int64 = 86_400_000
         var late = try line("a", came: 2, lost(2))

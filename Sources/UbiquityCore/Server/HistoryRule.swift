@@ -4,9 +4,10 @@
 ///
 /// Of each entry a number of versions are kept: the newest, and of the time before them the last one of
 /// each minute, hour and day, up to a number of each, so that a flood of writes does not push out what
-/// the entry was yesterday. Of these the ones that did not end too long ago are kept, and of these the
-/// newest, up to a number of bytes. What is beyond the limits is not shown either, so it does not matter
-/// when it is removed.
+/// the entry was yesterday. Of these the ones that did not end too long ago are kept, up to a number of
+/// bytes: beyond it, the entries with the most bytes keep fewer of what lies close together, and then the
+/// oldest versions go. What is beyond the limits is not shown either, so it does not matter when it is
+/// removed.
 package struct HistoryRule: Hashable, Sendable {
     package var limits: HistoryLimits
     /// The server's milliseconds since 1970.
@@ -121,40 +122,61 @@ package struct HistoryRule: Hashable, Sendable {
     }
 
     private func cutByNumber(_ cut: inout Cut) {
+        let numbers = Numbers(limits)
         var counts: [Key: Int] = [:]
         for line in cut.lines where line.isVersion { counts[line.key, default: 0] += 1 }
-        counts = counts.filter { $0.value > limits.newestMax }
+        counts = counts.filter { $0.value > numbers.newest }
         guard !counts.isEmpty else { return }
-        var places: [Key: [Int]] = [:]
-        for (place, line) in cut.lines.enumerated()
-        where line.isVersion && counts[line.key] != nil {
-            places[line.key, default: []].append(place)
+        for (key, places) in cut.versions(where: { counts[$0] != nil }) {
+            thin(key, places, to: numbers, &cut)
         }
-        for (key, places) in places {
-            let excess = excess(
-                of: places.sorted { cut.lines[$0].isLater(than: cut.lines[$1]) }, cut.lines)
-            let needed = excess.compactMap { cut.lines[$0].needed }.max {
-                $0.revision < $1.revision
+    }
+
+    /// The most versions of an entry that are kept.
+    private struct Numbers {
+        var newest: Int
+        /// Of minutes, hours and days.
+        var periods: [Int]
+
+        init(_ limits: HistoryLimits) {
+            newest = limits.newestMax
+            periods = Array(
+                repeating: limits.periodsMax, count: HistoryLimits.periodsMilliseconds.count)
+        }
+
+        /// Fewer of those that lie closest together; nil if only the last ones of days are left.
+        var fewer: Numbers? {
+            var fewer = self
+            if newest > 1 {
+                fewer.newest /= 2
+            } else if let place = periods.dropLast().firstIndex(where: { $0 > 0 }) {
+                fewer.periods[place] = 0
+            } else {
+                return nil
             }
-            for place in excess { cut.isRemoved[place] = true }
-            if let needed { cut.notes.append(Line(thinned: key, before: needed)) }
+            return fewer
         }
+    }
+
+    /// - Parameter places: The entry's versions, the latest first.
+    private func thin(_ key: Key, _ places: [Int], to numbers: Numbers, _ cut: inout Cut) {
+        let excess = excess(of: places, to: numbers, cut.lines)
+        for place in excess { cut.drop(place) }
+        let needed = excess.compactMap { cut.lines[$0].needed }.max { $0.revision < $1.revision }
+        if let needed { cut.note(Line(thinned: key, before: needed)) }
     }
 
     /// The versions of an entry that are neither among the newest nor the last of a period.
     ///
     /// Whether a version is one of them depends on the later versions alone, and one that was removed
     /// would never be kept later: so it does not matter when they are pruned, nor how often.
-    /// - Parameter places: The latest first.
-    private func excess(of places: [Int], _ lines: [Line]) -> [Int] {
-        var rest = Array(places.dropFirst(limits.newestMax))
-        for period in HistoryLimits.periodsMilliseconds {
+    private func excess(of places: [Int], to numbers: Numbers, _ lines: [Line]) -> [Int] {
+        var rest = Array(places.dropFirst(numbers.newest))
+        for (period, max) in zip(HistoryLimits.periodsMilliseconds, numbers.periods) {
             var seen: Set<Int64> = []
             rest.removeAll { place in
                 // A write that lost was never what the entry was.
-                guard seen.count < limits.periodsMax, lines[place].needed != nil else {
-                    return false
-                }
+                guard seen.count < max, lines[place].needed != nil else { return false }
                 // The value with which a period ended came in it, and ended later.
                 return seen.insert(lines[place].came.milliseconds / period).inserted
             }
@@ -170,28 +192,39 @@ package struct HistoryRule: Hashable, Sendable {
     }
 
     private func cutByBytes(_ cut: inout Cut) {
-        var bytes = cut.notes.reduce(0) { $0 + $1.bytes }
-        var places: [Int] = []
-        for (place, line) in cut.lines.enumerated() where line.ended != nil && !cut.isRemoved[place]
-        {
-            bytes += line.bytes
-            places.append(place)
-        }
-        guard bytes > limits.bytesMax else { return }
+        guard cut.bytes > limits.bytesMax else { return }
         let left = limits.bytesMax / Self.bytesLeft.of * Self.bytesLeft.parts
-        for place in places.sorted(by: { cut.lines[$1].isLater(than: cut.lines[$0]) }) {
-            guard bytes > left else { break }
-            bytes -= cut.lines[place].bytes
+        // The entry with the most bytes first: it is the flood, and must not push out the others.
+        let largest = cut.versions { _ in true }.map { key, places in
+            (bytes: places.reduce(0) { $0 + cut.lines[$1].bytes }, key: key, places: places)
+        }.sorted { ($0.bytes, $1.key) > ($1.bytes, $0.key) }
+        for (bytes, key, places) in largest where bytes > Self.floodBytesMin {
+            var numbers = Numbers(limits)
+            while cut.bytes > left, let fewer = numbers.fewer {
+                numbers = fewer
+                thin(key, places.filter { !cut.isRemoved[$0] }, to: numbers, &cut)
+            }
+        }
+        guard cut.bytes > left else { return }
+        let oldest = cut.lines.indices.filter { cut.lines[$0].ended != nil && !cut.isRemoved[$0] }
+            .sorted { cut.lines[$1].isLater(than: cut.lines[$0]) }
+        for place in oldest {
+            guard cut.bytes > left else { break }
             cut.remove(place)
         }
     }
 
+    /// An entry with fewer bytes is none: a note in place of its versions would gain little.
+    private static let floodBytesMin = 4_096
+
     /// Lines, and what is cut off.
     private struct Cut {
         let lines: [Line]
-        var isRemoved: [Bool]
-        /// The new ones.
-        var notes: [Line] = []
+        private(set) var isRemoved: [Bool]
+        /// Of the lines that are left and the new notes, or more.
+        private(set) var bytes: Int
+        /// The new ones: of each entry the newest.
+        private var notes: [Key: Line] = [:]
         private var floor: RecordVersion.Moment
 
         private struct Note: Hashable {
@@ -203,11 +236,40 @@ package struct HistoryRule: Hashable, Sendable {
             self.lines = lines
             self.floor = floor
             isRemoved = Array(repeating: false, count: lines.count)
+            bytes = lines.reduce(0) { $0 + ($1.ended == nil ? 0 : $1.bytes) }
+        }
+
+        /// The versions of entries that are left, the latest first.
+        func versions(where isWanted: (Key) -> Bool) -> [Key: [Int]] {
+            var places: [Key: [Int]] = [:]
+            for (place, line) in lines.enumerated()
+            where line.isVersion && !isRemoved[place] && isWanted(line.key) {
+                places[line.key, default: []].append(place)
+            }
+            return places.mapValues { $0.sorted { lines[$0].isLater(than: lines[$1]) } }
+        }
+
+        mutating func note(_ note: Line) {
+            if let old = notes[note.key] {
+                if let known = old.ended, let new = note.ended, known.revision >= new.revision {
+                    return
+                }
+            } else {
+                bytes += note.bytes
+            }
+            notes[note.key] = note
+        }
+
+        /// Removes a line of which a note tells.
+        mutating func drop(_ place: Int) {
+            guard !isRemoved[place] else { return }
+            isRemoved[place] = true
+            bytes -= lines[place].bytes
         }
 
         /// Removes a line so that nothing before its end is known any more.
         mutating func remove(_ place: Int) {
-            isRemoved[place] = true
+            drop(place)
             if let needed = lines[place].needed, needed.revision > floor.revision { floor = needed }
         }
 
@@ -234,8 +296,8 @@ package struct HistoryRule: Hashable, Sendable {
             for (place, line) in lines.enumerated() where line.isForgotten && !isRemoved[place] {
                 take(line, place)
             }
-            for line in notes { take(line, nil) }
-            let added = notes.filter { line in
+            for line in notes.values { take(line, nil) }
+            let added = notes.values.filter { line in
                 let note = Note(key: line.key, isThinned: line.isThinned)
                 return newest[note].map { $0.place == nil } ?? false
             }
