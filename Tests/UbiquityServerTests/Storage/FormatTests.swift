@@ -80,3 +80,52 @@ struct FormatTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
     }
 }
+
+/// The schema of a database of an older format is migrated by a command, beside running nodes.
+@Suite(.enabled(if: PostgresDatabase.isAvailable, "PostgreSQL 15 is not installed"))
+@OwnThread struct SchemaFormatTests {
+    private let database: PostgresDatabase
+    private let node: PostgresServerStorage
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+        database = try PostgresDatabase(in: folder)
+        node = try database.open()
+        try node.makeSampleAccount()
+    }
+
+    private func migrate(by step: [String]) throws -> Int64 {
+        try node.writing { transaction in
+            try PostgresSchema.migrate(transaction, migrations: PostgresSchema.migrations + [step])
+        }
+    }
+
+    @Test func `an older schema is migrated once, and nodes that can work with it go on`() throws {
+        let version = PostgresSchema.version
+        let step = ["account", "store", "record"].map {
+            "ALTER TABLE ubiquity.\($0) ADD COLUMN later text"
+        }
+        #expect(try migrate(by: step) == version)
+        #expect(try migrate(by: step) == version + 1)
+        #expect(try database.query("SELECT version FROM ubiquity.meta") == "\(version + 1)")
+        for node in [node, try database.open()] {
+            try node.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+            #expect(try node.keys(since: nil) == ["a"])
+        }
+        #expect(throws: DatabaseProblem.older(version: version - 1, known: version)) {
+            try PostgresSchema.State.ours(version: version - 1, compatible: 1).check()
+        }
+    }
+
+    @Test func `a migration that fails leaves the schema as it was`() throws {
+        #expect(throws: StorageError.self) {
+            try migrate(by: [
+                "DROP TABLE ubiquity.record", "ALTER TABLE missing ADD COLUMN later text",
+            ])
+        }
+        try node.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
+        #expect(
+            try database.query("SELECT version FROM ubiquity.meta") == "\(PostgresSchema.version)")
+    }
+}
