@@ -34,8 +34,8 @@ extension FuzzEntry {
         try queue.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA synchronous = OFF")
             for row in rows {
-                try? db.execute(
-                    sql: row.table.insertion, arguments: StatementArguments(row.values))
+                let statement = try db.cachedStatement(sql: row.table.insertion)
+                try? statement.execute(arguments: StatementArguments(row.values))
             }
         }
         try queue.close()
@@ -46,10 +46,14 @@ extension RowReader.Table {
     fileprivate var insertion: String {
         switch self {
         case .entry:
-            "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            """
+            INSERT OR REPLACE INTO entry
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """
         case .refused:
             """
-            INSERT INTO refused (key, time, device, value, code, detail) VALUES (?, ?, ?, ?, ?, ?)
+            INSERT INTO refused (key, time, device, value, code, detail, digest)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
             """
         case .meta: "INSERT OR REPLACE INTO meta (id, version, data) VALUES (1, ?, ?)"
         }

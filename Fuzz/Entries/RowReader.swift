@@ -11,8 +11,8 @@ struct RowReader {
 
         var columns: Int {
             switch self {
-            case .entry: 13
-            case .refused: 6
+            case .entry: 19
+            case .refused: 7
             case .meta: 2
             }
         }

@@ -49,7 +49,10 @@ extension Samples {
         rows["refused"] = RowReader.bytes(of: [
             RowReader.Row(
                 table: .refused,
-                values: [blob("k"), integer(1), integer(2), blob("x"), text("code"), text("why")])
+                values: [
+                    blob("k"), integer(1), integer(2), blob("x"), text("code"), text("why"),
+                    integer(3),
+                ])
         ])
         rows["meta"] = RowReader.bytes(of: [
             RowReader.Row(table: .meta, values: [integer(9), value(meta.fields)])
@@ -81,8 +84,10 @@ extension Samples {
         if let pending {
             columns += [time, integer(7), value(pending), integer(-1)]
             columns += [integer(milliseconds), integer(1_000), integer(1), time]
+            columns += [integer(3), integer(4), time, integer(7), integer(1), integer(1)]
         } else {
-            columns += Array(repeating: .null, count: 8)
+            columns += Array(repeating: .null, count: 8) + [integer(3)]
+            columns += Array(repeating: .null, count: 5)
         }
         return RowReader.Row(table: .entry, values: columns)
     }

@@ -41,7 +41,7 @@ extension EndToEndTests {
                 #expect(audit.contains("device-signed-in"))
                 let doctor = try await stage.run(
                     ["doctor", "--database", "-"], environment: place)
-                #expect(doctor.output.contains("format 2"))
+                #expect(doctor.output.contains("format 1"))
                 let check = try await stage.succeed(
                     ["database", "check", "--json"], environment: place)
                 #expect(try json(check)["unreadable"] as? Int == 0)

@@ -299,9 +299,6 @@ import Testing
         #expect(try chosen(.milliseconds(3_999)) == [0])
         #expect(try chosen(.milliseconds(7_999)) == [2, 7])
         #expect(throws: HistoryForgotten(knownSince: 3_000)) { try chosen(.milliseconds(2_999)) }
-        // Where it is not known since when it reaches, now is certain.
-        state.history.floor.milliseconds = 0
-        #expect(throws: HistoryForgotten(knownSince: 100_000)) { try chosen(.revision(2)) }
     }
 
     @Test func `takes in what a push replaces, in whichever way`() throws {
@@ -410,23 +407,6 @@ import Testing
             stamp: write(key, 40).stamp)
         let refused = try Transaction([large], unkept: [key])
         #expect(try cloud.push([refused], &state, &records).history.isEmpty)
-    }
-
-    @Test func `is not known from before there was one, and since the first change is`() throws {
-        let cloud = HistoryCloud()
-        var (state, records) = cloud.start
-        let key = try Key("a")
-        for time: Int64 in 1...3 {
-            let write = Record(
-                key: key, content: .value(.integer(time)),
-                stamp: Stamp(HybridTimestamp(milliseconds: time), DeviceID(rawValue: 1)))
-            // As the state is read that an older version wrote.
-            if time == 3 {
-                state.history = HistoryState(floor: Moment(revision: 2, milliseconds: 0))
-            }
-            _ = try cloud.push([[write]], &state, &records)
-        }
-        #expect(state.history.floor == Moment(revision: 2, milliseconds: 3))
     }
 
     @Test func `in a list continues where it was`() throws {

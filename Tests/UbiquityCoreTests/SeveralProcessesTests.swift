@@ -238,19 +238,4 @@ import Testing
             #expect(helper.finished.count == 1)
         }
     }
-
-    @Test func `give a leader of the version before, which takes no note, a minute`() {
-        let (leader, helper) = leaderAndFollower()
-        leader.disk.meta.syncsTaken = nil
-        let late = leader.helper()
-        let request = late.requestSync()
-        for _ in 0..<60 {
-            while late.step() {}
-            #expect(late.finished[request] == nil)
-            cloud.pass(milliseconds: 1_000)
-        }
-        while late.step() {}
-        #expect(late.finished[request]?.map(\.detail) != nil)
-        withExtendedLifetime(helper) {}
-    }
 }

@@ -24,7 +24,6 @@ import UbiquityCore
         for appended in ["-wal", "-shm", "-journal", ".lease", ".bell"] {
             #expect((name(identifier) + appended).utf8.count <= 255)
         }
-        // The version before could make no longer ones.
         #expect((count <= 240) == (name(identifier) == identifier + ".sqlite"))
     }
 
@@ -51,10 +50,6 @@ import UbiquityCore
         }
         #expect(name("team.app", among: [second]) == second)
         #expect(name("Team.App", among: [first, second]) != second)
-        // Such as the version before made them, where the disk tells them apart.
-        let old = ["TEAM.App.sqlite", "team.app.sqlite"]
-        #expect(name("TEAM.App", among: old) == old[0])
-        #expect(name("team.app", among: old) == old[1])
     }
 
     @Test func `keeps its name forever`() {

@@ -21,6 +21,7 @@ struct StoredMetaTests {
         meta.allowance = Allowance(burst: 16, perSecond: 0.1)
         meta.syncsRequested = 17
         meta.syncsCompleted = 18
+        meta.syncsTaken = 21
         meta.syncFailures = [
             SyncFailure(
                 3...4, LinkFailure(.refused, "the store is full", refusedKeys: [try! Key("a")]))
@@ -59,7 +60,7 @@ struct StoredMetaTests {
     }
 
     @Test func `every field is read as it was written`() throws {
-        #expect(Self.paths.count == 22)
+        #expect(Self.paths.count == 23)
         #expect(try StoredMeta(fields: Self.full.fields) == Self.full)
         #expect(try StoredMeta(fields: StoredMeta().fields) == StoredMeta())
         for state in ["signedOut", "connecting", "connected", "waiting", "unauthorized", "polling"]
@@ -93,6 +94,7 @@ struct StoredMetaTests {
             (["cursor"], .string(""), .otherType("cursor")),
             (["correction", "boot"], .integer(-1), .otherType("boot")),
             (["correction", "wall"], nil, .missing("wall")),
+            (["correction", "doubt"], nil, .missing("doubt")),
             (["syncsRequested"], .unsigned(.max), .otherType("syncsRequested")),
         ]
         for (path, value, error) in wrong {

@@ -16,6 +16,9 @@ export const openDevice = async ({ home }) => openDeviceIn(await FileFolder.open
 /** Opens a store, with a device of its own. @param {{home: string, identifier: string}} options */
 export const openStore = async ({ home, ...options }) => openStoreIn(await FileFolder.open(home), options);
 
+/** Of a document's file. `read` is the place for a migration of older ones. */
+const fileFormat = 1;
+
 class FileFolder {
   constructor(home) {
     this.home = home;
@@ -43,12 +46,15 @@ class FileFolder {
   async read(document) {
     const file = this.file(document);
     const text = await readFile(file, 'utf8').catch((error) => {
-      if (error.code === 'ENOENT') return '{"format": 1, "rows": []}';
+      if (error.code === 'ENOENT') return JSON.stringify({ format: fileFormat, rows: [] });
       throw new UbiquityError('storage', `${file}: ${error.message}`);
     });
     try {
       const { format, rows } = JSON.parse(text);
-      if (format !== 1) throw new Error(`it has format ${format}`);
+      if (format !== fileFormat) {
+        throw new Error(`its format is ${format}, and this version knows format ${fileFormat}: a newer version `
+          + 'wrote it, or one from before the first release');
+      }
       this.documents.set(document, new Map(rows));
       return new Map(rows);
     } catch (error) {
@@ -64,7 +70,7 @@ class FileFolder {
     const temporary = `${file}.new`;
     const handle = await open(temporary, 'w', 0o600);
     try {
-      await handle.writeFile(JSON.stringify({ format: 1, rows: [...rows] }));
+      await handle.writeFile(JSON.stringify({ format: fileFormat, rows: [...rows] }));
       await handle.sync();
     } finally { await handle.close(); }
     await rename(temporary, file);

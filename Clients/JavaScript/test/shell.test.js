@@ -62,16 +62,21 @@ folderTest('a closed store keeps no program running', (home) => served(() => {},
   assert.deepEqual(await ended, [0, null]);
 }));
 
-folderTest('a damaged file is named, and left as it is', async (home) => {
-  const store = await openStore({ home, identifier });
-  store.set('a', 1);
-  await store.close();
-  const folder = join(home, 'stores', '1');
-  const [name] = readdirSync(folder);
-  writeFileSync(join(folder, name), '{"format": 1, "rows"');
-  await assert.rejects(openStore({ home, identifier }), { code: 'storage', message: /cannot be read/ });
-  assert.equal(readFileSync(join(folder, name), 'utf8'), '{"format": 1, "rows"');
-});
+for (const [what, text, message] of [
+  ['damaged file', '{"format": 1, "rows"', /cannot be read/],
+  ['file of another format', '{"format": 2, "rows": []}', /its format is 2, .*: a newer version wrote it/],
+]) {
+  folderTest(`a ${what} is named, and left as it is`, async (home) => {
+    const store = await openStore({ home, identifier });
+    store.set('a', 1);
+    await store.close();
+    const folder = join(home, 'stores', '1');
+    const [name] = readdirSync(folder);
+    writeFileSync(join(folder, name), text);
+    await assert.rejects(openStore({ home, identifier }), { code: 'storage', message });
+    assert.equal(readFileSync(join(folder, name), 'utf8'), text);
+  });
+}
 
 /** A store with a value that its disk refuses to save, until room is made. */
 async function storeOnFullDisk(home) {

@@ -54,7 +54,7 @@ package struct LocalStorageError: Error, Hashable, Sendable {
         case damaged
         /// The file is not a database, or belongs to another program.
         case foreign
-        /// A later version of this library wrote the file.
+        /// A later version of this library wrote the file, or one from before the first release.
         case newer
         /// The file or its folder cannot be read or written.
         case notWritable
@@ -88,8 +88,10 @@ extension LocalStorageError: CustomStringConvertible {
             "The file \(path) is not a store of this library (\(cause)). Nothing was moved or "
                 + "changed. Move it elsewhere, or choose another folder."
         case .newer:
-            "The file \(path) was written by a newer version of this library (\(cause)). Nothing "
-                + "was moved or changed. Update the program."
+            "The file \(path) was written by a newer version of this library, or by one from "
+                + "before the first release (\(cause)). Nothing was moved or changed. Update the "
+                + "program; or move the file, and all files whose names begin with its name, "
+                + "elsewhere, and the store starts over with the server's data."
         case .notWritable:
             "The file \(path) cannot be opened for reading and writing (\(cause)). Make the file "
                 + "and its folder readable and writable for the user that runs the program."

@@ -12,20 +12,22 @@ internal import GRDB
 enum SQLiteFile {
     /// "Ubiq" in ASCII. Distinguishes our stores from other programs' databases.
     static let applicationID: Int64 = 0x5562_6971
-    static let formatVersion: Int64 = 4
     static let busySecondsMax: TimeInterval = 10
     /// Enough for the indexes: a value is read once, and an open store has it in memory. SQLite's
     /// default would keep all values a second time.
     static let pageCacheKibibytes = 256
 
-    static func open(_ path: String) throws(LocalStorageError) -> DatabaseQueue {
+    /// - Parameter migrations: See ``migrations``.
+    static func open(
+        _ path: String, migrations: [String] = migrations
+    ) throws(LocalStorageError) -> DatabaseQueue {
         try makeFile(path)
         do {
             let queue = try DatabaseQueue(path: path, configuration: configuration)
             try queue.writeWithoutTransaction { db in
-                let found = try look(at: db, path)
+                let found = try look(at: db, path, known: migrations.count)
                 try enterWAL(db)
-                if found < formatVersion { try migrate(db, path) }
+                if found < migrations.count { try migrate(db, path, migrations) }
             }
             return queue
         } catch { throw LocalStorageError(error, path: path) }
@@ -60,31 +62,29 @@ enum SQLiteFile {
     /// In one transaction, because another process may be creating the tables, and a half-made file
     /// looks like another program's.
     /// - Returns: The file's format; 0 if there are no tables.
-    private static func look(at db: Database, _ path: String) throws -> Int64 {
-        var found: Int64 = 0
+    private static func look(at db: Database, _ path: String, known: Int) throws -> Int {
+        var found = 0
         try db.inTransaction(.deferred) {
-            found = try checkOwner(of: db, path)
+            found = try checkOwner(of: db, path, known: known)
             return .commit
         }
         return found
     }
 
     /// Must be called in a transaction.
+    /// - Parameter known: The newest format that can be read.
     /// - Returns: The file's format; 0 if there are no tables.
-    static func checkOwner(of db: Database, _ path: String) throws -> Int64 {
+    static func checkOwner(
+        of db: Database, _ path: String, known: Int = migrations.count
+    ) throws -> Int {
         let owner = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
-        let version = try Int64.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         if owner == applicationID {
-            guard version <= formatVersion else {
+            guard (1...known).contains(version) else {
                 throw LocalStorageError(
                     .newer, path: path,
-                    cause: "its format is \(version), but this program knows format "
-                        + "\(formatVersion)")
-            }
-            // No release wrote format 1.
-            guard version == 0 || version >= 2 else {
-                throw StoredValue.damage(
-                    "its format is \(version), but this program knows format \(formatVersion)")
+                    cause: "its format is \(version), and this program knows formats up to \(known)"
+                )
             }
             return version
         }
@@ -125,25 +125,34 @@ enum SQLiteFile {
         try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
-    private static func migrate(_ db: Database, _ path: String) throws {
+    /// Runs the steps that the file lacks, in one transaction.
+    private static func migrate(_ db: Database, _ path: String, _ migrations: [String]) throws {
         try db.inTransaction(.immediate) {
             // Another process may have been first.
-            let found = try checkOwner(of: db, path)
-            guard found < formatVersion else { return .rollback }
-            if found == 0 {
-                try db.execute(sql: format2)
-                try SQLiteRows.writeMeta(nil, version: 0, to: db)
-            }
-            if found < 3 { try db.execute(sql: format3) }
-            try db.execute(sql: format4)
+            let found = try checkOwner(of: db, path, known: migrations.count)
+            guard found < migrations.count else { return .rollback }
+            for migration in migrations[found...] { try db.execute(sql: migration) }
+            if found == 0 { try SQLiteRows.writeMeta(nil, version: 0, to: db) }
+            try db.execute(
+                sql: """
+                    PRAGMA application_id = \(applicationID);
+                    PRAGMA user_version = \(migrations.count)
+                    """)
             return .commit
         }
     }
 
+    /// The changes from each format to the next. The first one makes a new file's tables; the next
+    /// one is to be added here, and its test to `FormatTests`. ``StoreInspection`` also reads files
+    /// that no program has migrated yet.
+    ///
     /// Keys are blobs, because SQLite ends a text at its first zero byte, which a key may contain.
     /// If `confirmed_time` is not NULL but `confirmed_value` is, the record is a tombstone;
-    /// likewise for `pending`. Values are messages of the protocol, and so is `data`.
-    private static let format2 = """
+    /// likewise for `pending`. Values are messages of the protocol, and so is `data`. `unkept` says
+    /// whether a write must not be in a history: the pending one, or any that this device made; NULL
+    /// is no.
+    static let migrations = [
+        """
         CREATE TABLE entry (
             key BLOB PRIMARY KEY NOT NULL,
             version INTEGER NOT NULL,
@@ -151,36 +160,17 @@ enum SQLiteFile {
             pending_time INTEGER, pending_device INTEGER, pending_value BLOB,
             pending_transaction INTEGER,
             provisional_wall INTEGER, provisional_uptime INTEGER, provisional_boot INTEGER,
-            provisional_seen INTEGER);
+            provisional_seen INTEGER, confirmed_digest INTEGER, pending_digest INTEGER,
+            had_time INTEGER, had_device INTEGER, pending_unkept INTEGER, unkept INTEGER);
         CREATE INDEX entry_version ON entry (version);
         CREATE TABLE meta (
             id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, data BLOB NOT NULL);
         CREATE TABLE refused (
             id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB NOT NULL, time INTEGER NOT NULL,
-            device INTEGER NOT NULL, value BLOB, code TEXT NOT NULL, detail TEXT NOT NULL);
-        PRAGMA application_id = \(applicationID);
+            device INTEGER NOT NULL, value BLOB, code TEXT NOT NULL, detail TEXT NOT NULL,
+            digest INTEGER);
         """
-
-    /// A record of format 2 has no digest, as on the server. A waiting write does not say whether
-    /// its author had the entry from the server; it did if there is a value of the server's.
-    private static let format3 = """
-        ALTER TABLE entry ADD COLUMN confirmed_digest INTEGER;
-        ALTER TABLE entry ADD COLUMN pending_digest INTEGER;
-        ALTER TABLE entry ADD COLUMN had_time INTEGER;
-        ALTER TABLE entry ADD COLUMN had_device INTEGER;
-        UPDATE entry SET had_time = confirmed_time, had_device = confirmed_device
-            WHERE pending_time IS NOT NULL AND confirmed_value IS NOT NULL;
-        ALTER TABLE refused ADD COLUMN digest INTEGER;
-        PRAGMA user_version = 3;
-        """
-
-    /// Whether a write must not be in a history: the pending one, or any that this device made. NULL
-    /// is no, and in an older file it is not known.
-    private static let format4 = """
-        ALTER TABLE entry ADD COLUMN pending_unkept INTEGER;
-        ALTER TABLE entry ADD COLUMN unkept INTEGER;
-        PRAGMA user_version = 4;
-        """
+    ]
 }
 
 extension LocalStorageError {

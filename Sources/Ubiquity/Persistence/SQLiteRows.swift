@@ -14,17 +14,13 @@ enum SQLiteRows {
         return try checked(version)
     }
 
-    /// - Parameters:
-    ///   - version: Nil for everything.
-    ///   - format: The file's format, which may be older if the file is only inspected.
-    static func changes(
-        _ db: Database, after version: Int64?, format: Int64 = SQLiteFile.formatVersion
-    ) throws -> DiskChanges {
+    /// - Parameter version: Nil for everything.
+    static func changes(_ db: Database, after version: Int64?) throws -> DiskChanges {
         let statement = try db.cachedStatement(sql: "SELECT version, data FROM meta")
         guard let row = try Row.fetchOne(statement) else { throw missingMeta(db) }
         return DiskChanges(
             version: try checked(row.decode(atIndex: 0)),
-            entries: try entries(db, after: version, format),
+            entries: try entries(db, after: version),
             meta: try meta(row.decode(atIndex: 1), in: db))
     }
 
@@ -80,22 +76,14 @@ enum SQLiteRows {
         return refused
     }
 
-    private static func entries(
-        _ db: Database, after version: Int64?, _ format: Int64
-    ) throws -> [StoredEntry] {
-        let (confirmed, pending, had) =
-            format > 2
-            ? ("confirmed_digest", "pending_digest", "had_time, had_device")
-            : ("NULL", "NULL", "NULL, NULL")
-        let unkept = format > 3 ? "pending_unkept, unkept" : "NULL, NULL"
+    private static func entries(_ db: Database, after version: Int64?) throws -> [StoredEntry] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT key, confirmed_time, confirmed_device, confirmed_value,
-                    \(confirmed),
-                    pending_time, pending_device, pending_value,
-                    \(pending), pending_transaction, \(had),
+                SELECT key, confirmed_time, confirmed_device, confirmed_value, confirmed_digest,
+                    pending_time, pending_device, pending_value, pending_digest,
+                    pending_transaction, had_time, had_device,
                     provisional_wall, provisional_uptime, provisional_boot, provisional_seen,
-                    \(unkept)
+                    pending_unkept, unkept
                 FROM entry \(version == nil ? "" : "WHERE version > ?")
                 """)
         let arguments = version.map { StatementArguments([$0]) } ?? StatementArguments()

@@ -27,13 +27,12 @@ package struct StoreInspection: Sendable {
     }
 
     private mutating func read(_ db: Database, _ path: String) throws {
-        let format = try SQLiteFile.checkOwner(of: db, path)
-        guard format > 0 else {
+        guard try SQLiteFile.checkOwner(of: db, path) > 0 else {
             throw StoredValue.damage("it is empty")
         }
         let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
         guard verdict == "ok" else { throw StoredValue.damage(verdict) }
-        let changes = try SQLiteRows.changes(db, after: nil, format: format)
+        let changes = try SQLiteRows.changes(db, after: nil)
         (meta, entries) = (changes.meta, changes.entries)
         refusedCount = try SQLiteRows.refusedCount(db)
         for entry in changes.entries {

@@ -120,9 +120,7 @@ struct OperatorOptions: ParsableArguments {
         return try await FolderServer.with(
             dataFolder: folder,
             onWaiting: {
-                Output.note(
-                    "Waiting for another program that is working on \(folder). If it is a server of "
-                        + "version 0.1, restart it with this version.")
+                Output.note("Waiting for another program that is working on \(folder).")
             }
         ) { server in
             do { return try await body(OperatorClient(server)) } catch let failure as LinkFailure {

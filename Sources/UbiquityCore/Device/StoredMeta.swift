@@ -13,8 +13,8 @@ package struct StoredMeta: Hashable, Sendable {
     /// answers by raising the second to it.
     package var syncsRequested: Int64 = 0
     package var syncsCompleted: Int64 = 0
-    /// The last request that the leader has seen; nil if it is of a version that does not say.
-    package var syncsTaken: Int64?
+    /// The last request that the leader has seen.
+    package var syncsTaken: Int64 = 0
     /// The failed round trips that followers asked for: the newest ``SyncFailure/countMax``, in
     /// order.
     package var syncFailures: [SyncFailure] = []
@@ -77,11 +77,7 @@ extension StoredMeta {
             "allowance": allowance.fields,
             "syncsRequested": .integer(syncsRequested),
             "syncsCompleted": .integer(syncsCompleted),
-            "syncsTaken": syncsTaken.map { .integer($0) },
-            // For processes of version 0.1.0, which only know the last failure.
-            "syncFailure": syncFailures.last.flatMap {
-                $0.numbers.contains(syncsCompleted) ? .string($0.detail) : nil
-            },
+            "syncsTaken": .integer(syncsTaken),
             "syncFailures": syncFailures.isEmpty ? nil : .array(syncFailures.map(\.fields)),
             "link": link.fields,
         ])
@@ -105,13 +101,9 @@ extension StoredMeta {
         }
         syncsRequested = try fields.integer("syncsRequested") ?? 0
         syncsCompleted = try fields.integer("syncsCompleted") ?? 0
-        syncsTaken = try fields.integer("syncsTaken")
-        if let failures = try fields.array("syncFailures") {
-            for failure in failures { syncFailures.append(try SyncFailure(StoredFields(failure))) }
-        } else if let failure = try fields.string("syncFailure"), syncsCompleted > 0 {
-            syncFailures = [
-                SyncFailure(1...syncsCompleted, LinkFailure(.unreachable, failure))
-            ]
+        syncsTaken = try fields.integer("syncsTaken") ?? 0
+        for failure in try fields.array("syncFailures") ?? [] {
+            syncFailures.append(try SyncFailure(StoredFields(failure)))
         }
         if let link = try fields.fields("link") { self.link = try LinkStatus(link) }
     }
@@ -159,7 +151,7 @@ extension ClockCorrection {
                 uptime: try StoredFields.need(fields.integer("uptime"), "uptime"),
                 boot: try StoredFields.need(fields.integer("boot"), "boot")),
             serverMilliseconds: try StoredFields.need(fields.integer("server"), "server"),
-            doubt: try fields.integer("doubt") ?? Self.doubtMax)
+            doubt: try StoredFields.need(fields.integer("doubt"), "doubt"))
     }
 }
 
@@ -206,9 +198,7 @@ extension Allowance {
 extension LinkStatus {
     fileprivate var fields: PropertyListValue {
         .fields([
-            // Version 0.1.0 does not know this state.
-            "state": .string((state == .polling ? State.connected : state).rawValue),
-            "polls": state == .polling ? .boolean(true) : nil,
+            "state": .string(ExactString(state.rawValue)),
             "lastSync": lastSync.map { .integer($0) },
             "lastError": lastError.map { .string($0) },
             "nextRetry": nextRetry.map { .integer($0) },
@@ -219,7 +209,7 @@ extension LinkStatus {
         self.init()
         if let word = try fields.string("state") {
             guard let known = State(rawValue: word) else { throw .otherType("state") }
-            state = try fields.boolean("polls") ?? false ? .polling : known
+            state = known
         }
         lastSync = try fields.integer("lastSync")
         lastError = try fields.string("lastError")

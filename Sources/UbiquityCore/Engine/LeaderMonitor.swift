@@ -9,8 +9,6 @@
 struct LeaderMonitor: Hashable, Sendable {
     /// The time in which a leader must record a request, in milliseconds. It is asked twice.
     static let patienceMilliseconds: Int64 = 5_000
-    /// The same for a leader of a version that does not record requests and only answers when done.
-    static let longPatienceMilliseconds: Int64 = 30_000
     /// The pause before a leader that is working on a request is asked again.
     static let pauseMilliseconds: Int64 = 30_000
 
@@ -32,14 +30,13 @@ struct LeaderMonitor: Hashable, Sendable {
     /// Begins a wait for a numbered request. The save with the number may still conflict, and the
     /// request gets another number then. Not every request begins a new wait, or a process that
     /// keeps asking would never notice a response.
-    /// - Parameter takesNote: Whether the leader records requests.
-    mutating func asked(_ number: Int64, at uptime: Int64, takesNote: Bool) {
+    mutating func asked(_ number: Int64, at uptime: Int64) {
         guard lookAt == nil || isTaken else {
             self.number = self.number ?? number
             return
         }
         self.number = number
-        wait(at: uptime, takesNote: takesNote)
+        wait(at: uptime)
         looks = 0
     }
 
@@ -52,7 +49,7 @@ struct LeaderMonitor: Hashable, Sendable {
         lookAt = uptime + Self.pauseMilliseconds
     }
 
-    mutating func look(at uptime: Int64, takesNote: Bool) -> Verdict? {
+    mutating func look(at uptime: Int64) -> Verdict? {
         guard let lookAt, lookAt <= uptime else { return nil }
         if isTaken { self.number = nil }
         looks = isTaken ? 0 : looks + 1
@@ -61,15 +58,15 @@ struct LeaderMonitor: Hashable, Sendable {
             self.lookAt = nil
             return .silent
         }
-        wait(at: uptime, takesNote: takesNote)
+        wait(at: uptime)
         return .askAgain
     }
 
     /// Ends the wait: nobody waits any more.
     mutating func rest() { lookAt = nil }
 
-    private mutating func wait(at uptime: Int64, takesNote: Bool) {
+    private mutating func wait(at uptime: Int64) {
         isTaken = false
-        lookAt = uptime + (takesNote ? Self.patienceMilliseconds : Self.longPatienceMilliseconds)
+        lookAt = uptime + Self.patienceMilliseconds
     }
 }

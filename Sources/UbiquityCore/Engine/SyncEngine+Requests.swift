@@ -169,8 +169,7 @@ extension SyncEngine {
         }
         meta.syncsRequested += 1
         isMetaUnsaved = true
-        leaderMonitor.asked(
-            meta.syncsRequested, at: now.uptime, takesNote: meta.syncsTaken != nil)
+        leaderMonitor.asked(meta.syncsRequested, at: now.uptime)
         return meta.syncsRequested
     }
 
@@ -180,7 +179,7 @@ extension SyncEngine {
             asksAgain = false
             return leaderMonitor.rest()
         }
-        switch leaderMonitor.look(at: now.uptime, takesNote: meta.syncsTaken != nil) {
+        switch leaderMonitor.look(at: now.uptime) {
         case nil: break
         case .askAgain:
             asksAgain = true
@@ -208,7 +207,7 @@ extension SyncEngine {
     /// As follower: the leader has finished all requests up to a number.
     mutating func requestsAnswered(by meta: StoredMeta, at now: ClockReading) {
         guard !isLeading else { return }
-        leaderMonitor.heard(max(meta.syncsTaken ?? 0, meta.syncsCompleted), at: now.uptime)
+        leaderMonitor.heard(max(meta.syncsTaken, meta.syncsCompleted), at: now.uptime)
         finishRequests { request in
             guard let numbers = request.numbers, numbers.upperBound <= meta.syncsCompleted
             else { return nil }

@@ -91,8 +91,7 @@ extension HistoryRule {
         let floor = pruning.state.floor
         let revision = min(revision(of: lines, at: time, floor, state), state.lineage.revision)
         guard revision >= floor.revision else {
-            throw HistoryForgotten(
-                knownSince: floor.milliseconds > 0 ? floor.milliseconds : now)
+            throw HistoryForgotten(knownSince: floor.milliseconds)
         }
         var forgotten: Set<Key> = []
         var chosen: [Int] = []

@@ -5,7 +5,7 @@ package struct HistoryState: Hashable, Sendable {
     /// The bytes of the versions, or more than that: those that are removed between two prunings are
     /// not subtracted.
     package var bytes: Int
-    /// The moment before which the history is unknown. Its time is 0 if that is not known either.
+    /// The moment before which the history is unknown.
     package var floor: RecordVersion.Moment
     /// When the oldest version ended, in milliseconds since 1970, or earlier; 0 if there is none.
     package var oldest: Int64
@@ -39,9 +39,6 @@ package struct HistoryState: Hashable, Sendable {
         guard !limits.isOff else {
             if !replaced.isEmpty { floor = moment }
             return change
-        }
-        if floor.revision > 0, floor.milliseconds == 0, moment.revision > floor.revision {
-            floor.milliseconds = moment.milliseconds
         }
         // The push may have replaced what replaced it.
         let first = Dictionary(

@@ -21,10 +21,9 @@ package enum DatabaseProblem: Error, Hashable, Sendable {
     case empty
     /// The schema belongs to another program.
     case foreign
+    /// Also of a program from before the first release.
     case newer(version: Int64, known: Int64)
     case older(version: Int64, known: Int64)
-    /// No release of this program knows it.
-    case unreleased(version: Int64)
     /// Within one history it has lost what it had confirmed.
     case wentBack(String)
     case unusable(String)
@@ -70,13 +69,11 @@ extension DatabaseProblem: CustomStringConvertible {
                 + "database"
         case .newer(let version, let known):
             "the database has format \(version), and this program knows formats up to \(known); "
-                + "use a newer version of the program"
+                + "it was written by a newer version of the program, or by one from before the first "
+                + "release: use that version, or choose another database"
         case .older(let version, let known):
             "the database has format \(version), and this program needs format \(known); run "
                 + "`ubiquity database migrate`"
-        case .unreleased(let version):
-            "the database has format \(version), of a program between two releases; copy its data to "
-                + "a folder with the program that wrote it, or choose another database"
         case .wentBack(let reason):
             "the database has lost what it had confirmed: \(reason); find out why before you start "
                 + "a server again, see docs/OPERATING.md"

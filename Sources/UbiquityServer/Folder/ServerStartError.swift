@@ -16,9 +16,8 @@ package enum ServerStartError: Error, Equatable, Sendable {
     case notPermitted(path: String, owner: String?)
     case databaseDamaged(path: String, reason: String)
     case databaseForeign(path: String)
+    /// Also of a program from before the first release.
     case databaseNewer(path: String, version: Int, known: Int)
-    /// Its format was only written between releases.
-    case databaseUnreleased(path: String, version: Int)
     case diskFull(path: String)
     case fileUnusable(path: String, reason: String)
     case database(DatabaseProblem)
@@ -76,10 +75,8 @@ extension ServerStartError: CustomStringConvertible {
             "the database \(path) belongs to another program; choose another data folder"
         case .databaseNewer(let path, let version, let known):
             "the database \(path) has format \(version), and this program knows formats up to "
-                + "\(known); use a newer version of the program"
-        case .databaseUnreleased(let path, let version):
-            "the database \(path) has format \(version), which no release wrote; restore a backup of "
-                + "a release, or export the accounts with the program that wrote it"
+                + "\(known); it was written by a newer version of the program, or by one from before "
+                + "the first release: use that version, or choose another data folder"
         case .diskFull(let path):
             "the disk with \(path) is full; make room and start the server again"
         case .fileUnusable(let path, let reason):

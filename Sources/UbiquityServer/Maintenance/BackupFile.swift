@@ -49,8 +49,6 @@ struct BackupFile {
         case .databaseForeign: "it is another program's database"
         case .databaseNewer(_, let version, let known):
             "its format is \(version), and this program knows formats up to \(known)"
-        case .databaseUnreleased(_, let version):
-            "its format is \(version), which no release wrote"
         default: error.description
         }
     }

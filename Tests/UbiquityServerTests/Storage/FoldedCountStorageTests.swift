@@ -169,20 +169,4 @@ struct FoldedCountStorageTests {
         #expect(try !storage.eraseRest(for: 60_000))
         #expect(try rows() == 0)
     }
-
-    /// Version 0.1.0 listed every run.
-    @Test func `the counters of version 0.1.0 are folded when they are counted`() throws {
-        let path = folder.file("test.sqlite")
-        try OlderFormatTests.write(to: path) { db in
-            for run in 1...50 {
-                let count = count(run, 1, .integer(1), at: Int64(run))
-                try OlderFormatTests.insert(count, revision: 1, db)
-            }
-        }
-        let storage = try SQLiteServerStorage.openForServer(path)
-        #expect(try total(in: storage) == 50)
-        try countRuns(51...100, in: storage)
-        #expect(try listed(in: storage).count <= 62)
-        #expect(try total(in: storage) == 100)
-    }
 }

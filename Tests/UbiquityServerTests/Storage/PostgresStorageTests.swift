@@ -289,10 +289,9 @@ internal import UbiquityCore
         #expect(
             problem(isServing: true)
                 == .database(.newer(version: 99, known: PostgresSchema.version)))
-        try database.query("UPDATE ubiquity.meta SET version = 1, compatible = 1")
-        let unreleased = ServerStartError.database(.unreleased(version: 1))
-        #expect(problem(isServing: true) == unreleased)
-        #expect(throws: unreleased) { try settings.migrate() }
+        try database.query("UPDATE ubiquity.meta SET version = -1, compatible = -1")
+        #expect(problem(isServing: true) == .database(.foreign))
+        #expect(throws: ServerStartError.database(.foreign)) { try settings.migrate() }
     }
 
     @Test func `a node stops committing when a newer program migrates the database`() throws {

@@ -237,20 +237,6 @@ internal import UbiquityCore
         #expect(try database.query("SELECT revision FROM ubiquity.store") == "1")
     }
 
-    @Test func `a schema that a newer version added to goes on to work`() throws {
-        let database = try PostgresDatabase(in: folder)
-        try database.query(
-            """
-            UPDATE ubiquity.meta SET version = version + 1;
-            ALTER TABLE ubiquity.store ADD COLUMN news text;
-            ALTER TABLE ubiquity.record ADD COLUMN news text
-            """)
-        let node = try database.open()
-        try node.makeSampleAccount()
-        try node.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
-        #expect(try node.keys(since: nil) == ["a"])
-    }
-
     @Test func `nodes that start at once on an empty database make one schema`() throws {
         let database = try PostgresDatabase(in: folder, isEmpty: true)
         let nodes = Mutex<[PostgresServerStorage]>([])

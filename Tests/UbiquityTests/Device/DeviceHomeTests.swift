@@ -27,9 +27,7 @@ struct DeviceHomeTests {
         #expect(home.storePath(for: "x.y", folder: "2") == home.path + "/stores/2/x.y.sqlite")
     }
 
-    @Test func `the certificates to trust are kept with a sign-in, and older files have none`()
-        throws
-    {
+    @Test func `the certificates to trust are kept with a sign-in`() throws {
         var pinned = account
         pinned.certificates = "-----BEGIN CERTIFICATE-----\n...\n"
         try home.update { $0.signIn(pinned) }

@@ -2,19 +2,18 @@
 
 internal import UbiquityCore
 
-/// The tables in the database, all in the schema `ubiquity`, and the migrations from older versions.
+/// The tables in the database, all in the schema `ubiquity`.
 ///
 /// A migration only adds, as long as it can: then the nodes of the version before go on beside the
 /// new ones. `meta.compatible` is the oldest version whose nodes may go on. A migration that breaks
 /// them raises it, and they refuse to work from then on.
 enum PostgresSchema {
-    /// One list of statements for each version. No release has version 1.
-    private static let migrations: [[String]] = [[], version2]
+    /// The changes from each version to the next. The first one makes the tables of an empty
+    /// database; the next one is to be added here, and its test to `FormatTests`.
+    static let migrations = [version1]
     static var version: Int64 { Int64(migrations.count) }
-    /// The oldest version that a release has.
-    private static let oldest: Int64 = 2
     /// The oldest version that can work with this one.
-    private static let compatible: Int64 = 2
+    private static let compatible: Int64 = 1
 
     /// The state of a database.
     enum State: Hashable, Sendable {
@@ -29,8 +28,6 @@ enum PostgresSchema {
             switch self {
             case .empty: throw .empty
             case .foreign: throw .foreign
-            case .ours(let version, _) where version < PostgresSchema.oldest:
-                throw .unreleased(version: version)
             case .ours(let version, _) where version < PostgresSchema.version:
                 throw .older(version: version, known: PostgresSchema.version)
             case .ours(let version, let compatible) where compatible > PostgresSchema.version:
@@ -53,15 +50,19 @@ enum PostgresSchema {
         guard try found.integer(0) > 0 else { return .empty }
         guard try found.integer(1) > 0 else { return .foreign }
         let rows = try transaction.run("SELECT version, compatible FROM ubiquity.meta").rows
-        guard let row = rows.first else { return .foreign }
+        guard let row = rows.first, try row.integer(0) > 0 else { return .foreign }
         return .ours(version: try row.integer(0), compatible: try row.integer(1))
     }
 
     /// Makes the schema, or migrates an older one. Of several callers at a time, the later ones fail
     /// or find the work done.
+    /// - Parameter migrations: See ``migrations``.
     /// - Returns: The version that was found; 0 for an empty database.
     /// - Throws: Also ``DatabaseProblem``; nothing was changed then.
-    static func migrate(_ transaction: PostgresTransaction) throws -> Int64 {
+    static func migrate(
+        _ transaction: PostgresTransaction, migrations: [[String]] = migrations
+    ) throws -> Int64 {
+        let version = Int64(migrations.count)
         let from: Int64
         switch try state(transaction) {
         case .empty: from = 0
@@ -70,9 +71,6 @@ enum PostgresSchema {
             // Waits for another migration.
             from = try transaction.run("SELECT version FROM ubiquity.meta FOR UPDATE").rows[0]
                 .integer(0)
-        }
-        guard from == 0 || from >= oldest else {
-            throw DatabaseProblem.unreleased(version: from)
         }
         guard from <= version else {
             throw DatabaseProblem.newer(version: from, known: version)
@@ -109,7 +107,7 @@ enum PostgresSchema {
     ///
     /// `version` has the history of the stores: what `record` does not hold any more, or never did.
     /// A version came with `revision`, ended with `ended`, and `outcome` says how, see `StoredFate`.
-    /// `record.came` is when the record came; 0 if that is not known, null if it must not be kept.
+    /// `record.came` is when the record came, or null if it must not be kept.
     ///
     /// By how much a device's clock was ahead of the server's, when that was, and the version of its
     /// client library, are in `device`. So is the confined device that added it (`adder`), with which it
@@ -119,7 +117,7 @@ enum PostgresSchema {
     /// ``CredentialTerms/latestMilliseconds``, and `maker` the device that made the code or approved the
     /// request, or null for the operator. The terms of a request are those asked for until somebody
     /// approves it, and `account` is null until then.
-    private static let version2 = [
+    private static let version1 = [
         """
         CREATE TABLE ubiquity.meta (
             ubiquity_server boolean PRIMARY KEY CHECK (ubiquity_server), version bigint NOT NULL,

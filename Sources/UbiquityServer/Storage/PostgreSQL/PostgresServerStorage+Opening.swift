@@ -57,12 +57,12 @@ extension PostgresServerStorage {
         _ connection: PostgresConnection, _ settings: PostgresSettings
     ) throws -> Int64 {
         do {
-            return try transact(connection, settings, PostgresSchema.migrate)
+            return try transact(connection, settings) { try PostgresSchema.migrate($0) }
         } catch let failure as PostgresFailure
             where ["23505", "42P06", "42P07", "42710"].contains(failure.state)
         {
             // Another node was first.
-            return try transact(connection, settings, PostgresSchema.migrate)
+            return try transact(connection, settings) { try PostgresSchema.migrate($0) }
         }
     }
 

@@ -6,8 +6,7 @@ internal import UbiquityCore
 
 /// Stores a record as a row.
 enum SQLiteRecord {
-    static let columns = "key, time, device, value, digest"
-    private static let heldColumns = "\(columns), revision, came"
+    private static let heldColumns = "key, time, device, value, digest, revision, came"
     /// Leaves out the stores' heads, see ``SQLiteHead``.
     private static let isRecord = "key IS NOT x''"
 
@@ -137,7 +136,7 @@ enum SQLiteRecord {
     }
 
     /// A row that begins with the columns of a record.
-    static func stored(_ row: RawStatement) throws(StorageError) -> StoredRecord {
+    private static func stored(_ row: RawStatement) throws(StorageError) -> StoredRecord {
         StoredRecord(
             key: try row.bytes(0),
             stamp: Stamp(try row.timestamp(1), try row.device(2), digest: try row.bits(4)),

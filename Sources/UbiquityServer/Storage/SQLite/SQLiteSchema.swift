@@ -7,40 +7,36 @@ enum SQLiteSchema {
     /// "UbSv" in ASCII. Distinguishes a server's database from other programs'.
     static let applicationID: Int64 = 0x5562_5376
 
-    static let version = 11
-    /// The format of version 0.1.0. No release wrote others than these two.
-    private static let olderVersion = 2
+    /// The format that this program writes.
+    static let version = migrations.count
 
-    /// Makes the tables in an empty file, or migrates those of version 0.1.0.
-    /// - Throws: ``ServerStartError`` if the file is another program's, or of no release that this
-    ///   program knows; it was not changed then.
-    static func migrate(_ db: Database, path: String) throws {
-        guard try check(db, path: path) < version else { return }
+    /// Makes the tables in an empty file, or brings those of an older format to the newest.
+    /// - Parameter migrations: See ``migrations``.
+    /// - Throws: ``ServerStartError`` if the file is another program's, or of a format that this
+    ///   program does not know; it was not changed then.
+    static func migrate(
+        _ db: Database, path: String, migrations: [String] = migrations
+    ) throws {
+        let known = migrations.count
+        guard try check(db, path: path, known: known) < known else { return }
         try db.inTransaction(.immediate) {
             // Another process may have been first.
-            switch try check(db, path: path) {
-            case 0: try db.execute(sql: keptTables + newTables)
-            case olderVersion: try migrateOlderVersion(db)
-            default: return .commit
-            }
+            let found = try check(db, path: path, known: known)
+            for migration in migrations[found...] { try db.execute(sql: migration) }
             try db.execute(
-                sql: """
-                    PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version)
-                    """)
+                sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(known)")
             return .commit
         }
     }
 
+    /// - Parameter known: The newest format that can be read.
     /// - Returns: The file's format; 0 for an empty file.
-    static func check(_ db: Database, path: String) throws -> Int {
+    static func check(_ db: Database, path: String, known: Int = version) throws -> Int {
         let owner = try Int64.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         if owner == applicationID {
-            guard found <= version else {
-                throw ServerStartError.databaseNewer(path: path, version: found, known: version)
-            }
-            guard [olderVersion, version].contains(found) else {
-                throw ServerStartError.databaseUnreleased(path: path, version: found)
+            guard (1...known).contains(found) else {
+                throw ServerStartError.databaseNewer(path: path, version: found, known: known)
             }
             return found
         }
@@ -57,7 +53,9 @@ enum SQLiteSchema {
         return verdict == "ok" ? nil : verdict
     }
 
-    /// The tables that version 0.1.0 has too, with fewer columns.
+    /// The changes from each format to the next. The first one makes a new file's tables; the next
+    /// one is to be added here, and its test to `FormatTests`. A file that is not migrated yet is read
+    /// by ``DataFolderInspection``, and a backup by ``BackupFile``.
     ///
     /// Times of people and machines are milliseconds since 1970 by the server's clock, except
     /// `record.time` and `folded.time`, hybrid timestamps, and `committed`, the server's running time,
@@ -65,10 +63,10 @@ enum SQLiteSchema {
     /// ends a text at its first zero byte, which a key may contain.
     ///
     /// A record without a value is a tombstone; values are messages of the protocol. `record.came` is
-    /// when the record came; 0 if that is not known, null if it must not be kept. Under the empty key
-    /// is a store's state, see ``SQLiteHead``, and `span` has its older spans. There is no index of
-    /// revisions, which was another page to write for each push: changes after a revision are found
-    /// among the store's records.
+    /// when the record came, or null if it must not be kept. Under the empty key is a store's state,
+    /// see ``SQLiteHead``, and `span` has its older spans. There is no index of revisions, which was
+    /// another page to write for each push: changes after a revision are found among the store's
+    /// records.
     ///
     /// `account.limits` is an ``AccountLimits``. A confinement is a list of identifiers, one per line.
     /// By how much a device's clock was ahead of the server's, when that was, and the version of its
@@ -84,7 +82,20 @@ enum SQLiteSchema {
     /// the last one, or null if they are equal.
     ///
     /// `chore` lists pending work: `scrub` after an account was erased.
-    private static let keptTables = """
+    ///
+    /// `version` has the history of the stores: what `record` does not hold any more, or never did.
+    /// A version came with `revision`, ended with `ended`, and `outcome` says how, see `StoredFate`.
+    /// Under the empty key, a row is a ``VersionPack``. Rows are in the order in which they came, and an
+    /// index has their order in their store: a tree without numbers of rows would have whole rows in its
+    /// inner pages too.
+    ///
+    /// `folded` holds the increments in the folds of counters, see `FoldedIncrement`: `key` without
+    /// the part, `run` the part's name, `amount` and `total` integers or reals.
+    ///
+    /// `known_limit` contains the server's limits at its last start. `erased` contains the numbers of
+    /// stores that no longer have a row, but whose records are still to be removed.
+    static let migrations = [
+        """
         CREATE TABLE secret (name TEXT PRIMARY KEY NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE account (
             id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,
@@ -122,30 +133,12 @@ enum SQLiteSchema {
         CREATE TABLE passed (
             store INTEGER NOT NULL, device INTEGER NOT NULL, revision INTEGER NOT NULL,
             PRIMARY KEY (store, device)) WITHOUT ROWID;
-        """
-
-    /// The other tables.
-    ///
-    /// The running time continues from the latest time of version 0.1.0, a clock's.
-    ///
-    /// `version` has the history of the stores: what `record` does not hold any more, or never did.
-    /// A version came with `revision`, ended with `ended`, and `outcome` says how, see `StoredFate`.
-    /// Under the empty key, a row is a ``VersionPack``. Rows are in the order in which they came, and an
-    /// index has their order in their store: a tree without numbers of rows would have whole rows in its
-    /// inner pages too.
-    ///
-    /// `folded` holds the increments in the folds of counters, see `FoldedIncrement`: `key` without
-    /// the part, `run` the part's name, `amount` and `total` integers or reals.
-    ///
-    /// `known_limit` contains the server's limits at its last start. `erased` contains the numbers of
-    /// stores that no longer have a row, but whose records are still to be removed.
-    static let newTables = """
         CREATE TABLE store (
             id INTEGER PRIMARY KEY, account TEXT NOT NULL, identifier TEXT NOT NULL,
             UNIQUE (account, identifier));
         CREATE TABLE running (
             id INTEGER PRIMARY KEY CHECK (id = 1), milliseconds INTEGER NOT NULL);
-        INSERT INTO running SELECT 1, coalesce(max(committed), 0) FROM record;
+        INSERT INTO running VALUES (1, 0);
         CREATE TABLE version (
             store INTEGER NOT NULL, key BLOB NOT NULL, ended INTEGER NOT NULL,
             time INTEGER NOT NULL, device INTEGER NOT NULL, digest INTEGER NOT NULL, value BLOB,
@@ -169,4 +162,5 @@ enum SQLiteSchema {
         CREATE TABLE known_limit (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE erased (store INTEGER PRIMARY KEY);
         """
+    ]
 }

@@ -18,9 +18,7 @@ struct SQLiteStore: Sendable {
     private var spanRows: Int
 
     /// A store that is not stored yet.
-    init(id: Int64? = nil, state: StoreState = StoreState()) {
-        (self.id, self.state, isStored, spanRows) = (id, state, false, 0)
-    }
+    init() { (state, isStored, spanRows) = (StoreState(), false, 0) }
 
     private init(_ id: Int64, _ state: StoreState, spanRows: Int, _ recent: VersionPack) {
         (self.id, self.state, self.recent) = (id, state, recent)
@@ -46,7 +44,7 @@ struct SQLiteStore: Sendable {
     }
 
     /// The spans that are rows.
-    static func spans(_ id: Int64, _ db: Database) throws -> [Lineage.Span] {
+    private static func spans(_ id: Int64, _ db: Database) throws -> [Lineage.Span] {
         let statement = try RawStatement(
             "SELECT first_revision, epoch FROM span WHERE store = ? ORDER BY first_revision", db)
         statement.bind(id, at: 1)
