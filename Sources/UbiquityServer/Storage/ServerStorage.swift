@@ -155,10 +155,11 @@ protocol ServerStorage: Sendable {
     func rename(
         _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool
-    /// - Returns: Whether there was such a device, not revoked.
+    /// - Returns: The device and those that end with it, see ``PairingRule``; none if there was no such
+    ///   device, not revoked.
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Bool
+    ) throws(StorageError) -> Set<DeviceReference>
     /// Reads the part of a store, or of one of its keys, that each device of the account has.
     func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings
     /// Ignores devices and stores that do not exist.

@@ -544,7 +544,7 @@ final class MemoryServerStorage: ServerStorage {
 
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Bool {
+    ) throws(StorageError) -> Set<DeviceReference> {
         let removed = try change { state throws(StorageError) in
             try state.checkActor(actor, of: device.account)
             return state.removeAll(
@@ -553,7 +553,7 @@ final class MemoryServerStorage: ServerStorage {
                 keepsAdded: fault == .keepsWhatRevokedDevicesAdded)
         }
         for device in removed { announce(.revoked(device)) }
-        return !removed.isEmpty
+        return Set(removed)
     }
 
     func removeDevices(expiredBy time: Int64, now: Int64) -> Int {
