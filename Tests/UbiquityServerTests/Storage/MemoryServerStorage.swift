@@ -906,12 +906,14 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func versions(
-        of reference: StoreReference, key: Key?,
+        of reference: StoreReference, key: Key?, currentOnly: Bool,
         _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
     ) -> [StoredVersion] {
         database.state.withLock { state in
             let store = state.stores[reference] ?? Store()
-            let lines = store.history.lines(of: key)
+            let lines = store.history.lines(of: key).filter {
+                !currentOnly || $0.line.ended == nil
+            }
             return choose(store.state, lines.map(\.line)).map { place in
                 let record = Record(
                     key: lines[place].line.key, content: lines[place].content,

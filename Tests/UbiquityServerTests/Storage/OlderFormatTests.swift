@@ -227,7 +227,9 @@ struct OlderFormatTests {
         let committed = try storage.commit(Sample.push(Sample.record("a", .integer(14), at: 700)))
         #expect(committed?.results == [.committed([.applied])])
         #expect(committed?.position.revision == 4)
-        let versions = try storage.versions(of: Sample.store, key: Self.kept.key) { _, lines in
+        let versions = try storage.versions(
+            of: Sample.store, key: Self.kept.key, currentOnly: false
+        ) { _, lines in
             lines.indices.filter { lines[$0].ended != nil }
         }
         let old = try #require(try versions.first?.version())
