@@ -76,10 +76,15 @@ function storesOfAccount({ format, stores }) {
         const name = isObject(store) && typeof store.identifier === 'string' ? store.identifier : fail('It has a store without a name');
         if (names.has(name)) fail(`It has the store ${shortKey(name)} twice`);
         names.add(name);
-        const entries = listed(store.records).map((record) => (isObject(record) && isTyped(record.value) && typeof record.key === 'string'
-            ? [record.key, record.value] : fail(`It has a record of ${shortKey(name)} that is none`)));
-        const values = valuesOf(entries, count);
-        return values.size === entries.length ? { name, values } : fail(`It has a key of ${shortKey(name)} twice`);
+        // Of the records of a key, the last one counts. One without a value says that the key is gone.
+        const entries = new Map();
+        for (const record of listed(store.records)) {
+            const value = isObject(record) ? record.value ?? null : null;
+            if (!isObject(record) || typeof record.key !== 'string' || !(value === null || isTyped(value))) fail(`It has a record of ${shortKey(name)} that is none`);
+            if (value === null) entries.delete(record.key);
+            else entries.set(record.key, value);
+        }
+        return { name, values: valuesOf([...entries], count) };
     });
 }
 

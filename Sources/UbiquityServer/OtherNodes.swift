@@ -27,7 +27,7 @@ struct OtherNodes: Sendable {
     private func hear(_ news: StorageNews, _ onEnd: (String) -> Void) {
         switch news {
         case .committed(let store, let position): hub.hear(of: position, in: store)
-        case .revoked(let device): revocation.revoked(device)
+        case .revoked(let device): revocation.revoked([device])
         case .accountChanged(let account): revocation.accountChanged(account)
         case .appsChanged: inTurn(reloadApps)
         case .anything:
@@ -68,7 +68,8 @@ struct OtherNodes: Sendable {
         let devices = hub.devices
         if !devices.isEmpty {
             let signedIn = try storage.signedIn(among: devices)
-            for device in devices.subtracting(signedIn) { revocation.revoked(device) }
+            let gone = devices.subtracting(signedIn)
+            if !gone.isEmpty { revocation.revoked(gone) }
         }
         for (store, position) in try storage.positions(of: hub.stores) {
             hub.hear(of: position, in: store)

@@ -28,13 +28,14 @@ package struct AccountFileWriter: Sendable {
         return bytes
     }
 
-    /// - Parameter value: As apps see it.
-    package mutating func record(_ key: Key, _ value: PropertyListValue) -> [UInt8] {
+    /// Takes the place of an earlier one of the same key.
+    /// - Parameter value: As apps see it; nil if the key was removed since.
+    package mutating func record(_ key: Key, _ value: PropertyListValue?) -> [UInt8] {
         item(
             WireFormat.json.encode(
                 WireDictionary.Entry.with {
                     $0.key = key.string
-                    $0.value = WireValue(value)
+                    if let value { $0.value = WireValue(value) }
                 }))
     }
 

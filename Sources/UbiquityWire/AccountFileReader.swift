@@ -2,12 +2,12 @@
 
 package import UbiquityCore
 
-/// Reads the file of an account in pieces, with one of its stores at a time in memory. Ignores
-/// fields that it does not know, and histories, which are for people.
+/// Reads the file of an account in pieces, with one of its stores at a time in memory. Of the records
+/// of a key, the last one counts. Ignores fields that it does not know, and histories, which are for
+/// people.
 package struct AccountFileReader: Sendable {
     package struct Store: Sendable {
         package var identifier: StoreIdentifier
-        /// Each key once.
         package var entries: [ExactString: PropertyListValue]
     }
 
@@ -255,12 +255,13 @@ package struct AccountFileReader: Sendable {
 
     private mutating func takeRecord() throws(AccountFileError) {
         let key: ExactString
-        let value: PropertyListValue
+        let value: PropertyListValue?
         do {
             let entry = try WireFormat.json.decode(WireDictionary.Entry.self, from: kept)
-            (key, value) = (ExactString(entry.key), try PropertyListValue(entry.value))
+            key = ExactString(entry.key)
+            value = entry.hasValue ? try PropertyListValue(entry.value) : nil
         } catch { throw .recordInvalid(store: identifier?.string ?? "", reason: "\(error)") }
-        guard entries.updateValue(value, forKey: key) == nil else { throw .twice(key.string) }
+        entries[key] = value
     }
 }
 

@@ -97,8 +97,8 @@ struct AccountFileTests {
 
     @Test(
         arguments: [
-            ("a.b", "c", AccountFileError.twice("c")), ("\"x\"", "\"y\"", .twice("y")),
-            ("account-1", "account-2", .newer), ("\"format\"", "\"other\"", .notAccount),
+            ("a.b", "c", AccountFileError.twice("c")), ("account-1", "account-2", .newer),
+            ("\"format\"", "\"other\"", .notAccount),
             ("\"identifier\":\"a.b\"", "\"identifier\":\"/\"", nil),
             ("\"identifier\"", "\"id\"", nil),
             ("{\"string\":\"1\"}", "{}", nil), ("{\"string\":\"1\"}", "1", nil),
@@ -116,6 +116,23 @@ struct AccountFileTests {
             try read("\(parts[0])\(new)\(parts[1])".utf8)
         }
         if let expected { #expect(error == expected) }
+    }
+
+    @Test func `of the records of a key, the last one counts, which may be that it is gone`()
+        throws
+    {
+        var writer = AccountFileWriter()
+        var bytes = writer.begin(WireAccount(), madeMilliseconds: 1)
+        bytes += writer.beginStore(try StoreIdentifier("a"))
+        let (x, y, z) = (try Key("x"), try Key("y"), try Key("z"))
+        for (key, value) in [(x, 1), (y, 2), (z, 3), (x, nil), (y, 4), (x, 5), (z, nil)]
+            as [(Key, Int64?)]
+        {
+            bytes += writer.record(key, value.map { .integer($0) })
+        }
+        bytes += writer.endStore() + writer.end()
+        let entries = try read(bytes).stores[0].entries
+        #expect(entries == ["x": .integer(5), "y": .integer(4)])
     }
 
     @Test func `fields that are not known are ignored`() throws {

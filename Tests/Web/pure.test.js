@@ -158,7 +158,9 @@ test('the export of an account has its stores, and is refused where it is none',
   const changed = (from, to) => file((text) => text.replace(from, to));
   refuses(changed('account-1', 'account-2'), /newer/);
   refuses(changed('"c"', '"a.b"'), /the store a.b twice/);
-  refuses(changed('"__proto__"', '"x"'), /a key of a.b twice/);
+  assert.deepEqual([...storesOf(changed('"__proto__"', '"x"'))[0].values], [['x', { string: 'two' }]]);
+  assert.deepEqual([...storesOf(changed('"__proto__","value":{"string":"two"}', '"x"'))[0].values], []);
+  refuses(changed('"value":{"integer":"1"}', '"value":1'), /a record of a.b that is none/);
   refuses(changed('"integer":"1"', '"integer":"one"'), /The value of x is not one/);
   refuses(changed('{"string":"two"}', '{}'), /a record of a.b that is none/);
   refuses(changed('[]', '{}'), /where a list should be/);

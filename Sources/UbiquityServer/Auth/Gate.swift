@@ -81,11 +81,10 @@ struct Revocation: Sendable {
     let authenticator: Authenticator
     let hub: PushHub
 
-    /// What it has added ended with it, see ``PairingRule``. Any confined device may be one of these: its
-    /// stream ends too, and begins again if it is not.
-    func revoked(_ device: DeviceReference) {
-        authenticator.invalidate(device.account)
-        hub.end { $0.device == device || $0.isConfined && $0.device.account == device.account }
+    /// - Parameter devices: All that ended.
+    func revoked(_ devices: Set<DeviceReference>) {
+        for account in Set(devices.map(\.account)) { authenticator.invalidate(account) }
+        hub.end { devices.contains($0.device) }
     }
 
     /// It was erased, or has other limits, which its devices are told when they connect again.

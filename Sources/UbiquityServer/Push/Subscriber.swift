@@ -19,8 +19,6 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
 
     let number: UInt64
     let device: DeviceReference
-    /// As ``DeviceRights/isConfined``.
-    let isConfined: Bool
     /// As ``DeviceRights/expiresMilliseconds``.
     let expiresMilliseconds: Int64?
     let store: StoreReference
@@ -61,7 +59,6 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     ) {
         self.number = number
         device = rights.reference
-        isConfined = rights.isConfined
         expiresMilliseconds = rights.expiresMilliseconds
         self.store = store
         self.takesBinary = takesBinary

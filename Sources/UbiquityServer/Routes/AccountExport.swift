@@ -4,29 +4,24 @@ internal import Foundation
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// The file of an account, made in slices: what each adds is encoded record by record, and only the
-/// rows of one store, or of one history, are in memory.
+/// The file of an account, made in slices. Nothing of a store stays in memory from one to the next.
 ///
-/// Each store is read at one moment, later than the store before it. Values are as an app without
-/// merge rules of its own sees them, made of all of a key's parts.
+/// Each store is of one moment, later than the store before it, see ``StoreSlices``. Values are as an
+/// app without merge rules of its own sees them, made of all of a key's parts.
 struct AccountExport: Sendable {
     private enum Step {
         case begin
-        case store(StoreIdentifier)
-        case history(StoreIdentifier)
+        case beginStore(StoreReference)
+        case records(StoreReference, StoreSlices)
+        case beginHistory
+        case versions(StoreReference, after: HistoryRule.Place?)
         case endStore
         case end
-    }
 
-    private enum Item {
-        /// The records of a key and its parts.
-        case key([StoredRecord])
-        case version(StoredVersion)
-
-        var bytes: Int {
+        var isLong: Bool {
             switch self {
-            case .key(let records): records.reduce(0) { $0 + $1.bytes }
-            case .version(let version): version.bytes
+            case .begin, .records, .versions: true
+            case .beginStore, .beginHistory, .endStore, .end: false
             }
         }
     }
@@ -37,9 +32,8 @@ struct AccountExport: Sendable {
     private let now: Int64
     private let permit: AccountShares.Permit
     private var writer = AccountFileWriter()
-    /// Both are in reverse order.
+    /// In reverse order.
     private var steps: [Step] = [.begin]
-    private var waiting: [Item] = []
 
     /// - Parameters:
     ///   - history: The rule for the stores' histories, which the account's own limits change;
@@ -56,93 +50,101 @@ struct AccountExport: Sendable {
         self.permit = permit
     }
 
-    /// Whether the next slice begins with reading rows, which take memory.
-    var readsNext: Bool { waiting.isEmpty }
-
     /// The bytes of the next slice; nil after the last one. Blocks for the disk.
     /// - Throws: ``StorageError/noSuchAccount`` if the account was removed meanwhile. The slices so
     ///   far are not a whole file then.
     mutating func next() throws(StorageError) -> [UInt8]? {
         var slice: [UInt8] = []
-        if waiting.isEmpty {
-            guard let step = steps.popLast() else { return nil }
-            slice = try take(step)
+        while let step = steps.popLast() {
+            slice += try take(step)
+            if step.isLong, !slice.isEmpty { break }
         }
-        var encoded = 0
-        while encoded < AnswerPieces.sliceBytes, let item = waiting.popLast() {
-            encoded += item.bytes
-            slice += try encode(item)
-            permit.give(item.bytes)
-        }
-        return slice
+        return slice.isEmpty ? nil : slice
     }
 
     private mutating func take(_ step: Step) throws(StorageError) -> [UInt8] {
         switch step {
         case .begin: return try begin()
-        case .store(let identifier):
-            wait(for: try keys(of: reference(identifier)).map(Item.key))
-            return writer.beginStore(identifier)
-        case .history(let identifier):
-            wait(for: try versions(of: reference(identifier)).map(Item.version))
-            return writer.beginHistory()
+        case .beginStore(let store): return writer.beginStore(store.identifier)
+        case .records(let store, let slices): return try records(of: store, slices)
+        case .beginHistory: return writer.beginHistory()
+        case .versions(let store, let place): return try versions(of: store, after: place)
         case .endStore: return writer.endStore()
         case .end:
-            guard try storage.account(account.id) != nil else { throw .noSuchAccount }
+            try checkAccount()
             return writer.end()
         }
     }
 
+    private func checkAccount() throws(StorageError) {
+        guard try storage.account(account.id) != nil else { throw .noSuchAccount }
+    }
+
     private mutating func begin() throws(StorageError) -> [UInt8] {
         steps = [.end]
-        for store in try storage.stores(of: account.id).reversed() {
+        for summary in try storage.stores(of: account.id).reversed() {
+            let store = StoreReference(account: account.id, identifier: summary.identifier)
             steps.append(.endStore)
-            if history != nil { steps.append(.history(store.identifier)) }
-            steps.append(.store(store.identifier))
+            if history != nil { steps += [.versions(store, after: nil), .beginHistory] }
+            let slices = StoreSlices(bytesMin: AnswerPieces.sliceBytes)
+            steps += [.records(store, slices), .beginStore(store)]
         }
         return writer.begin(
             WireAccount(account, try storage.devices(of: account.id)), madeMilliseconds: now)
     }
 
-    private func reference(_ identifier: StoreIdentifier) -> StoreReference {
-        StoreReference(account: account.id, identifier: identifier)
+    private mutating func records(
+        of store: StoreReference, _ slices: StoreSlices
+    ) throws(StorageError) -> [UInt8] {
+        var (after, items) = (slices, [StoreSlices.Item]?.none)
+        let rows = try HistoryRoutes.read(storage, store, nil, permit, currentOnly: true) {
+            state, lines in
+            after = slices
+            items = after.next(lines, in: state)
+            return items?.flatMap(\.places) ?? []
+        }
+        guard let items else {
+            try checkAccount()
+            throw .failed("a store was replaced while it was being exported")
+        }
+        if !after.isOver { steps.append(.records(store, after)) }
+        let held = charge(rows)
+        defer { permit.give(held) }
+        var (bytes, rest) = ([UInt8](), rows[...])
+        for item in items {
+            let own = rest.prefix(item.places.count)
+            rest = rest.dropFirst(own.count)
+            let records = try own.map { row throws(StorageError) in try row.record() }
+            let value = records.visibleValues[item.key]
+            if value == nil, slices.isFirstRound { continue }
+            bytes += writer.record(item.key, value)
+        }
+        return bytes
     }
 
-    private mutating func wait(for items: [Item]) {
-        permit.note(items.reduce(0) { $0 + $1.bytes })
-        waiting = items.reversed()
+    private mutating func versions(
+        of store: StoreReference, after place: HistoryRule.Place?
+    ) throws(StorageError) -> [UInt8] {
+        guard let history else { return [] }
+        var next: HistoryRule.Place?
+        let rows = try HistoryRoutes.read(storage, store, nil, permit) { _, lines in
+            let bytesMax = StoreSlices.bytesMax(of: lines, min: AnswerPieces.sliceBytes)
+            let page = history.page(of: lines, after: place, max: .max, bytesMax: bytesMax)
+            next = page.next
+            return page.chosen
+        }
+        if let next { steps.append(.versions(store, after: next)) }
+        let held = charge(rows)
+        defer { permit.give(held) }
+        var bytes: [UInt8] = []
+        for row in rows { bytes += writer.version(try row.version()) }
+        return bytes
     }
 
-    /// The rows of a store, those of a key together, in the order of the keys.
-    private func keys(of store: StoreReference) throws(StorageError) -> [[StoredRecord]] {
-        guard case .changes(let records, _, _, _) = try storage.read(store, since: nil) else {
-            return []
-        }
-        var keys: [Key: [StoredRecord]] = [:]
-        for record in records {
-            let key: Key
-            do { key = try record.key.withUnsafeBytes { try Key(bytes: $0) } } catch {
-                throw .unreadable
-            }
-            keys[key.whole, default: []].append(record)
-        }
-        return keys.sorted { $0.key < $1.key }.map(\.value)
-    }
-
-    private func versions(of store: StoreReference) throws(StorageError) -> [StoredVersion] {
-        try HistoryRoutes.read(storage, store, nil, permit) { _, lines in
-            history?.page(of: lines, after: nil, max: .max, bytesMax: .max).chosen ?? []
-        }
-    }
-
-    private mutating func encode(_ item: Item) throws(StorageError) -> [UInt8] {
-        switch item {
-        case .version(let version): return writer.version(try version.version())
-        case .key(let rows):
-            let records = try rows.map { row throws(StorageError) in try row.record() }
-            var bytes: [UInt8] = []
-            for (key, value) in records.visibleValues { bytes += writer.record(key, value) }
-            return bytes
-        }
+    /// - Returns: The bytes of the rows, which are to be given back when these are encoded.
+    private func charge(_ rows: [StoredVersion]) -> Int {
+        let bytes = rows.reduce(0) { $0 + $1.bytes }
+        permit.note(bytes)
+        return bytes
     }
 }

@@ -168,13 +168,13 @@ struct AccountRoutes: Sendable {
         _ device: DeviceReference
     ) async throws -> Response {
         let now = settings.clock.now()
-        let isRevoked = try await writer.run(for: rights.account) { [storage] in
+        let revoked = try await writer.run(for: rights.account) { [storage] in
             try StorageError.ofDevice {
                 try storage.revoke(device, now: now, by: .device(rights.reference.id))
             }
         }
-        guard isRevoked else { throw StorageError.noSuchDevice }
-        revocation.revoked(device)
+        guard !revoked.isEmpty else { throw StorageError.noSuchDevice }
+        revocation.revoked(revoked)
         return Response(status: .noContent)
     }
 

@@ -14,7 +14,8 @@ struct ExportRoutes: Sendable {
     let readers: BlockingThreads
     var gate: Gate
     let settings: ServerSettings
-    /// One export of an account at a time. What they hold in memory is not the answers'.
+    /// One export of an account at a time. What they hold in memory is not the answers': a slice each,
+    /// which is gone before the next one is read, so nobody waits for long.
     var shares: AccountShares
     /// Nil where nobody else waits.
     var pace: TrafficPace.Rule? = .export
@@ -103,7 +104,7 @@ struct ExportRoutes: Sendable {
             var pace = Pace(pace, settings.clock)
             while true {
                 try await pace.untilNotBusy { try await check() }
-                while export.withLock(\.readsNext), permit.isFull { try await pace.wait() }
+                while permit.isFull { try await pace.wait() }
                 let slice = try await pace.untilNotBusy {
                     try await readers.run(for: account) {
                         try export.withLock { export in try export.next() }
@@ -113,8 +114,7 @@ struct ExportRoutes: Sendable {
                 permit.note(slice.count)
                 let start = settings.clock.uptime()
                 try await writer.write(ByteBuffer(bytes: slice))
-                try pace.sent(
-                    slice.count, since: start, keepsOthersWaiting: permit.keepsOthersWaiting)
+                try pace.sent(slice.count, since: start)
                 permit.give(slice.count)
             }
             // Before the end: whoever has read that may ask for the next export.
@@ -148,8 +148,6 @@ private struct Pace {
     /// The time waited for the reader.
     private var waited: Int64 = 0
     private var reader: TrafficPace?
-    /// What was read, and the time waited for it, since all memory was in use; nil if it is not.
-    private var crowded: (bytes: Int, milliseconds: Int64)?
 
     /// - Parameter rule: Nil for no limit.
     init(_ rule: TrafficPace.Rule?, _ clock: ServerClock) {
@@ -159,25 +157,12 @@ private struct Pace {
         reader = rule.map { TrafficPace($0, now: 0) }
     }
 
-    mutating func sent(_ count: Int, since start: Int64, keepsOthersWaiting: Bool) throws {
-        let milliseconds = clock.uptime() - start
-        waited += milliseconds
+    mutating func sent(_ count: Int, since start: Int64) throws {
+        waited += clock.uptime() - start
         reader?.move(count)
         if reader?.check(now: waited) == .tooSlow { throw TooSlow() }
         try check()
-        guard keepsOthersWaiting, rule != nil else { return crowded = nil }
-        let before = crowded ?? (0, 0)
-        let total = (bytes: before.bytes + count, milliseconds: before.milliseconds + milliseconds)
-        crowded = total
-        let least = Int(total.milliseconds) * Self.crowdedBytesPerMillisecond
-        guard total.milliseconds < Self.crowdedMilliseconds || total.bytes >= least else {
-            throw TooSlow()
-        }
     }
-
-    /// How long a slow reader may keep others waiting, and what is not slow then: a megabyte a second.
-    private static let crowdedMilliseconds: Int64 = 30_000
-    private static let crowdedBytesPerMillisecond = 1_024
 
     /// Waits a moment for the others.
     func wait() async throws {

@@ -95,16 +95,18 @@ struct HistoryRoutes: Sendable {
         return rule
     }
 
-    /// Reads versions. The lines that the choice is made among count as the account's meanwhile.
+    /// Reads versions, or current records. The lines that the choice is made among count as the account's
+    /// meanwhile.
     static func read(
         _ storage: any ServerStorage, _ store: StoreReference, _ key: Key?,
-        _ permit: AccountShares.Permit, _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
+        _ permit: AccountShares.Permit, currentOnly: Bool = false,
+        _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
     ) throws(StorageError) -> [StoredVersion] {
         var bytes = 0
         defer { permit.give(bytes) }
-        return try storage.versions(of: store, key: key) { state, lines in
+        return try storage.versions(of: store, key: key, currentOnly: currentOnly) { state, lines in
+            permit.note(lines.count * lineBytes - bytes)
             bytes = lines.count * lineBytes
-            permit.note(bytes)
             return choose(state, lines)
         }
     }

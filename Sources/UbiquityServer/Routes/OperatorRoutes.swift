@@ -174,14 +174,12 @@ struct OperatorRoutes: Sendable {
     ) async throws -> Response {
         let name = try context.parameters.accountName()
         let id = try context.parameters.deviceID()
-        let device = try await writer.run { [self] in
+        let revoked = try await writer.run { [self] in
             let device = DeviceReference(account: try storage.existingAccount(name).id, id: id)
-            guard try storage.revoke(device, now: now, by: actor) else {
-                throw StorageError.noSuchDevice
-            }
-            return device
+            return try storage.revoke(device, now: now, by: actor)
         }
-        revocation.revoked(device)
+        guard !revoked.isEmpty else { throw StorageError.noSuchDevice }
+        revocation.revoked(revoked)
         return Response(status: .noContent)
     }
 

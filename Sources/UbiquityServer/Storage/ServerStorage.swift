@@ -155,10 +155,11 @@ protocol ServerStorage: Sendable {
     func rename(
         _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
     ) throws(StorageError) -> Bool
-    /// - Returns: Whether there was such a device, not revoked.
+    /// - Returns: The device and those that end with it, see ``PairingRule``; none if there was no such
+    ///   device, not revoked.
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Bool
+    ) throws(StorageError) -> Set<DeviceReference>
     /// Reads the part of a store, or of one of its keys, that each device of the account has.
     func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings
     /// Ignores devices and stores that do not exist.
@@ -292,11 +293,12 @@ protocol ServerStorage: Sendable {
     /// Reads chosen versions of a store's entries, and current records, at one moment.
     /// - Parameters:
     ///   - key: The key to which, with its parts, the choice is limited; nil for the whole store.
+    ///   - currentOnly: Whether to choose among the current records alone.
     ///   - choose: Returns the places of the chosen lines. The state is that of a store without
     ///     pushes if there is none. May be called again if the storage repeats the transaction.
     /// - Returns: The chosen versions, in the order of the choice.
     func versions(
-        of store: StoreReference, key: Key?,
+        of store: StoreReference, key: Key?, currentOnly: Bool,
         _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
     ) throws(StorageError) -> [StoredVersion]
 

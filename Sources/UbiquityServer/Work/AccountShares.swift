@@ -110,9 +110,6 @@ final class AccountShares: Sendable {
         /// Whether the share of the holder or the budget of all is used up.
         var isFull: Bool { shares.isFull(holders) }
 
-        /// Whether the budget of all is used up, so that others wait.
-        var keepsOthersWaiting: Bool { shares.all.isFull }
-
         func end() {
             bytes.withLock { bytes in
                 guard let taken = bytes else { return }

@@ -45,7 +45,7 @@ struct KnownCallerTests {
             }
         }
         #expect(try await caller() == .device(device.rights))
-        #expect(try storage.revoke(device.reference, now: 1_000, by: .operatorLocally))
+        #expect(try !storage.revoke(device.reference, now: 1_000, by: .operatorLocally).isEmpty)
         #expect(try await caller() == .device(device.rights))
         clock.advance(seconds: 1)
         #expect(try await caller() == .stranger)

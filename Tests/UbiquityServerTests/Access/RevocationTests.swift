@@ -60,7 +60,9 @@ extension AccountSuites {
             }
         }
 
-        @Test func `streams of what a confined device has added end with it`() async throws {
+        @Test func `streams of what a confined device has added end with it, and no others`()
+            async throws
+        {
             try await withServer { server in
                 let first = try await server.newDevice()
                 let app = try await server.furtherDevice(stores: ["notes"])
@@ -72,7 +74,8 @@ extension AccountSuites {
                     server: server, id: added.device, account: added.account,
                     credential: added.credential)
                 #expect(added.stores == ["notes"])
-                var (own, stream) = (try await server.listen(first), try await server.listen(child))
+                let other = try await server.furtherDevice(stores: ["notes"])
+                var (own, stream) = (try await server.listen(other), try await server.listen(child))
                 for _ in ["changes", "ready"] {
                     _ = try await (own.nextEvent(), stream.nextEvent())
                 }

@@ -82,7 +82,9 @@ internal import UbiquityCore
         let (owner, lost) = (try signIn(storage), try signIn(storage, credential: "lost"))
         let actor = AuditActor.device(lost.reference.id)
         try storage.addSampleRequest("secret", now: 1_000)
-        #expect(try storage.revoke(lost.reference, now: 1_000, by: .operatorLocally))
+        #expect(
+            try storage.revoke(lost.reference, now: 1_000, by: .operatorLocally)
+                == [lost.reference])
         let entries = try storage.auditEntries(before: nil, max: 99)
         #expect(throws: StorageError.noSuchDevice) {
             try storage.revoke(owner.reference, now: 1_000, by: actor)
@@ -347,8 +349,8 @@ internal import UbiquityCore
         let storage = try backend.open(in: folder)
         let device = try signIn(storage).reference
         #expect(try storage.rename(device, displayName: "x", now: 7, by: .operatorByCredential))
-        #expect(try storage.revoke(device, now: 8, by: .device(device.id)))
-        #expect(try !storage.revoke(device, now: 9, by: .operatorLocally))
+        #expect(try storage.revoke(device, now: 8, by: .device(device.id)) == [device])
+        #expect(try storage.revoke(device, now: 9, by: .operatorLocally).isEmpty)
         #expect(
             try actions(storage)
                 == [.accountCreated, .codeMade, .deviceSignedIn, .deviceRenamed, .deviceRevoked])

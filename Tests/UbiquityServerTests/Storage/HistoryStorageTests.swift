@@ -197,7 +197,7 @@ internal import UbiquityCore
             #expect(state.bytes <= bytesMax)
             let rule = HistoryRule(limits, now: 1_000 * number)
             var bytes = 0
-            _ = try storage.versions(of: Sample.store, key: nil) { _, lines in
+            _ = try storage.versions(of: Sample.store, key: nil, currentOnly: false) { _, lines in
                 bytes = lines.filter { $0.ended != nil }.reduce(0) { $0 + $1.bytes }
                 return []
             }
@@ -396,7 +396,7 @@ internal import UbiquityCore
         #expect(try storage.listed(of: try Key("c")).isEmpty)
         let other = StoreReference(
             account: Sample.account.id, identifier: try StoreIdentifier("other"))
-        _ = try storage.versions(of: other, key: nil) { state, lines in
+        _ = try storage.versions(of: other, key: nil, currentOnly: false) { state, lines in
             #expect(state == StoreState() && lines.isEmpty)
             return []
         }
@@ -553,7 +553,7 @@ extension ServerStorage {
         after place: HistoryRule.Place?, max: Int, bytesMax: Int = .max
     ) throws -> (versions: [String], next: HistoryRule.Place?) {
         var next: HistoryRule.Place?
-        let versions = try versions(of: Sample.store, key: key) { _, lines in
+        let versions = try versions(of: Sample.store, key: key, currentOnly: false) { _, lines in
             let page = rule.page(of: lines, after: place, max: max, bytesMax: bytesMax)
             next = page.next
             return page.chosen
@@ -567,7 +567,8 @@ extension ServerStorage {
     ) throws -> [String] {
         var result = Result<HistoryRule.Snapshot, HistoryForgotten>.failure(
             HistoryForgotten(knownSince: -1))
-        let versions = try versions(of: Sample.store, key: nil) { state, lines in
+        let versions = try versions(of: Sample.store, key: nil, currentOnly: false) {
+            state, lines in
             result = Result { () throws(HistoryForgotten) in
                 try rule.snapshot(of: lines, at: time, in: state)
             }
@@ -581,7 +582,7 @@ extension ServerStorage {
 
     func historyState(of store: StoreReference = Sample.store) throws -> HistoryState {
         var found = HistoryState()
-        _ = try versions(of: store, key: nil) { state, _ in
+        _ = try versions(of: store, key: nil, currentOnly: false) { state, _ in
             found = state.history
             return []
         }

@@ -544,7 +544,7 @@ final class MemoryServerStorage: ServerStorage {
 
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Bool {
+    ) throws(StorageError) -> Set<DeviceReference> {
         let removed = try change { state throws(StorageError) in
             try state.checkActor(actor, of: device.account)
             return state.removeAll(
@@ -553,7 +553,7 @@ final class MemoryServerStorage: ServerStorage {
                 keepsAdded: fault == .keepsWhatRevokedDevicesAdded)
         }
         for device in removed { announce(.revoked(device)) }
-        return !removed.isEmpty
+        return Set(removed)
     }
 
     func removeDevices(expiredBy time: Int64, now: Int64) -> Int {
@@ -906,12 +906,14 @@ final class MemoryServerStorage: ServerStorage {
     }
 
     func versions(
-        of reference: StoreReference, key: Key?,
+        of reference: StoreReference, key: Key?, currentOnly: Bool,
         _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
     ) -> [StoredVersion] {
         database.state.withLock { state in
             let store = state.stores[reference] ?? Store()
-            let lines = store.history.lines(of: key)
+            let lines = store.history.lines(of: key).filter {
+                !currentOnly || $0.line.ended == nil
+            }
             return choose(store.state, lines.map(\.line)).map { place in
                 let record = Record(
                     key: lines[place].line.key, content: lines[place].content,

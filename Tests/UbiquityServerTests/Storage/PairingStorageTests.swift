@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
+internal import Synchronization
 internal import Testing
 internal import UbiquityCore
 
@@ -79,7 +80,9 @@ internal import UbiquityCore
         try storage.addCode("operator's")
         try storage.addSampleRequest("secret", now: 1_000)
         try approve(storage, by: actor)
-        #expect(try storage.revoke(maker.reference, now: 1_000, by: .operatorLocally))
+        #expect(
+            try storage.revoke(maker.reference, now: 1_000, by: .operatorLocally)
+                == [maker.reference])
         #expect(throws: StorageError.codeInvalid) {
             try storage.redeem(SecretHash(of: "pair"), by: Sample.newDevice("x"), now: 1_000)
         }
@@ -125,7 +128,9 @@ internal import UbiquityCore
         let all = [maker, app, own, child, grandchild].map(\.reference)
         #expect(try storage.signedIn(among: Set(all)).count == 5)
         let actor = AuditActor.device(maker.reference.id)
-        #expect(try storage.revoke(app.reference, now: 1_000, by: actor))
+        #expect(
+            try storage.revoke(app.reference, now: 1_000, by: actor)
+                == [app.reference, child.reference, grandchild.reference])
         #expect(try storage.signedIn(among: Set(all)) == [maker.reference, own.reference])
         #expect(Set(try storage.devices(of: ada.id).map(\.reference)) == [all[0], all[2]])
         #expect(try storage.device(credential: SecretHash(of: "asker")) == nil)
@@ -139,8 +144,31 @@ internal import UbiquityCore
         #expect(Set(revoked.map(\.event.device)) == Set([all[1], all[3], all[4]].map(\.id)))
         #expect(revoked.allSatisfy { $0.event.actor == actor })
         // What a device that is not confined has added stays.
-        #expect(try storage.revoke(maker.reference, now: 1_000, by: .operatorLocally))
+        #expect(
+            try storage.revoke(maker.reference, now: 1_000, by: .operatorLocally)
+                == [maker.reference])
         #expect(try storage.devices(of: ada.id).map(\.reference) == [own.reference])
+    }
+
+    @Test(arguments: Backend.shared)
+    func `each node hears of every device that ended with another, and of no more`(
+        backend: Backend
+    ) async throws {
+        let nodes = try backend.openNodes(2, in: folder)
+        let heard = Mutex<Set<StorageNews>>([])
+        nodes[0].observe { news in heard.withLock { _ = $0.insert(news) } }
+        // Something may have happened before.
+        try await until("the beginning") { heard.withLock { $0.contains(.anything) } }
+        let maker = try signIn(nodes[1])
+        let app = try add("app", confined, by: maker, nodes[1])
+        let child = try add("child", confined, by: app, nodes[1])
+        let other = try add("other", confined, by: maker, nodes[1])
+        let ended = try nodes[1].revoke(app.reference, now: 1_000, by: .operatorLocally)
+        #expect(ended == [app.reference, child.reference])
+        #expect(try nodes[1].revoke(maker.reference, now: 1_000, by: .operatorLocally).count == 1)
+        let expected = Set((ended.union([maker.reference])).map { StorageNews.revoked($0) })
+        try await until("the news") { heard.withLock { $0.isSuperset(of: expected) } }
+        #expect(!heard.withLock { $0.contains(.revoked(other.reference)) })
     }
 
     @Test(arguments: Backend.allCases)
@@ -171,7 +199,9 @@ internal import UbiquityCore
             }
         }
         _ = try add("own", by: maker, devicesMax: 8, storage)
-        #expect(try storage.revoke(child.reference, now: 1_000, by: .operatorLocally))
+        #expect(
+            try storage.revoke(child.reference, now: 1_000, by: .operatorLocally)
+                == [child.reference])
         _ = try add("next", confined, by: app, devicesMax: 8, storage)
     }
 

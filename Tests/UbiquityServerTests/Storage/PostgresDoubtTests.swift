@@ -106,7 +106,8 @@ internal import UbiquityCore
             try inDoubt { try node.removeApp(app.identifier, now: 8, by: .operatorLocally) })
         try node.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
         #expect(
-            try inDoubt { try node.revoke(device.reference, now: 9, by: .operatorLocally) })
+            try inDoubt { try node.revoke(device.reference, now: 9, by: .operatorLocally) }
+                == [device.reference])
         #expect(try inDoubt { try node.erase(ada, now: 9, by: .operatorLocally) })
         #expect(try node.accounts() == [bob.account])
         #expect(

@@ -67,7 +67,7 @@ internal import UbiquityCore
         rights.expiresMilliseconds = 1_000
         #expect(throws: PushRefusal.notAllowed(.credentialExpired)) { try commit(2) }
         rights.expiresMilliseconds = nil
-        #expect(try storage.revoke(rights.reference, now: 1_000, by: .operatorLocally))
+        #expect(try !storage.revoke(rights.reference, now: 1_000, by: .operatorLocally).isEmpty)
         #expect(throws: PushRefusal.notAllowed(.credentialInvalid)) { try commit(3) }
         guard case .changes(let records, _, _, _) = try storage.read(Sample.store, since: nil)
         else { return #expect(Bool(false)) }
@@ -307,8 +307,8 @@ internal import UbiquityCore
         let device = try signIn(storage, now: 1_000).device
         #expect(try storage.device(credential: SecretHash(of: "credential")) == device)
         #expect(try storage.devices(of: Sample.account.id) == [device])
-        #expect(try storage.revoke(device.reference, now: 1_001, by: .operatorLocally))
-        #expect(try !storage.revoke(device.reference, now: 1_002, by: .operatorLocally))
+        #expect(try !storage.revoke(device.reference, now: 1_001, by: .operatorLocally).isEmpty)
+        #expect(try storage.revoke(device.reference, now: 1_002, by: .operatorLocally).isEmpty)
         #expect(try storage.device(credential: SecretHash(of: "credential")) == nil)
         #expect(try storage.devices(of: Sample.account.id).isEmpty)
     }

@@ -152,7 +152,7 @@ internal import UbiquityCore
         old.kill()
         try new.promote()
         let second = try Self.push("b", to: node)
-        #expect(try node.revoke(device, now: 1_000, by: .operatorLocally))
+        #expect(try node.revoke(device, now: 1_000, by: .operatorLocally) == [device])
         try old.start()
         return Promoted(
             old: old, new: new, settings: settings, node: node, device: device, first: first,

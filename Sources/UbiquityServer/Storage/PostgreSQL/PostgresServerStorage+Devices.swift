@@ -114,8 +114,8 @@ extension PostgresServerStorage {
     /// Locks the account's stores, so that no push of the device is committed afterwards.
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Bool {
-        try remove([device], .deviceRevoked, now: now, by: actor) > 0
+    ) throws(StorageError) -> Set<DeviceReference> {
+        try remove([device], .deviceRevoked, now: now, by: actor)
     }
 
     func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int {
@@ -131,7 +131,7 @@ extension PostgresServerStorage {
                 result.rows.compactMap { try? DeviceReference($0) }
             }
             for (_, devices) in Dictionary(grouping: devices, by: \.account) {
-                count += try remove(devices, .deviceRemoved, now: now, by: .housekeeping)
+                count += try remove(devices, .deviceRemoved, now: now, by: .housekeeping).count
             }
             guard devices.count == Self.removedAtOnce else { return count }
         }
@@ -141,11 +141,11 @@ extension PostgresServerStorage {
 
     /// Removes devices, and what ends with them.
     /// - Parameter devices: All of one account.
-    /// - Returns: The number of those that were there.
+    /// - Returns: Those that were there.
     private func remove(
         _ devices: [DeviceReference], _ action: AuditAction, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Int {
-        guard let account = devices.first?.account else { return 0 }
+    ) throws(StorageError) -> Set<DeviceReference> {
+        guard let account = devices.first?.account else { return [] }
         // Those that some attempt found. What the last attempt does not find was removed by an
         // earlier one, whose commit was in doubt.
         var there: Set<DeviceID> = []
@@ -177,8 +177,9 @@ extension PostgresServerStorage {
                     AuditEntry(AuditEvent(action, of: account, id, by: actor), at: now)
                 }, transaction)
         }
-        announce(there.map { .revoked(DeviceReference(account: account, id: $0)) })
-        return there.count
+        let removed = Set(there.map { DeviceReference(account: account, id: $0) })
+        announce(removed.map { .revoked($0) })
+        return removed
     }
 
     /// Finds the devices that end with others, these included.

@@ -5,21 +5,24 @@ internal import UbiquityCore
 
 extension PostgresServerStorage {
     func versions(
-        of store: StoreReference, key: Key?,
+        of store: StoreReference, key: Key?, currentOnly: Bool,
         _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
     ) throws(StorageError) -> [StoredVersion] {
         try reading { transaction in
+            let statements = PostgresVersions.lines(of: store, key: key)
             let results = try transaction.run(
                 PostgresStore.reading([store], isLocking: false)
-                    + PostgresVersions.lines(of: store, key: key))
+                    + (currentOnly ? statements.suffix(1) : statements[...]))
             guard let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
             else {
                 _ = choose(StoreState(), [])
                 return []
             }
-            let lines =
-                try results[2].rows.map { try HistoryRule.Line($0, from: 0, isCurrent: false) }
-                + results[3].rows.map { try HistoryRule.Line($0, from: 0, isCurrent: true) }
+            let lines = try results.dropFirst(2).enumerated().flatMap { number, result in
+                try result.rows.map {
+                    try HistoryRule.Line($0, from: 0, isCurrent: currentOnly || number == 1)
+                }
+            }
             let chosen = choose(found.state, lines).map { lines[$0] }
             guard !chosen.isEmpty else { return [] }
             var versions = chosen.map { StoredVersion(line: $0, value: nil) }

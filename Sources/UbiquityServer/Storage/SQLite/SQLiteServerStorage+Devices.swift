@@ -87,13 +87,14 @@ extension SQLiteServerStorage {
 
     func revoke(
         _ device: DeviceReference, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Bool {
-        try !writing { db in
+    ) throws(StorageError) -> Set<DeviceReference> {
+        let removed = try writing { db in
             try checkActor(actor, of: device.account, db)
             return try removeAll(endingWith: device, .deviceRevoked, now: now, by: actor, db)
         } committed: { _, names in
             memory.withLock { memory in names.forEach { memory.devices.remove($0) } }
-        }.isEmpty
+        }
+        return Set(removed)
     }
 
     func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int {

@@ -7,7 +7,7 @@ internal import UbiquityCore
 
 extension SQLiteServerStorage {
     func versions(
-        of store: StoreReference, key: Key?,
+        of store: StoreReference, key: Key?, currentOnly: Bool,
         _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
     ) throws(StorageError) -> [StoredVersion] {
         try reading { db in
@@ -16,7 +16,9 @@ extension SQLiteServerStorage {
                 _ = choose(stored.state, [])
                 return []
             }
-            let found = try SQLiteVersion.found(of: stored, key: key, db)
+            let found =
+                currentOnly
+                ? SQLiteVersion.Found() : try SQLiteVersion.found(of: stored, key: key, db)
             let lines = try found.lines + SQLiteVersion.currentLines(of: id, key: key, db)
             return try choose(stored.state, lines).map { place in
                 let line = lines[place]
