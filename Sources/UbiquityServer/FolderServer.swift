@@ -2,7 +2,6 @@
 
 internal import Foundation
 internal import Logging
-internal import NIOCore
 internal import ServiceLifecycle
 
 /// The server of a data folder, as commands on its machine reach it: through a socket in the folder,
@@ -68,17 +67,32 @@ package struct FolderServer: Sendable {
 extension Server {
     /// A server that only answers a command of this process, and logs nothing.
     init(_ settings: ServerSettings, forCommandOn storage: any ServerStorage) {
-        self.init(
-            settings, storage: storage, operatorHash: nil,
-            logger: Logger(label: "ubiquity.server") { _ in SwiftLogNoOpLogHandler() })
+        self.init(settings, storage: storage, operatorHash: nil, logger: .off)
     }
+
+    /// Serves the operator's requests on a socket of the data folder.
+    func folderListener(
+        _ socket: FolderSocket, onReady: @escaping @Sendable () -> Void
+    ) -> Listener {
+        // There is no TLS, and the connections to the public address do not count.
+        var settings = settings
+        settings.connectionsMax = Self.folderConnectionsMax
+        let edge = Edge(settings, tls: nil, metrics: edge.metrics, logger: logger)
+        return Listener(
+            address: .socket(socket), connectionsMax: settings.connectionsMax,
+            channel: EdgeChannel(edge: edge, respond: routes.inFolder.responder),
+            onReady: { _ in onReady() })
+    }
+
+    /// Further connections wait until one ends.
+    private static let folderConnectionsMax = 32
 
     func serving<Result>(
         _ socket: FolderSocket, _ body: (FolderServer) async throws -> Result
     ) async throws -> Result {
         let (bound, isBound) = AsyncStream.makeStream(of: Void.self)
-        let service = FolderService(server: self, socket: socket) { isBound.yield() }
-        let group = ServiceGroup(services: [service], logger: logger)
+        let listener = folderListener(socket) { isBound.yield() }
+        let group = ServiceGroup(services: [listener], logger: logger)
         let running = Task {
             defer { isBound.finish() }
             try await group.run()
@@ -97,40 +111,6 @@ extension Server {
     }
 }
 
-/// Serves the operator's requests on a socket of the data folder.
-struct FolderService: Service {
-    let server: Server
-    let socket: FolderSocket
-    let onReady: @Sendable () -> Void
-
-    /// Further connections wait until one ends.
-    private static let connectionsMax = 32
-
-    /// - Throws: ``ServerStartError`` if it cannot listen.
-    func run() async throws {
-        // What a kill left behind, and at the end its own.
-        socket.remove()
-        defer { socket.remove() }
-        // There is no TLS, and the connections to the public address do not count.
-        var settings = server.settings
-        settings.connectionsMax = Self.connectionsMax
-        let edge = Edge(
-            settings, tls: nil, metrics: server.edge.metrics, logger: server.logger)
-        let routes = server.routes.inFolder
-        let listener = Listener(
-            address: .socket(path: socket.path), connectionsMax: Self.connectionsMax,
-            channel: EdgeChannel(edge: edge, respond: routes.responder(logger: server.logger)),
-            onReady: { [socket] _ in
-                chmod(socket.path, 0o600)
-                onReady()
-            }, logger: server.logger)
-        do { try await listener.run() } catch {
-            throw ServerStartError.fileUnusable(
-                path: socket.displayPath, reason: ServerStartError.reason(error))
-        }
-    }
-}
-
 extension Routes {
     /// The same routes on a socket of the data folder.
     fileprivate var inFolder: Routes {
@@ -142,4 +122,8 @@ extension Routes {
         routes.operations.gate = routes.gate
         return routes
     }
+}
+
+extension Logger {
+    static let off = Logger(label: "ubiquity.server") { _ in SwiftLogNoOpLogHandler() }
 }

@@ -2,7 +2,7 @@
 
 internal import Foundation
 package import Logging
-internal import NIOCore
+internal import NIOHTTP1
 internal import ServiceLifecycle
 internal import Synchronization
 internal import UbiquityCore
@@ -125,7 +125,7 @@ extension Server {
             Listener(
                 address: .hostname(settings.host, port: settings.port),
                 connectionsMax: acceptedMax,
-                channel: EdgeChannel(edge: edge, respond: routes.responder(logger: logger)),
+                channel: EdgeChannel(edge: edge, respond: routes.responder),
                 onReady: { port in
                     guard await bound.first(where: { true }) != nil else { return }
                     logStart(port: port)
@@ -134,24 +134,17 @@ extension Server {
                         return
                     }
                     await onReady(port, metrics)
-                }, logger: logger)
+                })
         ]
         // Commands find a server on its folder, and a shared database without it.
         if settings.database == nil {
             let socket = try FolderSocket(.server, in: DataFolder(path: settings.dataFolder))
-            services.insert(FolderService(server: self, socket: socket) { isBound.yield() }, at: 0)
+            services.insert(folderListener(socket) { isBound.yield() }, at: 0)
         } else {
             isBound.yield()
         }
         if let port = settings.metricsPort {
-            services.insert(
-                MetricsService(
-                    host: settings.metricsHost, port: port,
-                    hosts: HostRule(
-                        names: settings.hostNames,
-                        isReachedByOthers: !PlainHTTPRule.isLoopback(settings.metricsHost)),
-                    text: { metrics.text },
-                    onReady: { metricsPort.yield($0) }, logger: logger), at: 0)
+            services.insert(metricsListener(port: port) { metricsPort.yield($0) }, at: 0)
         } else {
             metricsPort.yield(nil)
         }
@@ -169,18 +162,40 @@ extension Server {
         }
         // A task of its own, so that a cancellation becomes a graceful shutdown.
         let running = Task { try await group.run() }
-        do {
-            try await withTaskCancellationHandler {
-                try await running.value
-            } onCancel: {
-                Task { await group.triggerGracefulShutdown() }
-            }
-        } catch { throw startError(error) }
+        try await withTaskCancellationHandler {
+            try await running.value
+        } onCancel: {
+            Task { await group.triggerGracefulShutdown() }
+        }
         logger.notice("The server has stopped.")
         if let reason = lost.withLock(\.self) {
             throw ServerStartError.database(.wentBack(reason))
         }
     }
+
+    /// Serves `GET /metrics` on a port of its own, for the operator's Prometheus, and not for a foreign
+    /// web page that calls it by a name of its own. Not counted and logged itself.
+    private func metricsListener(
+        port: Int, onReady: @escaping @Sendable (_ port: Int) -> Void
+    ) -> Listener {
+        var settings = settings
+        settings.host = settings.metricsHost
+        (settings.trustedProxies, settings.allowedOrigins) = ([], [])
+        settings.connectionsMax = Self.metricsConnectionsMax
+        settings.connectionsPerAddressMax = Self.metricsConnectionsMax
+        let edge = Edge(
+            settings, tls: nil, metrics: ServerMetrics(), logger: .off, admitsAddresses: true)
+        let table = RouteTable([Route(.GET, "/metrics", .anybodys, metrics.read)])
+        let gate = routes.gate
+        let respond: HTTPConnection.Responder = { exchange in
+            exchange.attempt { try table.answer(exchange, gate) }
+        }
+        return Listener(
+            address: .hostname(settings.host, port: port), connectionsMax: settings.connectionsMax,
+            channel: EdgeChannel(edge: edge, respond: respond), onReady: onReady)
+    }
+
+    private static let metricsConnectionsMax = 16
 
     /// Accepts some more connections than may stay, to tell them that they may not. Others wait in
     /// the system's queue.
@@ -219,14 +234,6 @@ extension Server {
         } catch {
             logger.warning(
                 "There is no link to make the first account.", metadata: ["reason": "\(error)"])
-        }
-    }
-
-    private func startError(_ error: any Error) -> any Error {
-        switch error {
-        case is SocketAddressError, is SocketAddressError.UnknownHost, is IOError:
-            ServerStartError(listening: error, host: settings.host, port: settings.port)
-        default: error
         }
     }
 

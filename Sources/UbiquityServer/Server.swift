@@ -101,7 +101,7 @@ struct Server: Sendable {
                 reader: reader, hub: hub, gate: gate, settings: settings),
             exports: ExportRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate, settings: settings),
-            health: HealthRoutes(readiness: readiness),
+            health: HealthRoutes(readiness: readiness, logger: logger),
             metrics: metrics,
             page: settings.servesPage ? PageRoutes(provider: settings.identity?.page) : nil,
             requests: RateLimiter(

@@ -16,23 +16,7 @@ struct Gate: Sendable {
 
     private var rule: AccessRule { AccessRule(apps: apps.rule, now: clock.now()) }
 
-    /// Returns the caller if it may do anything of this kind. Call this before parsing the address.
-    /// - Throws: ``AccessRefusal``, ``StorageError``, ``Busy``.
-    func caller(
-        _ credential: String?, for owner: ServerOperation.Owner
-    ) async throws -> Caller {
-        // An operation open to anybody needs no look-up.
-        guard owner != .anybody else { return .nobody }
-        let caller = try await caller(credential)
-        try rule.check(caller, for: owner)
-        return caller
-    }
-
-    private func caller(_ credential: String?) async throws -> Caller {
-        isInFolder ? .operator : try await authenticator.caller(credential)
-    }
-
-    /// Call this before parsing the address.
+    /// Checks whether the caller may do anything of this kind. Call this before parsing the address.
     /// - Throws: ``AccessRefusal``.
     func check(_ caller: Caller, for owner: ServerOperation.Owner) throws(AccessRefusal) {
         try rule.check(caller, for: owner)
@@ -46,7 +30,7 @@ struct Gate: Sendable {
     /// Checks whether the same credential still permits this operation.
     /// - Throws: ``AccessRefusal``, ``StorageError``, ``Busy``.
     func checkAgain(_ credential: String?, _ operation: ServerOperation) async throws {
-        try check(try await caller(credential), operation)
+        try check(isInFolder ? .operator : try await authenticator.caller(credential), operation)
     }
 }
 

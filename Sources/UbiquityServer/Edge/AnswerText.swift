@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTP1
 
 /// The text of answers in HTTP/1.
 enum AnswerText {
-    /// - Parameter headers: Valid, as all fields of this type are.
+    /// - Parameter headers: None may contain the end of a line.
     static func head(
-        _ status: HTTPResponse.Status, _ headers: HTTPFields, version: HTTPVersion
+        _ status: HTTPResponseStatus, _ headers: HTTPHeaders, version: HTTPVersion
     ) -> ByteBuffer {
         var text = ByteBuffer()
         text.reserveCapacity(256)
         text.writeString(version == .http1_0 ? "HTTP/1.0 " : "HTTP/1.1 ")
         text.writeString(status == .ok ? "200 OK" : "\(status.code) \(status.reasonPhrase)")
         text.writeString("\r\n")
-        for field in headers {
-            text.writeString(field.name.rawName)
+        for (name, value) in headers {
+            text.writeString(name)
             text.writeString(": ")
-            text.writeString(field.value)
+            text.writeString(value)
             text.writeString("\r\n")
         }
         text.writeString("\r\n")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import HTTPTypes
 internal import Logging
 internal import NIOCore
 internal import NIOHTTP1
@@ -20,7 +19,8 @@ final class Edge: Sendable {
     let tls: TLSIdentity?
     let connectionCounter: ConnectionCounter
     let proxies: TrustedProxies
-    let hosts: HostRule
+    private let hosts: HostRule
+    private let admitsAddresses: Bool
     private let pages: OriginRule
     /// The data in connections that waits to be read by the other side.
     let answers: ByteBudget
@@ -33,10 +33,13 @@ final class Edge: Sendable {
     private let noted = Mutex<[EdgeLimit: Int]>([:])
     private let logger: Logger
 
+    /// - Parameter admitsAddresses: See ``HostRule/admitsAddress(_:)``.
     init(
-        _ settings: ServerSettings, tls: TLSIdentity?, metrics: ServerMetrics, logger: Logger
+        _ settings: ServerSettings, tls: TLSIdentity?, metrics: ServerMetrics, logger: Logger,
+        admitsAddresses: Bool = false
     ) {
         self.settings = settings
+        self.admitsAddresses = admitsAddresses
         self.logger = logger
         self.metrics = metrics
         self.tls = tls
@@ -75,6 +78,11 @@ final class Edge: Sendable {
         return rules
     }
 
+    /// Whether the server answers to this value of a Host header.
+    func admits(host: String) -> Bool {
+        admitsAddresses ? hosts.admitsAddress(host) : hosts.admits(host)
+    }
+
     /// Counts a client's violation of a limit.
     func note(_ limit: EdgeLimit) {
         metrics.limited(limit)
@@ -90,7 +98,7 @@ final class Edge: Sendable {
             logger.error(
                 "A request needs an unreadable record. See `ubiquity doctor --data`.",
                 metadata: ["route": "\(route)"])
-        } else if problem.status.kind == .serverError, problem.limit == nil, problem.isLogged {
+        } else if problem.status.code >= 500, problem.limit == nil, problem.isLogged {
             logger.error(
                 "A request failed.",
                 metadata: ["route": "\(route)", "code": "\(problem.code.rawValue)"])
@@ -114,36 +122,38 @@ final class Edge: Sendable {
     /// sent the request, and the answer does not say itself how to use it. Caches do not store the answer to a POST by default, and browsers do not
     /// have a credential. So the frequent requests of devices get shorter answers.
     /// - Parameter request: Nil if the request was not read far enough to be known.
-    func addHeaders(to fields: inout HTTPFields, for request: HTTPRequestHead? = nil) {
+    func addHeaders(to headers: inout HTTPHeaders, for request: HTTPRequestHead? = nil) {
         let hasCredential = request?.headers.contains(name: "authorization") ?? false
-        if fields[.cacheControl] == nil, request?.method != .POST || !hasCredential {
-            fields[.cacheControl] = "no-store"
+        if request?.method != .POST || !hasCredential {
+            headers.addIfMissing("Cache-Control", "no-store")
         }
-        if let request, !pages.isEmpty { allowPages(to: &fields, for: request) }
+        if let request, !pages.isEmpty { allowPages(to: &headers, for: request) }
         guard !hasCredential else { return }
-        fields[.xContentTypeOptions] = "nosniff"
-        if fields[.contentSecurityPolicy] == nil {
-            fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
-        }
-        fields[.referrerPolicy] = "no-referrer"
-        if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
+        headers.add(name: "X-Content-Type-Options", value: "nosniff")
+        headers.addIfMissing(
+            "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+        headers.add(name: "Referrer-Policy", value: "no-referrer")
+        if tls != nil { headers.add(name: "Strict-Transport-Security", value: "max-age=31536000") }
     }
 
     /// Lets a page of an allowed origin send the request, and read its answer. A browser asks first,
     /// by `OPTIONS`, whether the page may.
-    private func allowPages(to fields: inout HTTPFields, for request: HTTPRequestHead) {
-        fields.append(HTTPField(name: .vary, value: "origin"))
+    private func allowPages(to headers: inout HTTPHeaders, for request: HTTPRequestHead) {
+        headers.add(name: "Vary", value: "origin")
         guard let origin = request.headers.first(name: "origin"), pages.admits(origin) else {
             return
         }
-        fields[.accessControlAllowOrigin] = origin
+        headers.add(name: "Access-Control-Allow-Origin", value: origin)
         guard request.method == .OPTIONS else {
-            fields[.accessControlExposeHeaders] = "retry-after"
-            return
+            return headers.add(name: "Access-Control-Expose-Headers", value: "retry-after")
         }
-        fields[.accessControlAllowMethods] = fields[.allow]
-        fields[.accessControlAllowHeaders] = "authorization, content-type, last-event-id"
-        fields[.accessControlMaxAge] = "7200"
+        if let methods = headers.first(name: "Allow") {
+            headers.add(name: "Access-Control-Allow-Methods", value: methods)
+        }
+        headers.add(
+            name: "Access-Control-Allow-Headers",
+            value: "authorization, content-type, last-event-id")
+        headers.add(name: "Access-Control-Max-Age", value: "7200")
     }
 
     /// The origin of a request, behind trusted proxies; nil if unknown.
@@ -153,13 +163,13 @@ final class Edge: Sendable {
 
     /// Records the outcome of a request in the metrics and in the log.
     func record(
-        _ request: HTTPRequestHead, route: String, _ status: HTTPResponse.Status,
+        _ request: HTTPRequestHead, route: String, _ status: HTTPResponseStatus,
         _ origin: IPAddress?, seconds: Double
     ) {
         // Unknown paths and methods are text chosen by the client.
         let method = Self.methods.contains(request.method) ? request.method.rawValue : "other"
         metrics.answered(
-            ServerMetrics.AnsweredRequest(method: method, route: route, status: status.code),
+            ServerMetrics.AnsweredRequest(method: method, route: route, status: Int(status.code)),
             seconds: seconds)
         logger.info(
             "Request.",
@@ -178,8 +188,8 @@ final class Edge: Sendable {
     func lastAnswer(_ problem: Problem) -> ByteBuffer {
         var headers = problem.headers
         let body = problem.body
-        headers[.connection] = "close"
-        headers[.contentLength] = "\(body.readableBytes)"
+        headers.add(name: "Connection", value: "close")
+        headers.add(name: "Content-Length", value: "\(body.readableBytes)")
         addHeaders(to: &headers)
         var bytes = AnswerText.head(problem.status, headers, version: .http1_1)
         bytes.writeImmutableBuffer(body)
@@ -212,8 +222,10 @@ final class DateHeader: Sendable {
     }
 }
 
-extension HTTPField.Name {
-    fileprivate static let referrerPolicy = HTTPField.Name("Referrer-Policy")!
+extension HTTPHeaders {
+    fileprivate mutating func addIfMissing(_ name: String, _ value: String) {
+        if !contains(name: name) { add(name: name, value: value) }
+    }
 }
 
 extension RequestPhase.Rules {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTP1
 internal import UbiquityCore
@@ -8,14 +7,17 @@ internal import UbiquityCore
 /// One request on a connection, and the answer to it. The request may still be arriving when it is
 /// answered.
 ///
-/// State: confined to the connection's event loop.
-final class Exchange {
+/// State: confined to the connection's event loop. Unchecked because routes that answer in a task
+/// use its constants there, and `route` and `parameters`, which are set before.
+final class Exchange: @unchecked Sendable {
     let request: HTTPRequestHead
     let connection: HTTPConnection
     /// The origin of the request, behind trusted proxies; nil if unknown.
     let origin: IPAddress?
     /// The pattern of the address, for the metrics; never the requested path.
     var route = "none"
+    /// The parts of the path that the pattern names, not decoded.
+    var parameters: [(name: Substring, text: Substring)] = []
 
     private var input = Input.waiting
     private var output = Output.none
@@ -70,6 +72,7 @@ final class Exchange {
         bytesMax: Int, permit: AccountShares.Permit? = nil,
         then: @escaping (Result<ByteBuffer, Problem>) -> Void
     ) {
+        loop.assertInEventLoop()
         if let length = request.headers.first(name: "content-length").flatMap({ Int($0) }),
             length > bytesMax
         {
@@ -123,10 +126,10 @@ final class Exchange {
     func answer(_ answer: Answer) {
         var headers = answer.headers
         // Without a body, its length is known only from the headers.
-        if answer.status != .noContent, !headers.contains(.contentLength),
-            hasBody || answer.bytes > 0
+        if answer.status != .noContent, hasBody || answer.bytes > 0,
+            !headers.contains(name: "Content-Length")
         {
-            headers[.contentLength] = "\(answer.bytes)"
+            headers.add(name: "Content-Length", value: "\(answer.bytes)")
         }
         guard begin(answer.status, headers) else { return }
         connection.send(hasBody ? answer : Answer())
@@ -151,13 +154,14 @@ final class Exchange {
     /// Begins an answer.
     /// - Parameter headers: With the body's length, unless that is not known.
     /// - Returns: False if the request was already answered.
-    func begin(_ status: HTTPResponse.Status, _ headers: HTTPFields) -> Bool {
+    func begin(_ status: HTTPResponseStatus, _ headers: HTTPHeaders) -> Bool {
+        loop.assertInEventLoop()
         guard !isAnswered else { return false }
         beginOutput()
         let edge = connection.edge
         edge.record(request, route: route, status, origin, seconds: start.secondsAgo)
         var headers = headers
-        headers[.date] = edge.date.text
+        headers.add(name: "Date", value: edge.date.text)
         edge.addHeaders(to: &headers, for: request)
         connection.begin(status, headers, hasBody: hasBody)
         return true

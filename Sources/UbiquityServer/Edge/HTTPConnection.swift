@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
 internal import NIOCore
 internal import NIOExtras
 internal import NIOHTTP1
@@ -144,17 +143,19 @@ final class HTTPConnection: ChannelDuplexHandler, RemovableChannelHandler {
     /// - Parameters:
     ///   - headers: With the body's length, unless that is not known.
     ///   - hasBody: False for an answer without one, of whatever length.
-    func begin(_ status: HTTPResponse.Status, _ headers: HTTPFields, hasBody: Bool) {
+    func begin(_ status: HTTPResponseStatus, _ headers: HTTPHeaders, hasBody: Bool) {
         limits.answerBegan()
         answers += 1
         var headers = headers
         let isLast = answers == limits.last
-        if isLast { headers[.connection] = "close" }
+        if isLast { headers.replaceOrAdd(name: "Connection", value: "close") }
         let version = isLast ? limits.lastVersion : .http1_1
         // Without a length, the end of the answer is the end of the connection: HTTP/1.0 has no
         // chunks.
-        let isEndless = !headers.contains(.contentLength) && status != .noContent
-        if isEndless, version == .http1_1 { headers[.transferEncoding] = "chunked" }
+        let isEndless = !headers.contains(name: "Content-Length") && status != .noContent
+        if isEndless, version == .http1_1 {
+            headers.add(name: "Transfer-Encoding", value: "chunked")
+        }
         isChunked = isEndless && version == .http1_1 && hasBody
         begun = AnswerText.head(status, headers, version: version)
     }

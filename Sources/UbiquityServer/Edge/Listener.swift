@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HummingbirdCore
-internal import Logging
 internal import NIOCore
 internal import NIOExtras
 internal import NIOPosix
@@ -11,34 +9,31 @@ internal import ServiceLifecycle
 struct Listener: Service {
     enum Address: Sendable {
         case hostname(String, port: Int)
-        /// A Unix domain socket.
-        case socket(path: String)
+        /// For the owner of a data folder.
+        case socket(FolderSocket)
     }
 
     let address: Address
     let connectionsMax: Int
     let channel: EdgeChannel
     let onReady: @Sendable (_ port: Int) async -> Void
-    let logger: Logger
 
     /// The sizes of the buffer that a connection reads into. It begins as large as a small request,
     /// grows with larger ones, and stays: an event stream has its own for as long as it is idle.
     private static let readBytesMin = 512
     private static let readBytesMax = 65_536
 
-    /// - Throws: An error of the system if it cannot listen.
+    /// - Throws: ``ServerStartError`` if it cannot listen.
     func run() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
         let quiescing = ServerQuiescingHelper(group: group)
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 256)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .serverChannelInitializer { [connectionsMax, logger] channel in
+            .serverChannelInitializer { [connectionsMax] channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
-                    try pipeline.addHandler(
-                        AvailableConnectionsChannelHandler(
-                            delegate: MaximumAvailableConnections(connectionsMax, logger: logger)))
+                    try pipeline.addHandler(AcceptLimitHandler(max: connectionsMax))
                     try pipeline.addHandler(quiescing.makeServerChannelHandler(channel: channel))
                 }
             }
@@ -50,12 +45,8 @@ struct Listener: Service {
                     maximum: Self.readBytesMax)
             )
             .childChannelInitializer { [channel] in channel.setup($0) }
-        let listening =
-            switch address {
-            case .hostname(let host, let port):
-                try await bootstrap.bind(host: host, port: port).get()
-            case .socket(let path): try await bootstrap.bind(unixDomainSocketPath: path).get()
-            }
+        let listening = try await bind(bootstrap)
+        defer { if case .socket(let socket) = address { socket.remove() } }
         await onReady(listening.localAddress?.port ?? 0)
         try? await gracefulShutdown()
         let ended = listening.eventLoop.makePromise(of: Void.self)
@@ -64,5 +55,54 @@ struct Listener: Service {
         ended.futureResult.whenComplete { _ in end.finish() }
         // Ends early if the task is cancelled, because the shutdown takes too long.
         for await _ in stream {}
+    }
+
+    private func bind(_ bootstrap: ServerBootstrap) async throws -> any Channel {
+        switch address {
+        case .hostname(let host, let port):
+            do { return try await bootstrap.bind(host: host, port: port).get() } catch {
+                throw ServerStartError(listening: error, host: host, port: port)
+            }
+        case .socket(let socket):
+            // What a kill left behind.
+            socket.remove()
+            do {
+                let channel = try await bootstrap.bind(unixDomainSocketPath: socket.path).get()
+                socket.closeToOthers()
+                return channel
+            } catch {
+                throw ServerStartError.fileUnusable(
+                    path: socket.displayPath, reason: ServerStartError.reason(error))
+            }
+        }
+    }
+}
+
+/// Accepts no connection while there are as many as there may be. Others wait in the system's queue.
+///
+/// State: confined to the event loop of the socket that accepts.
+private final class AcceptLimitHandler: ChannelDuplexHandler {
+    typealias InboundIn = any Channel
+    typealias OutboundIn = Never
+
+    private let max: Int
+    private var count = 0
+    private var isReadWanted = false
+
+    init(max: Int) { self.max = max }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        count += 1
+        let closed = unwrapInboundIn(data).closeFuture.hop(to: context.eventLoop)
+        closed.assumeIsolated().whenComplete { [self] _ in
+            count -= 1
+            if isReadWanted { read(context: context) }
+        }
+        context.fireChannelRead(data)
+    }
+
+    func read(context: ChannelHandlerContext) {
+        isReadWanted = count >= max
+        if !isReadWanted { context.read() }
     }
 }

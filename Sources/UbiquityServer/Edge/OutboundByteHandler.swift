@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
 internal import NIOCore
 
 /// Watches the output of a connection: ends it if the other side does not read, and counts the

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTP1
 internal import SwiftProtobuf
@@ -44,11 +43,7 @@ struct Problem: Error, Sendable {
         Problem(.unavailable, detail, retryAfterSeconds: seconds, at: limit)
     }
 
-    var status: HTTPResponse.Status {
-        HTTPResponse.Status(
-            code: code.status,
-            reasonPhrase: HTTPResponseStatus(statusCode: code.status).reasonPhrase)
-    }
+    var status: HTTPResponseStatus { HTTPResponseStatus(statusCode: code.status) }
 }
 
 // MARK: - The answer
@@ -57,11 +52,11 @@ extension Problem {
     /// Problem details according to RFC 9457, in JSON whatever the request accepts.
     var answer: Answer { Answer(status, headers: headers, body: body) }
 
-    var headers: HTTPFields {
-        var headers: HTTPFields = [.contentType: "application/problem+json"]
-        if let retryAfterSeconds { headers[.retryAfter] = "\(retryAfterSeconds)" }
-        if let allow { headers[.allow] = allow }
-        if status == .unauthorized { headers[.wwwAuthenticate] = "Bearer" }
+    var headers: HTTPHeaders {
+        var headers: HTTPHeaders = ["Content-Type": "application/problem+json"]
+        if let retryAfterSeconds { headers.add(name: "Retry-After", value: "\(retryAfterSeconds)") }
+        if let allow { headers.add(name: "Allow", value: allow) }
+        if status == .unauthorized { headers.add(name: "WWW-Authenticate", value: "Bearer") }
         return headers
     }
 
@@ -78,10 +73,6 @@ extension Problem {
             $0.knownSinceMilliseconds = UInt64(clamping: knownSinceMilliseconds ?? 0)
         }
     }
-}
-
-extension HTTPField.Name {
-    fileprivate static let retryAfter = HTTPField.Name("Retry-After")!
 }
 
 // MARK: - The problems of the edge

@@ -107,7 +107,7 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
             return false
         }
         guard let host = hosts.first, host != self.host else { return true }
-        guard edge.hosts.admits(host) else {
+        guard edge.admits(host: host) else {
             refuse(.hostForeign, .foreignHost)
             return false
         }

@@ -58,4 +58,6 @@ final class FolderSocket: Sendable {
     }
 
     func remove() { unlink(path) }
+
+    func closeToOthers() { chmod(path, 0o600) }
 }

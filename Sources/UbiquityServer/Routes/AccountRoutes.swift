@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
-internal import Hummingbird
+internal import NIOHTTP1
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -22,10 +21,10 @@ struct AccountRoutes: Sendable {
 
     /// Signs a device in with a code or an approved request in the body, or else with an identity
     /// provider's token in the header.
-    @Sendable func signIn(_ request: Request, _ context: ServerContext) async throws -> Response {
-        try attempts.take(context.remoteAddress)
-        let format = try request.answerFormat
-        let message = try await request.readMessage(WireSignIn.self)
+    @Sendable func signIn(_ exchange: Exchange) async throws -> Answer {
+        try attempts.take(exchange.remoteAddress)
+        let format = try exchange.answerFormat
+        let message = try await exchange.readMessage(WireSignIn.self)
         let credential = Secret.random(prefix: Secret.devicePrefix)
         let device = newDevice(displayName: message.deviceName, credential)
         let signedIn: SignedIn
@@ -33,20 +32,20 @@ struct AccountRoutes: Sendable {
             signedIn =
                 if !message.request.isEmpty {
                     try await signIn(device, byRequest: message.request)
-                } else if message.code.isEmpty, let token = request.bearer {
+                } else if message.code.isEmpty, let token = exchange.bearer {
                     try await signIn(device, byToken: token)
                 } else {
                     try await signIn(device, byCode: message.code, naming: message.accountName)
                 }
         } catch {
             if Problem(error).status == .unauthorized {
-                failures.count(context.remoteAddress, now: settings.clock.now())
+                failures.count(exchange.remoteAddress, now: settings.clock.now())
             }
             throw error
         }
         firstRun.end()
         let answer = WireSignInAnswer(signedIn.account, signedIn.device, credential: credential)
-        return Response(answer, format)
+        return Answer(answer, format)
     }
 
     private typealias SignedIn = (account: Account, device: Device)
@@ -99,20 +98,20 @@ struct AccountRoutes: Sendable {
 
     /// A confined device only sees itself.
     @Sendable func show(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
-    ) async throws -> Response {
-        let format = try request.answerFormat
+        _ exchange: Exchange, _ rights: DeviceRights
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
         let (account, devices) = try await readers.run(for: rights.account) { [storage] in
             (try storage.account(rights.account), try storage.devices(of: rights.account))
         }
         guard let account else { throw AccessRefusal.credentialInvalid }
         let shown = devices.filter { !rights.isConfined || $0.reference == rights.reference }
-        return Response(WireAccount(account, shown), format)
+        return Answer(WireAccount(account, shown), format)
     }
 
     @Sendable func erase(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
-    ) async throws -> Response {
+        _ exchange: Exchange, _ rights: DeviceRights
+    ) async throws -> Answer {
         let now = settings.clock.now()
         let isErased = try await writer.run(for: rights.account) { [storage] in
             try StorageError.ofDevice {
@@ -121,37 +120,37 @@ struct AccountRoutes: Sendable {
         }
         revocation.accountChanged(rights.account)
         guard isErased else { throw AccessRefusal.credentialInvalid }
-        return Response(status: .noContent)
+        return Answer(.noContent)
     }
 
     @Sendable func listDevices(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
-    ) async throws -> Response {
-        let format = try request.answerFormat
+        _ exchange: Exchange, _ rights: DeviceRights
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
         let devices = try await readers.run(for: rights.account) { [storage] in
             try storage.devices(of: rights.account)
         }
-        return Response(WireDeviceList(devices), format)
+        return Answer(WireDeviceList(devices), format)
     }
 
     @Sendable func showDevice(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ exchange: Exchange, _ rights: DeviceRights,
         _ device: DeviceReference
-    ) async throws -> Response {
-        let format = try request.answerFormat
-        return Response(WireDevice(try await find(device)), format)
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
+        return Answer(WireDevice(try await find(device)), format)
     }
 
     @Sendable func renameDevice(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ exchange: Exchange, _ rights: DeviceRights,
         _ device: DeviceReference
-    ) async throws -> Response {
+    ) async throws -> Answer {
         try allowance.take(rights)
         allowance.charge(bytes: Self.renameBytes, rights)
-        let format = try request.answerFormat
-        let displayName = try await request.readTitle()
+        let format = try exchange.answerFormat
+        let displayName = try await exchange.readTitle()
         // Receiving the body may have taken two minutes.
-        try await gate.checkAgain(request.bearer, .device(device.id))
+        try await gate.checkAgain(exchange.bearer, .device(device.id))
         let now = settings.clock.now()
         let isRenamed = try await writer.run(for: rights.account) { [storage] in
             try StorageError.ofDevice {
@@ -160,13 +159,13 @@ struct AccountRoutes: Sendable {
             }
         }
         guard isRenamed else { throw StorageError.noSuchDevice }
-        return Response(WireDevice(try await find(device)), format)
+        return Answer(WireDevice(try await find(device)), format)
     }
 
     @Sendable func revokeDevice(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ exchange: Exchange, _ rights: DeviceRights,
         _ device: DeviceReference
-    ) async throws -> Response {
+    ) async throws -> Answer {
         let now = settings.clock.now()
         let revoked = try await writer.run(for: rights.account) { [storage] in
             try StorageError.ofDevice {
@@ -175,7 +174,7 @@ struct AccountRoutes: Sendable {
         }
         guard !revoked.isEmpty else { throw StorageError.noSuchDevice }
         revocation.revoked(revoked)
-        return Response(status: .noContent)
+        return Answer(.noContent)
     }
 
     private func find(_ device: DeviceReference) async throws -> Device {

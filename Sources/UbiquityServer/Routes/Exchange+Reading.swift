@@ -1,62 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Hummingbird
-internal import HummingbirdCore
+internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
+internal import SwiftProtobuf
 internal import UbiquityCore
 internal import UbiquityWire
 
+/// Reads and checks the parts of a request.
 extension Exchange {
-    /// Answers with the problem that the error is for the client.
-    func refuse(_ error: any Error) { refuse(Problem(error)) }
+    /// Nil if there is none.
+    var bearer: String? { request.headers.bearer }
 
-    /// Refuses the request if the body throws.
-    func attempt(_ body: () throws -> Void) {
-        do { try body() } catch { refuse(error) }
-    }
-
-    /// Finds the caller, at once if the connection's last request had the same credential not long
-    /// ago and nothing was revoked since.
-    func findCaller(by gate: Gate, then: @escaping (Caller) throws -> Void) {
-        guard !gate.isInFolder else { return attempt { try then(.operator) } }
-        let field = request.headers.first(name: "authorization")
-        let revocations = gate.authenticator.revocations
-        let now = gate.clock.uptime()
-        if let known = connection.client, known.authorization == field,
-            known.revocations == revocations, now < known.until
-        {
-            return attempt { try then(known.caller) }
+    /// See ``HTTPHeaders/answerFormat``.
+    var answerFormat: WireFormat {
+        get throws(Problem) {
+            guard let format = request.headers.answerFormat else { throw .notAcceptable }
+            return format
         }
-        gate.authenticator.caller(
-            request.headers.bearer,
-            then: callback { [connection] caller in
-                connection.client = HTTPConnection.Client(
-                    authorization: field, caller: caller, revocations: revocations,
-                    until: now + gate.authenticator.connectionMilliseconds)
-                try then(caller)
-            })
     }
 
-    /// Continues on this connection's loop, at once if that is where the result arrives. An error
-    /// refuses the request.
-    func callback<T: Sendable>(
-        _ then: @escaping (T) throws -> Void
-    ) -> @Sendable (Result<T, any Error>) -> Void {
-        let loop = loop
-        let bound = NIOLoopBound((exchange: self, then: then), eventLoop: loop)
-        return { result in
-            let go: @Sendable () -> Void = {
-                let (exchange, then) = bound.value
-                exchange.attempt { try then(try result.get()) }
+    var bodyFormat: WireFormat {
+        get throws(Problem) {
+            guard let format = request.headers.bodyFormat else { throw .unsupportedMediaType }
+            return format
+        }
+    }
+
+    /// The unit for counting: the address without the port, and of IPv6 the first 64 bits.
+    var remoteAddress: String { origin.map { "\($0.neighbourhood)" } ?? "local" }
+}
+
+/// The parameters of the path.
+extension Exchange {
+    /// - Throws: ``Problem`` if it cannot be decoded.
+    func text(_ name: Substring) throws(Problem) -> String {
+        let parameter = parameters.first { $0.name == name }
+        guard let text = parameter?.text.percentDecoded else { throw .notFound }
+        return text
+    }
+
+    /// - Throws: ``Problem``.
+    func storeIdentifier() throws(Problem) -> StoreIdentifier {
+        let text = try text("identifier")
+        do { return try StoreIdentifier(text) } catch { throw .malformed("\(error).") }
+    }
+
+    /// - Throws: ``StorageError/noSuchAccount``, also for text that cannot be a name.
+    func accountName() throws -> AccountName {
+        guard let name = AccountName(try text("name")) else { throw StorageError.noSuchAccount }
+        return name
+    }
+
+    /// - Throws: ``StorageError/noSuchDevice``, also for text that cannot be an ID.
+    func deviceID() throws -> DeviceID {
+        guard let id = DeviceID(try text("id")) else { throw StorageError.noSuchDevice }
+        return id
+    }
+}
+
+/// Bodies, for routes that answer in a task. No message but a push is larger than 16 KB.
+extension Exchange {
+    private func readBody() async throws -> ByteBuffer {
+        try await withCheckedThrowingContinuation { continuation in
+            loop.execute { [self] in
+                readBody(bytesMax: 16_384) { continuation.resume(with: $0.mapError { $0 }) }
             }
-            if loop.inEventLoop { go() } else { loop.execute(go) }
         }
+    }
+
+    /// Reads a small message that does not nest.
+    /// - Throws: ``Problem``, ``WireError``.
+    func readMessage<M: Message>(_ type: M.Type) async throws -> M {
+        let format = try bodyFormat
+        return try format.decode(type, from: try await readBody().bytes)
+    }
+
+    /// The same if the body is optional; without one, the message is empty.
+    /// - Throws: ``Problem``, ``WireError``.
+    func readMessage<M: Message>(orNone type: M.Type) async throws -> M {
+        guard !request.headers.contains(name: "content-type") else {
+            return try await readMessage(type)
+        }
+        guard try await readBody().readableBytes == 0 else { throw Problem.unsupportedMediaType }
+        return M()
+    }
+
+    /// The device's name in the body.
+    /// - Throws: ``Problem``, ``WireError``.
+    func readTitle() async throws -> String {
+        guard let displayName = DeviceDisplayName.fit(try await readMessage(WireRename.self).name)
+        else {
+            throw Problem.malformed("\"name\" must have a visible character.")
+        }
+        return displayName
+    }
+}
+
+extension ByteBuffer {
+    var bytes: [UInt8] { Array(readableBytesView) }
+}
+
+extension Substring {
+    /// The text before and after the first such byte. Without one, nothing is after it.
+    fileprivate func cut(at byte: UInt8) -> (before: Substring, after: Substring) {
+        guard let index = utf8.firstIndex(of: byte) else { return (self, "") }
+        return (self[..<index], self[utf8.index(after: index)...])
+    }
+
+    /// Nil if it cannot be decoded.
+    fileprivate var percentDecoded: String? {
+        utf8.contains(UInt8(ascii: "%")) ? removingPercentEncoding : String(self)
     }
 }
 
 extension HTTPRequestHead {
-    var query: URI { URI(uri) }
+    /// The address from its path on (RFC 9112, section 3.2). The absolute form begins with a server.
+    private var target: Substring {
+        guard uri.utf8.first != UInt8(ascii: "/"), let scheme = uri.range(of: "://") else {
+            return uri[...]
+        }
+        let afterServer = uri[scheme.upperBound...].drop { !"/?#".contains($0) }
+        return afterServer.prefix { $0 != "#" }
+    }
+
+    /// Not decoded, and without the query.
+    var path: Substring { target.cut(at: UInt8(ascii: "?")).before }
+
+    var query: RequestQuery {
+        let query = target.cut(at: UInt8(ascii: "?")).after
+        return RequestQuery(query.cut(at: UInt8(ascii: "#")).before)
+    }
 
     /// Nil if the whole store is requested. The header takes precedence, because browsers send it
     /// when they reconnect.
@@ -70,17 +144,22 @@ extension HTTPRequestHead {
     /// Whether the device has saved everything up to the cursor that it names. Clients of version
     /// 0.1 do not say otherwise.
     var saysSaved: Bool { query.text("saved") != "false" }
-
-    /// The path, not decoded and without the query.
-    var plainPath: Substring {
-        guard uri.utf8.first == UInt8(ascii: "/") else { return URI(uri).path[...] }
-        return uri[..<(uri.utf8.firstIndex(of: UInt8(ascii: "?")) ?? uri.endIndex)]
-    }
 }
 
-/// The parameters of a query; nil if they are not given.
-extension URI {
-    func text(_ name: Substring) -> String? { queryParameters[name].map { String($0) } }
+/// The query of a request.
+struct RequestQuery {
+    private let query: Substring
+
+    init(_ query: Substring) { self.query = query }
+
+    /// The first parameter of this name, as it is if it cannot be decoded; nil if there is none.
+    func text(_ name: String) -> String? {
+        for parameter in query.utf8.split(separator: UInt8(ascii: "&")).map(Substring.init) {
+            let (found, text) = parameter.cut(at: UInt8(ascii: "="))
+            if found == name { return text.percentDecoded ?? String(text) }
+        }
+        return nil
+    }
 
     /// - Throws: ``Problem``.
     var key: Key? {
@@ -100,7 +179,7 @@ extension URI {
     }
 
     /// A number from 0 on.
-    func number(_ name: Substring) throws(Problem) -> Int64? {
+    func number(_ name: String) throws(Problem) -> Int64? {
         guard let text = text(name) else { return nil }
         guard let number = Int64(text), number >= 0 else {
             throw .malformed("\(name) must be a number from 0 on.")
@@ -138,7 +217,7 @@ extension URI {
     }
 
     /// A number from 1 on.
-    func count(_ name: Substring, max: Int) throws(Problem) -> Int? {
+    func count(_ name: String, max: Int) throws(Problem) -> Int? {
         guard let text = text(name) else { return nil }
         guard let count = Int(text), (1...max).contains(count) else {
             throw .malformed("\(name) must be a number from 1 to \(max).")

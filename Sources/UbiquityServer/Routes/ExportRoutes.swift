@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
-internal import Hummingbird
 internal import NIOCore
+internal import NIOHTTP1
 internal import Synchronization
 internal import UbiquityCore
 internal import UbiquityWire
@@ -46,30 +45,30 @@ struct ExportRoutes: Sendable {
     }
 
     @Sendable func own(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
-    ) async throws -> Response {
-        try await answer(request, .wholeAccount, by: .device(rights.reference.id)) {
+        _ exchange: Exchange, _ rights: DeviceRights
+    ) async throws -> Answer {
+        try await answer(exchange, .wholeAccount, by: .device(rights.reference.id)) {
             [storage] in
             try storage.account(rights.account)
         }
     }
 
-    @Sendable func named(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let name = try context.parameters.accountName()
-        return try await answer(request, .operators, by: gate.operatorActor) { [storage] in
+    @Sendable func named(_ exchange: Exchange) async throws -> Answer {
+        let name = try exchange.accountName()
+        return try await answer(exchange, .operators, by: gate.operatorActor) { [storage] in
             try storage.account(named: name)
         }
     }
 
     private func answer(
-        _ request: Request, _ operation: ServerOperation, by actor: AuditActor,
+        _ exchange: Exchange, _ operation: ServerOperation, by actor: AuditActor,
         find: @escaping @Sendable () throws -> Account?
-    ) async throws -> Response {
-        guard request.accepts(Self.mediaType) else {
+    ) async throws -> Answer {
+        guard exchange.request.headers.accepts(Self.mediaType) else {
             throw Problem(.notAcceptable, "The answer is available only as application/json.")
         }
         let history: HistoryRule? =
-            switch request.uri.text("with_history") {
+            switch exchange.request.query.text("with_history") {
             case nil, "false": nil
             case "true": HistoryRule(settings.history, now: settings.clock.now())
             default: throw Problem.malformed("with_history must be true or false.")
@@ -77,15 +76,15 @@ struct ExportRoutes: Sendable {
         guard let account = try await readers.run(find) else { throw StorageError.noSuchAccount }
         let permit = try shares.take(account.id)
         let now = settings.clock.now()
-        if request.method != .head {
+        if exchange.hasBody {
             let event = AuditEvent(.accountExported, of: account.id, by: actor)
             try await writer.run { [storage] in try storage.record([AuditEntry(event, at: now)]) }
         }
         let export = AccountExport(
             of: account, storage: storage, history: history, now: now, permit: permit)
-        return Response(
-            status: .ok, headers: Self.headers(account),
-            body: body(export, of: account.id, permit) { [gate, bearer = request.bearer] in
+        return Answer(
+            headers: Self.headers(account),
+            stream: body(export, of: account.id, permit) { [gate, bearer = exchange.bearer] in
                 try await gate.checkAgain(bearer, operation)
             })
     }
@@ -97,8 +96,8 @@ struct ExportRoutes: Sendable {
     func body(
         _ export: AccountExport, of account: AccountID, _ permit: AccountShares.Permit,
         check: @escaping @Sendable () async throws -> Void
-    ) -> ResponseBody {
-        ResponseBody { writer in
+    ) -> Answer.Stream {
+        { write in
             // Shared by the slices, of which one is made at a time.
             let export = Mutex(export)
             var pace = Pace(pace, settings.clock)
@@ -113,22 +112,21 @@ struct ExportRoutes: Sendable {
                 guard let slice else { break }
                 permit.note(slice.count)
                 let start = settings.clock.uptime()
-                try await writer.write(ByteBuffer(bytes: slice))
+                try await write(ByteBuffer(bytes: slice))
                 try pace.sent(slice.count, since: start)
                 permit.give(slice.count)
             }
             // Before the end: whoever has read that may ask for the next export.
             permit.end()
-            try await writer.finish(nil)
         }
     }
 
     private static let mediaType = "application/json"
 
-    private static func headers(_ account: Account) -> HTTPFields {
+    private static func headers(_ account: Account) -> HTTPHeaders {
         [
-            .contentType: mediaType,
-            .contentDisposition: "attachment; filename=\"ubiquity-\(account.id).json\"",
+            "Content-Type": mediaType,
+            "Content-Disposition": "attachment; filename=\"ubiquity-\(account.id).json\"",
         ]
     }
 }

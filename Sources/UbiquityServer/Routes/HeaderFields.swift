@@ -68,22 +68,6 @@ extension HTTPHeaders {
             || acceptedTypes.contains { [type, group, "*/*"].contains($0) }
     }
 
-    /// - Throws: ``Problem``.
-    var neededAnswerFormat: WireFormat {
-        get throws(Problem) {
-            guard let answerFormat else { throw .notAcceptable }
-            return answerFormat
-        }
-    }
-
-    /// - Throws: ``Problem``.
-    var neededBodyFormat: WireFormat {
-        get throws(Problem) {
-            guard let bodyFormat else { throw .unsupportedMediaType }
-            return bodyFormat
-        }
-    }
-
     /// The format of the body; nil if the protocol does not have it.
     package var bodyFormat: WireFormat? {
         first(name: "content-type").flatMap { WireFormat(mediaType: $0) }

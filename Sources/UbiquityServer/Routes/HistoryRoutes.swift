@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Hummingbird
 internal import NIOCore
 internal import NIOHTTP1
 internal import UbiquityCore
@@ -21,7 +20,7 @@ struct HistoryRoutes: Sendable {
     /// The versions of a store or of a key, those that came last first.
     func list(_ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference) throws {
         let request = exchange.request
-        let format = try request.headers.neededAnswerFormat
+        let format = try exchange.answerFormat
         let key = try request.query.key
         let place = try request.query.text("before").map { text throws(Problem) in
             guard let place = HistoryRule.Place(text) else {
@@ -54,7 +53,7 @@ struct HistoryRoutes: Sendable {
     /// A store as it was at a revision or a time; now, if neither is given.
     func snapshot(_ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference) throws {
         let request = exchange.request
-        let format = try request.headers.neededAnswerFormat
+        let format = try exchange.answerFormat
         let time: HistoryRule.Time
         switch (try request.query.number("revision"), try request.query.number("milliseconds")) {
         case (let revision?, nil): time = .revision(revision)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import Hummingbird
+internal import NIOCore
+internal import NIOHTTP1
 internal import Synchronization
 
 /// All metrics of this node, for Prometheus and for the operator's page. They are told from memory,
@@ -22,9 +23,10 @@ final class MetricsSource: Sendable {
     /// - Parameter figures: Nil if the storage is not shared.
     func note(_ figures: SharedFigures?) { shared.withLock { $0 = figures } }
 
-    /// For the operator, at the server's own address.
-    @Sendable func read(_ request: Request, _ context: ServerContext) async throws -> Response {
-        Response(metrics: text)
+    @Sendable func read(_ exchange: Exchange) async throws -> Answer {
+        Answer(
+            headers: ["Content-Type": "text/plain; version=0.0.4; charset=utf-8"],
+            body: ByteBuffer(string: text))
     }
 
     var text: String {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
-internal import Hummingbird
+internal import NIOHTTP1
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -29,24 +28,24 @@ struct OperatorRoutes: Sendable {
     // MARK: Accounts
 
     @Sendable func listAccounts(
-        _ request: Request, _ context: ServerContext
-    ) async throws -> Response {
-        let format = try request.answerFormat
-        let after = try request.uri.queryParameters["after"].map { try Self.accountName("\($0)") }
-        let part = try request.uri.part(bytesMax: AccountName.bytesMax)
-        let max = try request.uri.count("limit", max: Self.accountsPerAnswerMax)
+        _ exchange: Exchange
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let after = try exchange.request.query.text("after").map { try Self.accountName($0) }
+        let part = try exchange.request.query.part(bytesMax: AccountName.bytesMax)
+        let max = try exchange.request.query.count("limit", max: Self.accountsPerAnswerMax)
         var list = WireAccountList()
         list.accounts = try await readers.run { [storage] in
             let accounts = try storage.accounts(
                 after: after, containing: part, max: max ?? Self.accountsPerAnswerMax)
             return try accounts.map { WireAccount($0, try storage.devices(of: $0.id)) }
         }
-        return Response(list, format)
+        return Answer(list, format)
     }
 
-    @Sendable func create(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let format = try request.answerFormat
-        let message = try await request.readMessage(WireNewAccount.self)
+    @Sendable func create(_ exchange: Exchange) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let message = try await exchange.readMessage(WireNewAccount.self)
         let accountName = try Self.accountName(message.name)
         let seconds = try codeSeconds(message.codeSeconds)
         let invitation = try await writer.run { [self] in
@@ -56,37 +55,37 @@ struct OperatorRoutes: Sendable {
                 to: account, CredentialTerms(), seconds: seconds, now: now, by: actor)
         }
         firstRun.end()
-        return Response(WireNewAccountAnswer(invitation, server: address), format)
+        return Answer(WireNewAccountAnswer(invitation, server: address), format)
     }
 
-    @Sendable func rename(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let format = try request.answerFormat
-        let name = try context.parameters.accountName()
-        let newName = try Self.accountName(try await request.readMessage(WireRename.self).name)
+    @Sendable func rename(_ exchange: Exchange) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let name = try exchange.accountName()
+        let newName = try Self.accountName(try await exchange.readMessage(WireRename.self).name)
         let (account, devices) = try await writer.run { [self] in
             var account = try storage.existingAccount(name)
             try storage.rename(account.id, to: newName, now: now, by: actor)
             account.name = newName
             return (account, try storage.devices(of: account.id))
         }
-        return Response(WireAccount(account, devices), format)
+        return Answer(WireAccount(account, devices), format)
     }
 
     @Sendable func readLimits(
-        _ request: Request, _ context: ServerContext
-    ) async throws -> Response {
-        let format = try request.answerFormat
-        let name = try context.parameters.accountName()
+        _ exchange: Exchange
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let name = try exchange.accountName()
         let limits = try await readers.run { [storage] in
             try storage.existingAccount(name).limits
         }
-        return Response(WireAccountLimits(limits), format)
+        return Answer(WireAccountLimits(limits), format)
     }
 
-    @Sendable func limit(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let format = try request.answerFormat
-        let name = try context.parameters.accountName()
-        let message = try await request.readMessage(WireAccountLimits.self)
+    @Sendable func limit(_ exchange: Exchange) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let name = try exchange.accountName()
+        let message = try await exchange.readMessage(WireAccountLimits.self)
         let limits: AccountLimits
         do { limits = try AccountLimits(message) } catch { throw Problem.malformed("\(error).") }
         let account = try await writer.run { [self] in
@@ -95,11 +94,11 @@ struct OperatorRoutes: Sendable {
             return account.id
         }
         revocation.accountChanged(account)
-        return Response(WireAccountLimits(limits), format)
+        return Answer(WireAccountLimits(limits), format)
     }
 
-    @Sendable func erase(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let name = try context.parameters.accountName()
+    @Sendable func erase(_ exchange: Exchange) async throws -> Answer {
+        let name = try exchange.accountName()
         let account = try await writer.run { [self] in
             let account = try storage.existingAccount(name)
             guard try storage.erase(account.id, now: now, by: actor) else {
@@ -108,33 +107,33 @@ struct OperatorRoutes: Sendable {
             return account.id
         }
         revocation.accountChanged(account)
-        return Response(status: .noContent)
+        return Answer(.noContent)
     }
 
     /// Lists the stores that an erasure would remove.
     @Sendable func listStores(
-        _ request: Request, _ context: ServerContext
-    ) async throws -> Response {
-        let format = try request.answerFormat
-        let name = try context.parameters.accountName()
+        _ exchange: Exchange
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let name = try exchange.accountName()
         var list = WireStoreList()
         list.stores = try await readers.run { [storage] in
             try storage.stores(of: storage.existingAccount(name).id)
         }.map(WireStoreList.Store.init)
-        return Response(list, format)
+        return Answer(list, format)
     }
 
-    @Sendable func newCode(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let format = try request.answerFormat
-        let name = try context.parameters.accountName()
-        let message = try await request.readMessage(orNone: WireNewCode.self)
+    @Sendable func newCode(_ exchange: Exchange) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let name = try exchange.accountName()
+        let message = try await exchange.readMessage(orNone: WireNewCode.self)
         let terms = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
         let seconds = try codeSeconds(message.codeSeconds)
         let invitation = try await writer.run { [self] in
             try storage.invite(
                 to: storage.existingAccount(name), terms, seconds: seconds, now: now, by: actor)
         }
-        return Response(WireNewAccountAnswer(invitation, server: address), format)
+        return Answer(WireNewAccountAnswer(invitation, server: address), format)
     }
 
     private func codeSeconds(_ asked: UInt64) throws(Problem) -> Int64 {
@@ -144,66 +143,65 @@ struct OperatorRoutes: Sendable {
     // MARK: Devices
 
     @Sendable func listDevices(
-        _ request: Request, _ context: ServerContext
-    ) async throws -> Response {
-        let format = try request.answerFormat
-        let name = try context.parameters.accountName()
+        _ exchange: Exchange
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let name = try exchange.accountName()
         let devices = try await readers.run { [storage] in
             try storage.devices(of: storage.existingAccount(name).id)
         }
-        return Response(WireDeviceList(devices), format)
+        return Answer(WireDeviceList(devices), format)
     }
 
     @Sendable func renameDevice(
-        _ request: Request, _ context: ServerContext
-    ) async throws -> Response {
-        let format = try request.answerFormat
-        let name = try context.parameters.accountName()
-        let id = try context.parameters.deviceID()
-        let displayName = try await request.readTitle()
+        _ exchange: Exchange
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let name = try exchange.accountName()
+        let id = try exchange.deviceID()
+        let displayName = try await exchange.readTitle()
         let renamed = try await writer.run { [self] in
             let device = DeviceReference(account: try storage.existingAccount(name).id, id: id)
             _ = try storage.rename(device, displayName: displayName, now: now, by: actor)
             return try storage.existingDevice(device)
         }
-        return Response(WireDevice(renamed), format)
+        return Answer(WireDevice(renamed), format)
     }
 
     @Sendable func revokeDevice(
-        _ request: Request, _ context: ServerContext
-    ) async throws -> Response {
-        let name = try context.parameters.accountName()
-        let id = try context.parameters.deviceID()
+        _ exchange: Exchange
+    ) async throws -> Answer {
+        let name = try exchange.accountName()
+        let id = try exchange.deviceID()
         let revoked = try await writer.run { [self] in
             let device = DeviceReference(account: try storage.existingAccount(name).id, id: id)
             return try storage.revoke(device, now: now, by: actor)
         }
         guard !revoked.isEmpty else { throw StorageError.noSuchDevice }
         revocation.revoked(revoked)
-        return Response(status: .noContent)
+        return Answer(.noContent)
     }
 
     // MARK: Apps
 
-    @Sendable func listApps(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let format = try request.answerFormat
+    @Sendable func listApps(_ exchange: Exchange) async throws -> Answer {
+        let format = try exchange.answerFormat
         let registered = try await readers.run { [storage] in try storage.apps() }
-        return Response(WireAppList(registered, settings.apps), format)
+        return Answer(WireAppList(registered, settings.apps), format)
     }
 
-    @Sendable func register(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let identifier = try context.parameters.storeIdentifier()
+    @Sendable func register(_ exchange: Exchange) async throws -> Answer {
+        let identifier = try exchange.storeIdentifier()
         try await writer.run { [self] in
             let app = RegisteredApp(identifier: identifier, registered: now)
             _ = try storage.register(app, appsMax: settings.appsMax, by: actor)
             try gate.apps.reload()
         }
-        return Response(status: .noContent)
+        return Answer(.noContent)
     }
 
-    @Sendable func removeApp(_ request: Request, _ context: ServerContext) async throws -> Response
-    {
-        let identifier = try context.parameters.storeIdentifier()
+    @Sendable func removeApp(_ exchange: Exchange) async throws -> Answer {
+        let identifier = try exchange.storeIdentifier()
         try await writer.run { [self] in
             guard try storage.removeApp(identifier, now: now, by: actor) else {
                 throw StorageError.noSuchApp
@@ -211,21 +209,21 @@ struct OperatorRoutes: Sendable {
             try gate.apps.reload()
         }
         revocation.restricted(to: gate.apps.rule)
-        return Response(status: .noContent)
+        return Answer(.noContent)
     }
 
     // MARK: Audit
 
-    @Sendable func audit(_ request: Request, _ context: ServerContext) async throws -> Response {
-        let format = try request.answerFormat
-        let before = try request.uri.count("before", max: .max)
-        let filter = try request.uri.auditFilter
-        let max = try request.uri.count("limit", max: Self.auditEntriesPerAnswerMax)
+    @Sendable func audit(_ exchange: Exchange) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let before = try exchange.request.query.count("before", max: .max)
+        let filter = try exchange.request.query.auditFilter
+        let max = try exchange.request.query.count("limit", max: Self.auditEntriesPerAnswerMax)
         let entries = try await readers.run { [storage] in
             try storage.auditEntries(
                 before: before.map(Int64.init), filter, max: max ?? Self.auditEntriesPerAnswer)
         }
-        return Response(WireAuditTrail(entries), format)
+        return Answer(WireAuditTrail(entries), format)
     }
 
     private static func accountName(_ text: String) throws(Problem) -> AccountName {

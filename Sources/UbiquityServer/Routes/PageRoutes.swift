@@ -2,9 +2,8 @@
 
 internal import Crypto
 internal import Foundation
-internal import HTTPTypes
-internal import Hummingbird
 internal import NIOCore
+internal import NIOHTTP1
 internal import UbiquityCore
 
 /// The page for people, at `/`. It is a device like any other: it has the JavaScript client, and no
@@ -16,7 +15,7 @@ struct PageRoutes: Sendable {
     init(provider: PageProvider?) {
         all = PageFile.all.map { file in
             let answers = PageAnswers(file, provider: provider)
-            return Route(.get, file.path, .anybodys) { request, _ in answers.answer(request) }
+            return Route(.GET, file.path, .anybodys) { answers.answer($0.request.headers) }
         }
     }
 }
@@ -39,15 +38,15 @@ private struct PageAnswers: Sendable {
     private struct Form: Sendable {
         let body: ByteBuffer
         let tag: String
-        let headers: HTTPFields
+        let headers: HTTPHeaders
 
-        init(_ body: ByteBuffer, tag: String, headers: HTTPFields, encoding: String? = nil) {
+        init(_ body: ByteBuffer, tag: String, headers: HTTPHeaders, encoding: String? = nil) {
             self.body = body
             self.tag = tag
             var headers = headers
-            headers[.contentLength] = "\(body.readableBytes)"
-            headers[.eTag] = tag
-            headers[.contentEncoding] = encoding
+            headers.add(name: "Content-Length", value: "\(body.readableBytes)")
+            headers.add(name: "ETag", value: tag)
+            if let encoding { headers.add(name: "Content-Encoding", value: encoding) }
             self.headers = headers
         }
     }
@@ -55,15 +54,15 @@ private struct PageAnswers: Sendable {
     init(_ file: PageFile, provider: PageProvider?) {
         let digest = SHA256.hash(data: Array(file.text.utf8)).prefix(12)
         let digits = digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
-        let headers: HTTPFields = [
-            .contentType: file.type,
+        let headers: HTTPHeaders = [
+            "Content-Type": file.type,
             // Kept, and asked for again: an updated server has an updated page.
-            .cacheControl: "no-cache",
-            .vary: "Accept-Encoding",
-            .contentSecurityPolicy: Self.policy(provider),
-            .crossOriginOpenerPolicy: "same-origin",
-            .crossOriginResourcePolicy: "same-origin",
-            .permissionsPolicy: "camera=(), geolocation=(), microphone=()",
+            "Cache-Control": "no-cache",
+            "Vary": "Accept-Encoding",
+            "Content-Security-Policy": Self.policy(provider),
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
         ]
         plain = Form(ByteBuffer(string: file.text), tag: "\"\(digits)\"", headers: headers)
         compressed = file.compressed.flatMap { Data(base64Encoded: $0) }.map {
@@ -85,20 +84,19 @@ private struct PageAnswers: Sendable {
         ].joined(separator: "; ")
     }
 
-    func answer(_ request: Request) -> Response {
-        let isCompressed = AcceptedEncodings(request.headers[values: .acceptEncoding]).hasGzip
+    func answer(_ request: HTTPHeaders) -> Answer {
+        let isCompressed = AcceptedEncodings(request["accept-encoding"]).hasGzip
         let form = isCompressed ? compressed ?? plain : plain
-        let known = request.headers[values: .ifNoneMatch]
+        let known = request["if-none-match"]
             .flatMap { $0.split(separator: ",") }
             .map { $0.drop { $0 == " " }.trimmingPrefix("W/") }
         guard !known.contains(where: { $0 == form.tag || $0 == "*" }) else {
             // There is no content that could be encoded.
             var headers = form.headers
-            headers[.contentEncoding] = nil
-            return Response(status: .notModified, headers: headers)
+            headers.remove(name: "Content-Encoding")
+            return Answer(.notModified, headers: headers)
         }
-        return Response(
-            status: .ok, headers: form.headers, body: ResponseBody(byteBuffer: form.body))
+        return Answer(headers: form.headers, body: form.body)
     }
 }
 
@@ -119,10 +117,4 @@ struct AcceptedEncodings: Hashable, Sendable {
         }
         hasGzip = weights["gzip"] ?? weights["x-gzip"] ?? weights["*"] ?? 0 > 0
     }
-}
-
-extension HTTPField.Name {
-    fileprivate static let crossOriginOpenerPolicy = Self("Cross-Origin-Opener-Policy")!
-    fileprivate static let crossOriginResourcePolicy = Self("Cross-Origin-Resource-Policy")!
-    fileprivate static let permissionsPolicy = Self("Permissions-Policy")!
 }

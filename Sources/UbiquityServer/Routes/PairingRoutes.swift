@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
-internal import Hummingbird
+internal import NIOHTTP1
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -20,16 +19,16 @@ struct PairingRoutes: Sendable {
 
     /// Makes a code with at most the device's own rights.
     @Sendable func newCode(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
-    ) async throws -> Response {
-        try attempts.take(context.remoteAddress, rights)
-        let format = try request.answerFormat
-        let message = try await request.readMessage(orNone: WireNewCode.self)
+        _ exchange: Exchange, _ rights: DeviceRights
+    ) async throws -> Answer {
+        try attempts.take(exchange.remoteAddress, rights)
+        let format = try exchange.answerFormat
+        let message = try await exchange.readMessage(orNone: WireNewCode.self)
         let asked = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
         let seconds = try settings.codeSeconds(
             message.codeSeconds, max: settings.signInCodeSeconds, of: "a device's code")
         // Receiving the body may have taken two minutes.
-        try await gate.checkAgain(request.bearer, .makeOwnCode(asked.stores))
+        try await gate.checkAgain(exchange.bearer, .makeOwnCode(asked.stores))
         let now = now
         let invitation = try await writer.run(for: rights.account) { [storage] in
             try StorageError.ofDevice {
@@ -41,15 +40,15 @@ struct PairingRoutes: Sendable {
                     by: .device(rights.reference.id))
             }
         }
-        return Response(WireNewAccountAnswer(invitation), format)
+        return Answer(WireNewAccountAnswer(invitation), format)
     }
 
     // MARK: Requests of devices without a code
 
-    @Sendable func ask(_ request: Request, _ context: ServerContext) async throws -> Response {
-        try attempts.take(context.remoteAddress)
-        let format = try request.answerFormat
-        let message = try await request.readMessage(WireNewSignInRequest.self)
+    @Sendable func ask(_ exchange: Exchange) async throws -> Answer {
+        try attempts.take(exchange.remoteAddress)
+        let format = try exchange.answerFormat
+        let message = try await exchange.readMessage(WireNewSignInRequest.self)
         let terms = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
         let secret = Secret.random(prefix: Secret.requestPrefix)
         let userCode = TypedCode.random(.user)
@@ -57,32 +56,32 @@ struct PairingRoutes: Sendable {
         let new = SignInRequest(
             secret: SecretHash(of: secret), userCode: userCode.hash,
             displayName: DeviceDisplayName.ofNewDevice(message.deviceName),
-            address: context.remoteAddress, terms: terms,
+            address: exchange.remoteAddress, terms: terms,
             expiresMilliseconds: now + PairingRule.requestMilliseconds)
         try await writer.run { [storage] in try storage.addRequest(new, now: now) }
-        return Response(WireNewSignInRequestAnswer(new, secret, userCode), format)
+        return Answer(WireNewSignInRequestAnswer(new, secret, userCode), format)
     }
 
     @Sendable func show(
-        _ request: Request, _ context: ServerContext, _ caller: Caller
-    ) async throws -> Response {
-        let format = try request.answerFormat
-        let code = try userCode(context, caller)
+        _ exchange: Exchange, _ caller: Caller
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let code = try userCode(exchange, caller)
         let now = now
         let found = try await readers.run { [storage] in
             try storage.request(userCode: code.hash, now: now)
         }
         guard let found else { throw StorageError.noSuchRequest }
-        return Response(WireSignInRequest(found), format)
+        return Answer(WireSignInRequest(found), format)
     }
 
     @Sendable func approve(
-        _ request: Request, _ context: ServerContext, _ caller: Caller
-    ) async throws -> Response {
-        let code = try userCode(context, caller)
-        let message = try await request.readMessage(orNone: WireApproval.self)
+        _ exchange: Exchange, _ caller: Caller
+    ) async throws -> Answer {
+        let code = try userCode(exchange, caller)
+        let message = try await exchange.readMessage(orNone: WireApproval.self)
         let asked = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
-        try await gate.checkAgain(request.bearer, .approveSignIn(asked.stores))
+        try await gate.checkAgain(exchange.bearer, .approveSignIn(asked.stores))
         guard case .device(let rights) = caller else {
             guard let name = AccountName(message.account) else {
                 throw Problem.malformed("\"account\": \(AccountName.rule).")
@@ -97,22 +96,22 @@ struct PairingRoutes: Sendable {
     }
 
     @Sendable func deny(
-        _ request: Request, _ context: ServerContext, _ caller: Caller
-    ) async throws -> Response {
-        let code = try userCode(context, caller)
+        _ exchange: Exchange, _ caller: Caller
+    ) async throws -> Answer {
+        let code = try userCode(exchange, caller)
         return try await decide(code, .denied(caller.rights?.account), caller)
     }
 
     private func decide(
         _ code: TypedCode, _ decision: SignInDecision, _ caller: Caller
-    ) async throws -> Response {
+    ) async throws -> Answer {
         let (now, actor) = (now, actor(caller))
         try await writer.run { [storage] in
             try StorageError.ofDevice {
                 try storage.decide(code.hash, decision, now: now, by: actor)
             }
         }
-        return Response(status: .noContent)
+        return Answer(.noContent)
     }
 
     private func actor(_ caller: Caller) -> AuditActor {
@@ -122,9 +121,9 @@ struct PairingRoutes: Sendable {
 
     /// The user code in the address. Each look-up may be a guess.
     /// - Throws: ``StorageError/noSuchRequest``, also for text that cannot be a code.
-    private func userCode(_ context: ServerContext, _ caller: Caller) throws -> TypedCode {
-        try attempts.take(context.remoteAddress, caller.rights)
-        guard let code = TypedCode(typed: try context.parameters.text("code"), .user) else {
+    private func userCode(_ exchange: Exchange, _ caller: Caller) throws -> TypedCode {
+        try attempts.take(exchange.remoteAddress, caller.rights)
+        guard let code = TypedCode(typed: try exchange.text("code"), .user) else {
             throw StorageError.noSuchRequest
         }
         return code

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
-internal import Hummingbird
 internal import UbiquityCore
 internal import UbiquityWire
 
@@ -21,8 +19,6 @@ extension Problem {
         case let error as RateExceeded: self.init(error)
         case let error as HubError: self.init(error)
         case is Busy: self = .unavailable("The server is busy. Try again soon.")
-        case let error as HTTPError where error.status == .notFound: self = .notFound
-        case is any HTTPResponseError: self = .malformed("The request could not be understood.")
         default: self = .unavailable("Something went wrong on the server. Try again later.")
         }
     }

@@ -61,8 +61,8 @@ final class PushRoute: Sendable {
             self.store = store
             self.permit = permit
             self.answerPermit = answerPermit
-            bodyFormat = try exchange.request.headers.neededBodyFormat
-            answerFormat = try exchange.request.headers.neededAnswerFormat
+            bodyFormat = try exchange.bodyFormat
+            answerFormat = try exchange.answerFormat
         }
     }
 

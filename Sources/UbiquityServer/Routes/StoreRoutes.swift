@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Hummingbird
 internal import NIOHTTP1
 internal import Synchronization
 internal import UbiquityCore
@@ -13,37 +12,37 @@ struct StoreRoutes: Sendable {
     let settings: ServerSettings
 
     /// Answered from memory: anybody may ask.
-    @Sendable func config(_ request: Request, _ context: ServerContext) async throws -> Response {
+    @Sendable func config(_ exchange: Exchange) async throws -> Answer {
         var config = WireConfig(ServerConfig(settings))
         config.needsFirstAccount = firstRun.needsFirstAccount
         if settings.servesPage, let provider = settings.identity?.page {
             config.identityProvider.issuer = provider.issuer
             config.identityProvider.client = provider.client
         }
-        return Response(config, try request.answerFormat)
+        return Answer(config, try exchange.answerFormat)
     }
 
     /// A confined device only sees its stores.
     @Sendable func list(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights
-    ) async throws -> Response {
-        let format = try request.answerFormat
+        _ exchange: Exchange, _ rights: DeviceRights
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
         var list = WireStoreList()
         list.stores = try await reader.stores(of: rights.account)
             .filter { rights.reaches($0.identifier) }.map(WireStoreList.Store.init)
-        return Response(list, format)
+        return Answer(list, format)
     }
 
     /// Answers which devices have a store's changes, or those of one key. A confined device only
     /// sees itself.
     @Sendable func deliveries(
-        _ request: Request, _ context: ServerContext, _ rights: DeviceRights,
+        _ exchange: Exchange, _ rights: DeviceRights,
         _ store: StoreReference
-    ) async throws -> Response {
-        let format = try request.answerFormat
-        let key = try request.uri.key
-        let saved = try request.uri.saved
-        reader.note(request.clientVersion, rights)
+    ) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let key = try exchange.request.query.key
+        let saved = try exchange.request.query.saved
+        reader.note(exchange.request.headers.clientVersion, rights)
         let now = settings.clock.now()
         var list = WireDeliveries()
         list.serverMilliseconds = UInt64(clamping: now)
@@ -54,14 +53,14 @@ struct StoreRoutes: Sendable {
                 device.rights.reaches(store.identifier) && !device.rights.hasExpired(at: now)
                     && (!rights.isConfined || device.reference == rights.reference)
             }.map(WireDelivery.init)
-        return Response(list, format)
+        return Answer(list, format)
     }
 
     /// The changes of a store since a cursor, or the whole store.
     func changes(
         _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
     ) throws {
-        let format = try exchange.request.headers.neededAnswerFormat
+        let format = try exchange.answerFormat
         let since = try exchange.request.position(orLastEvent: false)
         reader.note(exchange.request.headers.clientVersion, rights)
         try reader.answer(

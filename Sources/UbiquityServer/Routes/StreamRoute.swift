@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTP1
 internal import UbiquityCore
@@ -19,7 +18,7 @@ struct StreamRoute: Sendable {
         reader.note(exchange.request.headers.clientVersion, rights)
         guard exchange.hasBody else {
             var headers = Self.headers
-            headers[.connection] = nil
+            headers.remove(name: "Connection")
             if exchange.begin(.ok, headers) { exchange.connection.endAnswer() }
             return
         }
@@ -57,8 +56,8 @@ struct StreamRoute: Sendable {
     }
 
     /// Nothing else is sent on the connection afterwards.
-    private static let headers: HTTPFields = [
-        .contentType: "text/event-stream", .accelBuffering: "no", .connection: "close",
+    private static let headers: HTTPHeaders = [
+        "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Connection": "close",
     ]
 }
 

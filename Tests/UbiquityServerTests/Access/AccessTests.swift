@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import HTTPTypes
 internal import Logging
+internal import NIOHTTP1
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityWire

@@ -29,10 +29,46 @@ struct KnownCallerTests {
                 storage: storage, threads: threads, operatorHash: nil,
                 lastSeen: LastSeenBuffer(clock: clock.clock), clock: clock.clock),
             apps: AppRegistry(storage: storage, admission: .open), clock: clock.clock)
-        let loop = MultiThreadedEventLoopGroup.singleton.any()
-        let connection = try await loop.submit {
-            NIOLoopBound(HTTPConnection(on: loop), eventLoop: loop)
-        }.get()
+        let client = try await Client(credential, gate)
+        #expect(try await client.caller() == .device(device.rights))
+        #expect(try !storage.revoke(device.reference, now: 1_000, by: .operatorLocally).isEmpty)
+        #expect(try await client.caller() == .device(device.rights))
+        clock.advance(seconds: 1)
+        #expect(try await client.caller() == .stranger)
+    }
+
+    @Test func `an operator's credential is no longer good once there is a new one`() async throws {
+        let storage = MemoryServerStorage()
+        let threads = BlockingThreads(name: "test", count: 1, waitingMax: 9)
+        defer { threads.close() }
+        let clock = ServerClock.system
+        let authenticator = Authenticator(
+            storage: storage, threads: threads, operatorHash: SecretHash(of: "old"),
+            lastSeen: LastSeenBuffer(clock: clock), clock: clock)
+        let client = try await Client(
+            "old",
+            Gate(
+                authenticator: authenticator,
+                apps: AppRegistry(storage: storage, admission: .open), clock: clock))
+        #expect(try await client.caller() == .operator)
+        authenticator.adopt(operator: SecretHash(of: "new"))
+        #expect(try await client.caller() == .stranger)
+    }
+
+    /// A client who sends requests on one connection.
+    private struct Client {
+        let credential: String
+        let gate: Gate
+        private let loop = MultiThreadedEventLoopGroup.singleton.any()
+        private let connection: NIOLoopBound<HTTPConnection>
+
+        init(_ credential: String, _ gate: Gate) async throws {
+            (self.credential, self.gate) = (credential, gate)
+            connection = try await loop.submit { [loop] in
+                NIOLoopBound(HTTPConnection(on: loop), eventLoop: loop)
+            }.get()
+        }
+
         func caller() async throws -> Caller {
             try await withCheckedThrowingContinuation { continuation in
                 loop.execute {
@@ -44,10 +80,5 @@ struct KnownCallerTests {
                 }
             }
         }
-        #expect(try await caller() == .device(device.rights))
-        #expect(try !storage.revoke(device.reference, now: 1_000, by: .operatorLocally).isEmpty)
-        #expect(try await caller() == .device(device.rights))
-        clock.advance(seconds: 1)
-        #expect(try await caller() == .stranger)
     }
 }

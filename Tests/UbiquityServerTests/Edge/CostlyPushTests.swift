@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
+internal import NIOHTTP1
 internal import SwiftProtobuf
 internal import Testing
 internal import UbiquityCore

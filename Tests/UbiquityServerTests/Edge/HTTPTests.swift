@@ -259,6 +259,8 @@ internal import UbiquityWire
             let config = try await server.send("OPTIONS", "/v1/config")
             #expect(config.status == 204 && config.body.isEmpty)
             #expect(config.headers["allow"] == "GET, HEAD, OPTIONS")
+            // RFC 9110, section 8.6.
+            #expect(config.headers["content-length"] == nil)
             let changes = try await server.send("OPTIONS", "/v1/stores/notes/changes")
             #expect(changes.headers["allow"] == "GET, HEAD, OPTIONS, POST")
             #expect(try await server.send("OPTIONS", "/v1/nothing").status == 404)

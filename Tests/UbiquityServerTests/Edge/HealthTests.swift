@@ -2,7 +2,6 @@
 
 internal import ClientTestSupport
 internal import Foundation
-internal import HTTPTypes
 internal import Logging
 internal import Synchronization
 internal import Testing
@@ -136,13 +135,34 @@ struct MetricsTests {
     @Test func `a foreign page cannot read the metrics under a name of its own`() async throws {
         try await withServer({ $0.metricsPort = 0 }) { server in
             for host in ["localhost:9717", "127.0.0.1", "a"] {
-                let status = try await server.metricsStatus(host: host)
+                let status = try await server.sendToMetrics(headers: ["Host": host]).status
                 #expect(status == 200)
             }
             for host in ["evil.example", "evil.example:9717"] {
-                let status = try await server.metricsStatus(host: host)
+                let status = try await server.sendToMetrics(headers: ["Host": host]).status
                 #expect(status == 421)
             }
+        }
+    }
+
+    @Test func `the port for metrics has nothing else, not even for pages of an allowed origin`()
+        async throws
+    {
+        try await withServer({
+            $0.metricsPort = 0
+            $0.allowedOrigins = ["https://notes.example"]
+        }) { server in
+            for (method, path, status) in [
+                ("GET", "/metrics", 200), ("HEAD", "/metrics", 200), ("POST", "/metrics", 405),
+                ("GET", "/", 404), ("GET", "/v1/config", 404), ("GET", "/v1/metrics", 404),
+            ] {
+                let answer = try await server.sendToMetrics(
+                    method, path, headers: ["Origin": "https://notes.example"])
+                #expect(answer.status == status, "\(method) \(path)")
+                #expect(answer.headers["access-control-allow-origin"] == nil)
+            }
+            // Reading the metrics is none of what they count.
+            #expect(try await !server.metrics().contains("route=\"/metrics\""))
         }
     }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
-internal import Hummingbird
-internal import Logging
 internal import NIOCore
+internal import NIOHTTP1
 internal import Synchronization
+
+@testable internal import UbiquityServer
 
 /// Where an identity provider publishes its keys.
 final class TestKeySite: Sendable {
@@ -22,15 +22,15 @@ final class TestKeySite: Sendable {
     static func start(_ content: String) async throws -> TestKeySite {
         let site = TestKeySite(content)
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let router = Router()
-        router.get("keys") { _, _ in site.answer() }
-        let application = Application(
-            router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
-            onServerRunning: { port.yield($0.localAddress?.port ?? 0) },
-            logger: Logger(label: "keys") { _ in SwiftLogNoOpLogHandler() })
+        let edge = Edge(
+            ServerSettings(dataFolder: ""), tls: nil, metrics: ServerMetrics(), logger: .off)
+        let listener = Listener(
+            address: .hostname("127.0.0.1", port: 0), connectionsMax: 16,
+            channel: EdgeChannel(edge: edge) { $0.answer(site.answer()) },
+            onReady: { port.yield($0) })
         let task = Task {
             defer { port.finish() }
-            try await application.run()
+            try await listener.run()
         }
         site.running.withLock { $0 = task }
         for await number in ports {
@@ -50,15 +50,14 @@ final class TestKeySite: Sendable {
         set { state.withLock { $0.content = newValue } }
     }
 
-    private func answer() -> Response {
+    private func answer() -> Answer {
         let content = state.withLock { state in
             state.requests += 1
             return state.content
         }
-        guard let content else { return Response(status: .internalServerError) }
-        return Response(
-            status: .ok, headers: [.contentType: "application/json"],
-            body: ResponseBody(byteBuffer: ByteBuffer(string: content)))
+        guard let content else { return Answer(.internalServerError) }
+        return Answer(
+            headers: ["Content-Type": "application/json"], body: ByteBuffer(string: content))
     }
 
     func stop() async throws {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import HTTPTypes
-import Hummingbird
 import Logging
 import NIOCore
 import Synchronization
@@ -121,24 +119,18 @@ import UbiquityWire
         let permit = try exports.shares.take(Sample.account.id)
         let export = AccountExport(
             of: Sample.account, storage: storage, history: nil, now: 1_000, permit: permit)
-        let writer = Reader { count in
-            clock.advance(seconds: secondsPerSlice)
-            reading()
-            slices.withLock { $0.append(count) }
-        }
         #expect(throws: Busy()) { try exports.shares.take(Sample.account.id) }
         let body = exports.body(export, of: Sample.account.id, permit) {}
-        do { try await body.write(writer) } catch { slices.withLock { $0.append(-1) } }
+        do {
+            try await body { slice in
+                clock.advance(seconds: secondsPerSlice)
+                reading()
+                slices.withLock { $0.append(slice.readableBytes) }
+            }
+        } catch { slices.withLock { $0.append(-1) } }
         permit.end()
         try exports.shares.take(Sample.account.id).end()
         return slices.withLock { $0 }
-    }
-
-    private struct Reader: ResponseBodyWriter {
-        let take: @Sendable (Int) -> Void
-
-        mutating func write(_ buffer: ByteBuffer) async throws { take(buffer.readableBytes) }
-        consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
     }
 
     @Test func `an export ends when its reader is too slow, or takes too long at all`() async throws

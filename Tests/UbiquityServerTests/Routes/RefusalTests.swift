@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import HTTPTypes
+internal import NIOHTTP1
 internal import SwiftProtobuf
 internal import Testing
 internal import UbiquityCore

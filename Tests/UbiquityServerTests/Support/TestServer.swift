@@ -72,13 +72,15 @@ struct TestServer: Sendable {
         return String(buffer: try await response.body.collect(upTo: 1 << 20))
     }
 
-    /// The status of a request for the metrics.
-    /// - Parameter host: The name by which it calls the server.
-    func metricsStatus(host: String) async throws -> Int {
-        var request = HTTPClientRequest(url: "http://127.0.0.1:\(metricsPort ?? 0)/metrics")
-        request.headers.add(name: "Host", value: host)
-        let response = try await HTTPClient.shared.execute(request, timeout: TestPatience.answer)
-        return Int(response.status.code)
+    /// A request to the port for metrics.
+    func sendToMetrics(
+        _ method: String = "GET", _ path: String = "/metrics", headers: [String: String]
+    ) async throws -> Answer {
+        try await Self.send(
+            Self.request(
+                at: "http://127.0.0.1:\(metricsPort ?? 0)", method, path, credential: nil,
+                body: nil,
+                headers: headers))
     }
 
     /// The number of times that a limit was reached.

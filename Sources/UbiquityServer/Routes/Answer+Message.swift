@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import HTTPTypes
-internal import Hummingbird
 internal import NIOCore
+internal import NIOHTTP1
 internal import SwiftProtobuf
 internal import UbiquityCore
 internal import UbiquityWire
 
-extension Response {
+extension Answer {
     init(_ message: some Message, _ format: WireFormat) {
         self.init(
-            status: .ok, headers: [.contentType: format.rawValue],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: format.encode(message))))
+            headers: ["Content-Type": format.rawValue],
+            body: ByteBuffer(bytes: format.encode(message)))
     }
 }
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import NIOHTTP1
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+struct ListenerTests {
+    @Test func `further connections wait until one ends`() async throws {
+        let edge = Edge(
+            ServerSettings(dataFolder: ""), tls: nil, metrics: ServerMetrics(), logger: .off)
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let listener = Listener(
+            address: .hostname("127.0.0.1", port: 0), connectionsMax: 2,
+            channel: EdgeChannel(edge: edge) { $0.answer(Answer(.noContent)) },
+            onReady: { port.yield($0) })
+        let running = Task { try await listener.run() }
+        let number = try #require(await ports.first { _ in true })
+        func ask(_ connection: RawConnection) async {
+            await connection.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        }
+        var connections: [RawConnection] = []
+        for _ in 0..<2 {
+            connections.append(try await RawConnection.open(number))
+            await ask(connections[connections.count - 1])
+            try await connections[connections.count - 1].receive("\r\n\r\n")
+        }
+        let waiting = try await RawConnection.open(number)
+        await ask(waiting)
+        for _ in 0..<20 {
+            let before = connections[1].received.count
+            await ask(connections[1])
+            try await until("an answer") { connections[1].received.count > before }
+        }
+        #expect(edge.connectionCounter.count == 2 && waiting.received.isEmpty)
+        connections[0].close()
+        try await waiting.receive("HTTP/1.1 204 No Content\r\n")
+        for connection in connections + [waiting] { connection.close() }
+        running.cancel()
+        try await running.value
+    }
+}
