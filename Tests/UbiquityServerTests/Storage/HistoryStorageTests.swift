@@ -188,7 +188,7 @@ internal import UbiquityCore
         var pruned = false
         for number: Int64 in 1...60 {
             let value = PropertyListValue.data([UInt8](repeating: UInt8(number), count: 1_000))
-            let push = Sample.push(Sample.record("key \(number % 7)", value, at: 500 + number))
+            let push = Sample.push(Sample.record("key \(number % 20)", value, at: 500 + number))
             let rules = Sample.rules(now: 1_000 * number, history: limits)
             _ = try storage.commit([push], rules: rules)
             let state = try storage.historyState()
@@ -213,7 +213,7 @@ internal import UbiquityCore
                     try storage.snapshot(at: .milliseconds(state.floor.milliseconds - 1), rule)
                 }
                 let then = try storage.snapshot(at: .milliseconds(state.floor.milliseconds), rule)
-                #expect(then.count == 7)
+                #expect(then.count == 20)
             }
         }
         #expect(pruned)
