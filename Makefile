@@ -139,7 +139,7 @@ conformance: setup
 	done
 	@scripts/conformance "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)" $(or $(SEEDS),1...200)
 
-# Each patch of Mutations/ is built, and the simulator must find fault with it, and none with what
+# Each patch of Tests/Mutations/ is built, and the simulator must find fault with it, and none with what
 # the patches break: in SEEDS=1...3000, unless told otherwise. MUTATION=name tries one.
 MUTATION ?=
 
@@ -165,7 +165,7 @@ torture-postgresql:
 	@$(MAKE) torture DATABASE=postgresql
 
 # A release build of its own, for every file is compiled anew, with what tells libFuzzer which parts
-# of the code an input reached. Fuzz/README.md says what the entries are.
+# of the code an input reached. Tests/Fuzz/README.md says what the entries are.
 FUZZ_SECONDS ?= 60
 ENTRY ?=
 
@@ -180,8 +180,7 @@ fuzz-corpus: fuzz-build
 	@ENTRY=$(ENTRY) scripts/fuzz --merge .build-fuzz/release/FuzzProgram
 
 # What is formatted.
-FORMATTED := Package.swift Examples Snippets Sources Tests Fuzz/Entries Fuzz/Program \
-	Benchmarks
+FORMATTED := Package.swift Examples Snippets Sources Tests
 
 lint:
 	@scripts/setup python3

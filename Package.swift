@@ -250,7 +250,7 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
-            path: "Fuzz/Entries"),
+            path: "Tests/Fuzz/Entries"),
         .testTarget(name: "FuzzCorpusTests", dependencies: ["FuzzEntries"]),
         // What the examples have in common: the terminal, and two devices with a server of their own.
         .target(name: "ExampleScreen", path: "Examples/Screen", packageAccess: false),
@@ -283,7 +283,7 @@ for example in examples {
 if Context.environment["UBIQUITY_FUZZ"] != nil {
     package.targets.append(
         .executableTarget(
-            name: "FuzzProgram", dependencies: ["FuzzEntries"], path: "Fuzz/Program",
+            name: "FuzzProgram", dependencies: ["FuzzEntries"], path: "Tests/Fuzz/Program",
             linkerSettings: [.linkedLibrary("stdc++", .when(platforms: [.linux]))]))
 }
 
@@ -292,14 +292,14 @@ if Context.environment["UBIQUITY_BENCHMARKS"] != nil {
     package.products.append(
         .executable(name: "ubiquity-benchmarks", targets: ["UbiquityBenchmarks"]))
     package.targets += [
-        .target(name: "AllocationCount", path: "Benchmarks/AllocationCount"),
+        .target(name: "AllocationCount", path: "Tests/Benchmarks/AllocationCount"),
         .executableTarget(
             name: "UbiquityBenchmarks",
             dependencies: [
                 "AllocationCount", "ProcessHarness", "Ubiquity",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            path: "Benchmarks/Program"),
+            path: "Tests/Benchmarks/Program"),
     ]
 }
 

@@ -36,7 +36,7 @@ struct FuzzCorpusTests {
     private static func files(of name: String) throws -> [URL] {
         let folder = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Fuzz/Corpus/\(name)")
+            .appendingPathComponent("Tests/Fuzz/Corpus/\(name)")
         return try FileManager.default.contentsOfDirectory(
             at: folder, includingPropertiesForKeys: nil
         ).sorted { $0.path < $1.path }

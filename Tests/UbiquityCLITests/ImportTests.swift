@@ -84,7 +84,7 @@ struct ImportTests {
 
     @Test func `the project's sample has every type and can be imported whole`() throws {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../Samples/preferences.plist")
+            .appendingPathComponent("../../Examples/preferences.plist")
         let entries = try PropertyListFile.read(path: file.path)
         let plan = ImportPlan(entries, limits: StoreLimits())
         #expect(plan.rejected.isEmpty)

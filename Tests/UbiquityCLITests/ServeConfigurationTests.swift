@@ -250,14 +250,12 @@ struct ServeConfigurationTests {
             try text("Deployment/Dockerfile").matches(of: #/\nCOPY ([A-Za-z.]+) /#)
                 .map { String($0.output.1) })
         let package = try text("Package.swift")
-        // Other builds alone have the benchmarks.
         let named = package.matches(of: /path: "([A-Za-z]+)\//).map { String($0.output.1) }
-            .filter { $0 != "Benchmarks" }
         #expect(named.count > 10)
         // Where targets without a path are, and what the plugin runs.
         let all = Set(named).union(["Package.swift", "Plugins", "Sources", "Tests", "scripts"])
         #expect(copied.isSuperset(of: all), "\(all.subtracting(copied))")
-        #expect(Set(named).isSubset(of: ["Examples", "Fuzz", "Tests"]))
+        #expect(Set(named).isSubset(of: ["Examples", "Tests"]))
     }
 
     @Test func `the file that is installed says nothing but where the data is`() throws {

@@ -37,7 +37,7 @@ struct MutationTests {
 
     private static func patches() throws -> [URL] {
         try FileManager.default.contentsOfDirectory(
-            at: root.appendingPathComponent("Mutations"), includingPropertiesForKeys: nil
+            at: root.appendingPathComponent("Tests/Mutations"), includingPropertiesForKeys: nil
         )
         .filter { $0.pathExtension == "patch" }
         .sorted { $0.path < $1.path }

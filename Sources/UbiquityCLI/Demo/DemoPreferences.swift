@@ -29,7 +29,7 @@ struct DemoPreferences {
 
     /// The package's sample, looked for from the current folder and from the program's.
     private static var sample: String? {
-        let file = "Samples/preferences.plist"
+        let file = "Examples/preferences.plist"
         var folder = (Bundle.main.executablePath ?? "") as NSString
         var candidates = [file]
         while folder.length > 1 {
