@@ -73,8 +73,10 @@ let package = Package(
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOExtras", package: "swift-nio-extras"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -89,12 +91,15 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
+        // The commit that the program was built from, if the build was told.
+        .target(name: "BuildCommit"),
         // Named apart from its product: `ubiquity` and `Ubiquity` would be one module on
         // a disk that ignores case.
         .executableTarget(
             name: "UbiquityCLI",
             dependencies: [
-                "ProcessHarness", "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "BuildCommit", "ProcessHarness", "Ubiquity", "UbiquityCore", "UbiquityServer",
+                "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]),
@@ -348,10 +353,9 @@ if Context.environment["UBIQUITY_TSAN"] != nil {
             exclude: ["suppressions.txt"]))
 }
 
-// The commit, for --version. Apps that depend on this package neither compile nor run the plugin.
-if !Context.packageDirectory.contains("/checkouts/") {
-    package.targets.append(.plugin(name: "CommitPlugin", capability: .buildTool()))
-    let program = package.targets.first { $0.name == "UbiquityCLI" }
-    program?.plugins = [.plugin(name: "CommitPlugin")]
-    program?.swiftSettings?.append(.define("UBIQUITY_COMMIT"))
+// What scripts/commit prints, for --version: what is handed out has it.
+if let commit = Context.environment["UBIQUITY_COMMIT"], !commit.isEmpty {
+    for target in package.targets where target.name == "BuildCommit" {
+        target.cSettings = [.define("UBIQUITY_COMMIT", to: "\"\(commit)\"")]
+    }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import BuildCommit
 import Ubiquity
 
 /// The program `ubiquity`.
@@ -68,13 +69,10 @@ struct Program: AsyncParsableCommand {
         }
     }
 
-    /// Such as "0.2.0 (1a2b3c4d)", with the commit if it is known.
+    /// Such as "0.2.0 (1a2b3c4d)", with the commit if the build was told.
     private static var version: String {
-        #if UBIQUITY_COMMIT
-        ClientVersion.text + (buildCommit.map { " (\($0))" } ?? "")
-        #else
         ClientVersion.text
-        #endif
+            + (ubiquity_build_commit().map { " (\(String(cString: $0)))" } ?? "")
     }
 
     /// - Throws: The argument parser's errors, and ``Failure`` for a word that it does not know.

@@ -252,8 +252,8 @@ struct ServeConfigurationTests {
         let package = try text("Package.swift")
         let named = package.matches(of: /path: "([A-Za-z]+)\//).map { String($0.output.1) }
         #expect(named.count > 10)
-        // Where targets without a path are, and what the plugin runs.
-        let all = Set(named).union(["Package.swift", "Plugins", "Sources", "Tests", "scripts"])
+        // Where targets without a path are.
+        let all = Set(named).union(["Package.swift", "Sources", "Tests"])
         #expect(copied.isSuperset(of: all), "\(all.subtracting(copied))")
         #expect(Set(named).isSubset(of: ["Examples", "Tests"]))
     }
