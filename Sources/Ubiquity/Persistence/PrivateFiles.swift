@@ -98,6 +98,12 @@ package enum PrivateFiles {
         }
     }
 
+    /// Whether users besides the owner and the group can read or write an open file.
+    package static func isForOthers(_ handle: FileHandle) -> Bool {
+        var status = stat()
+        return fstat(handle.fileDescriptor, &status) == 0 && status.st_mode & 0o007 != 0
+    }
+
     /// Atomically replaces a file: readers, also after a power failure, find either the old or the
     /// new content. Concurrent replacements of the same file must exclude each other.
     /// - Throws: ``SystemError``; the old file is then unchanged.

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
@@ -181,10 +182,7 @@ struct ServeConfiguration {
     private static func checkSecret(
         _ handle: FileHandle, _ path: String, _ place: Origin
     ) throws(Failure) {
-        var status = stat()
-        guard fstat(handle.fileDescriptor, &status) == 0, status.st_mode & 0o007 != 0 else {
-            return
-        }
+        guard PrivateFiles.isForOthers(handle) else { return }
         throw Failure(
             .noPermission,
             "\(place): the address of a database may contain a password, and other users can read "
