@@ -187,10 +187,10 @@ lint:
 	@scripts/layers
 	@scripts/embed-page --check
 	@scripts/embed-snippets --check
-	$(SWIFT) format lint --strict --recursive $(FORMATTED)
+	$(SWIFT) format lint --strict --parallel --recursive $(FORMATTED)
 
 format:
-	$(SWIFT) format --in-place --recursive $(FORMATTED)
+	$(SWIFT) format --in-place --parallel --recursive $(FORMATTED)
 
 # From what a build leaves, so that it takes seconds.
 docs: setup
