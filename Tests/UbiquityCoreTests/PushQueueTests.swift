@@ -25,7 +25,7 @@ struct PushQueueTests {
         #expect(queue.add(push(1)) == .begins(lane: 0))
         #expect(queue.takeGroup(of: 0).map(\.push) == [1])
         for number in 2...4 { #expect(queue.add(push(number)) == .waits) }
-        #expect(queue.finish(lane: 0))
+        #expect(queue.finish(lane: 0) == true)
         #expect(queue.takeGroup(of: 0).map(\.push) == [2, 3, 4])
         #expect(!queue.finish(lane: 0) && queue.count == 0)
         #expect(queue.add(push(5)) == .begins(lane: 0))
