@@ -5,11 +5,7 @@ internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
-/// Commits pushes in groups: all waiting pushes go into one transaction with one flush of the disk,
-/// and are answered afterwards. The more there are, the larger the groups, up to a maximum of work.
-/// Accounts take turns, so that an account's waiting pushes delay another one's by at most a group.
-///
-/// Each account has one of the lanes, which commit at the same time, as many as the storage permits.
+/// Commits pushes in groups, and answers them afterwards: carries out ``PushQueue``, which decides.
 ///
 /// State: `state`, the waiting pushes, guarded by its lock, because requests come from any thread,
 /// and `crowded`, guarded by its own.
@@ -17,50 +13,22 @@ final class CommitQueue: Sendable {
     /// A class, because it is moved from queue to queue.
     private final class Waiting: Sendable {
         let push: PendingPush
-        let bytes: Int
-        /// Whether its store's history may have to be read.
-        let searches: Bool
         let loop: any EventLoop
         let answer: @Sendable (Result<CommittedPush, any Error>) -> Void
 
         init(
-            _ push: PendingPush, bytes: Int, on loop: any EventLoop,
+            _ push: PendingPush, on loop: any EventLoop,
             _ answer: @escaping @Sendable (Result<CommittedPush, any Error>) -> Void
         ) {
-            self.push = push
-            self.bytes = bytes
-            searches = push.push.transactions.contains { !$0.unkept.isEmpty }
-            self.loop = loop
-            self.answer = answer
+            (self.push, self.loop, self.answer) = (push, loop, answer)
         }
     }
 
-    private struct Lane {
-        var waiting = FairQueue<AccountID, Waiting>()
-        var isScheduled = false
-    }
-
-    private struct State {
-        var lanes: [Lane]
-        /// The bytes that wait in all lanes.
-        var bytes = 0
-
-        var count: Int { lanes.reduce(0) { $0 + $1.waiting.count } }
-    }
-
-    /// A larger group would not be faster, and would delay its first push.
-    private static let groupMax = 512
-    /// The maximum cost of a group's pushes together. A more expensive push is committed alone.
-    private static let groupBytesMax = 8 << 20
-    /// For one account: even a small push may require reading a whole store.
-    private static let groupPushesPerAccountMax = 16
-    /// The most histories that a group reads for what must not be kept, each once. That takes
-    /// milliseconds.
-    private static let groupSearchesMax = 4
+    private typealias Queue = PushQueue<StoreReference, Waiting>
 
     /// The stores with too many tombstones. Cleared by compaction.
     let crowded = Mutex<Set<StoreReference>>([])
-    private let state: Mutex<State>
+    private let state: Mutex<Queue>
     private let storage: any ServerStorage
     /// A thread for each lane.
     private let lanes: [BlockingThreads]
@@ -76,7 +44,10 @@ final class CommitQueue: Sendable {
     ) {
         self.storage = storage
         self.lanes = lanes
-        state = Mutex(State(lanes: lanes.map { _ in Lane() }))
+        state = Mutex(
+            Queue(
+                lanes: lanes.count, countMax: settings.waitingPushesMax,
+                bytesMax: settings.waitingPushBytesMax))
         self.hub = hub
         self.settings = settings
         self.metrics = metrics
@@ -93,38 +64,28 @@ final class CommitQueue: Sendable {
         _ push: PendingPush, bytes: Int, on loop: any EventLoop,
         then: @escaping @Sendable (Result<CommittedPush, any Error>) -> Void
     ) throws(Busy) {
-        guard enqueue(Waiting(push, bytes: bytes, on: loop, then)) else { throw Busy() }
-    }
-
-    /// The number of pushes that wait for a group.
-    var waitingCount: Int { state.withLock { $0.count } }
-
-    private func lane(of account: AccountID) -> Int {
-        Int(account.rawValue % UInt64(lanes.count))
-    }
-
-    private func enqueue(_ waiting: Waiting) -> Bool {
-        let account = waiting.push.store.account
-        let lane = lane(of: account)
-        return state.withLock { state in
-            guard state.count < settings.waitingPushesMax,
-                state.bytes + waiting.bytes <= settings.waitingPushBytesMax || state.bytes == 0
-            else { return false }
-            if !state.lanes[lane].isScheduled {
-                guard lanes[lane].submit({ [self] in commitWaiting(in: lane) }) else {
-                    return false
-                }
-                state.lanes[lane].isScheduled = true
-            }
-            state.lanes[lane].waiting.append(waiting, of: account)
-            state.bytes += waiting.bytes
-            return true
+        let waiting = Queue.Waiting(
+            account: push.store.account.rawValue, store: push.store, bytes: bytes,
+            searches: push.push.transactions.contains { !$0.unkept.isEmpty },
+            push: Waiting(push, on: loop, then))
+        switch state.withLock({ $0.add(waiting) }) {
+        case .refused: throw Busy()
+        case .waits: break
+        case .begins(let lane): begin(lane)
         }
     }
 
-    private func commitWaiting(in lane: Int) {
-        let group = takeGroup(of: lane)
-        guard !group.isEmpty else { return }
+    /// The number of pushes that wait for a group.
+    var waitingCount: Int { state.withLock(\.count) }
+
+    /// Commits a group in a job of its own, so that other jobs of the lane's thread get their turn.
+    private func begin(_ lane: Int) {
+        guard !lanes[lane].submit({ [self] in commitGroup(in: lane) }) else { return }
+        fail(state.withLock { $0.removeAll(of: lane) }.map(\.push), Busy())
+    }
+
+    private func commitGroup(in lane: Int) {
+        let group = state.withLock { $0.takeGroup(of: lane) }.map(\.push)
         let admission = PushAdmission(
             limits: settings.limits, now: settings.clock.now(), history: settings.history)
         let rules = CommitRules(
@@ -145,7 +106,7 @@ final class CommitQueue: Sendable {
             logger.error("A commit failed.", metadata: ["reason": "\(error)"])
             fail(group, error)
         }
-        commitMore(in: lane)
+        if state.withLock({ $0.finish(lane: lane) }) { begin(lane) }
     }
 
     private func fail(_ pushes: [Waiting], _ error: any Error) {
@@ -170,43 +131,6 @@ final class CommitQueue: Sendable {
         }
         metrics.committed(
             pushes: results.count, transactions: transactions, seconds: start.secondsAgo)
-    }
-
-    private func takeGroup(of lane: Int) -> [Waiting] {
-        state.withLock { state in
-            var (count, bytes) = (0, 0)
-            var searched: Set<StoreReference> = []
-            func mayJoin(_ next: Waiting) -> Bool {
-                guard count > 0 else { return true }
-                return count < Self.groupMax && bytes + next.bytes <= Self.groupBytesMax
-                    && (!next.searches || searched.contains(next.push.store)
-                        || searched.count < Self.groupSearchesMax)
-            }
-            let group = state.lanes[lane].waiting.take(rounds: Self.groupPushesPerAccountMax) {
-                next in
-                guard mayJoin(next) else { return false }
-                (count, bytes) = (count + 1, bytes + next.bytes)
-                if next.searches { searched.insert(next.push.store) }
-                return true
-            }
-            state.bytes -= bytes
-            return group
-        }
-    }
-
-    /// Commits later arrivals in a job of its own, so that other jobs of this thread get their
-    /// turn.
-    private func commitMore(in lane: Int) {
-        let stranded: [Waiting] = state.withLock { state in
-            let waiting = state.lanes[lane].waiting
-            state.lanes[lane].isScheduled = waiting.count > 0
-            guard waiting.count > 0, !lanes[lane].submit({ [self] in commitWaiting(in: lane) })
-            else { return [] }
-            state.lanes[lane] = Lane()
-            state.bytes -= waiting.all.reduce(0) { $0 + $1.bytes }
-            return waiting.all
-        }
-        fail(stranded, Busy())
     }
 
     private func noteCrowded(_ commits: [PushHub.Commit]) {

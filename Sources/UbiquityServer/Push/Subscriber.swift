@@ -4,16 +4,12 @@ internal import NIOCore
 internal import Synchronization
 internal import UbiquityCore
 
-/// One event stream: a bounded queue of events that wait to be sent, and later the only handler of
-/// its connection besides TLS and ``OutboundByteHandler``. So an idle stream costs little memory.
-///
-/// `starting` (the store is being read, and events wait) → `open` (the beginning and the events are
-/// sent, as fast as the other side reads) → `ended` (they are dropped, and the connection is
-/// closed).
+/// One event stream: carries out its ``SendQueue``, and is later the only handler of its connection
+/// besides TLS and ``OutboundByteHandler``. So an idle stream costs little memory.
 ///
 /// State: confined to `loop`. Unchecked because the hub knows subscribers on every thread, but only
 /// uses their constants there.
-final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
+final class Subscriber: ChannelInboundHandler, HubSubscriber, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
@@ -29,29 +25,12 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     private let hub: PushHub
     /// Its place among those of its account, and its part of the budget that all subscribers share.
     private let permit: AccountShares.Permit
-    private var phase = Phase.starting
+    private var queue: SendQueue<Event>
     /// The beginning of the stream that is still to be sent.
     private var start = Answer()
-    /// Nil until the store has been read.
-    private var beginning: StreamStart?
-    private var waiting = CircularBuffer<Event>()
-    private var waitingBytes = 0
     private var context: ChannelHandlerContext?
     /// Whether events are HTTP chunks, which HTTP/1.0 does not have.
     private var isChunked = true
-
-    private enum Phase {
-        case starting
-        case open
-        case ended
-    }
-
-    enum End: Sendable {
-        /// The queue overflowed, and was dropped.
-        case overflow
-        /// The server is shutting down, the device may no longer listen, or the connection is gone.
-        case closed
-    }
 
     init(
         number: UInt64, rights: DeviceRights, store: StoreReference, takesBinary: Bool,
@@ -65,36 +44,34 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
         self.permit = permit
         self.hub = hub
         self.loop = loop
+        queue = SendQueue(bytesMax: hub.bytesPerListenerMax)
     }
 
     // MARK: - Events
 
     /// Sends an event, or lets it wait.
     func offer(_ event: Event) {
-        guard !hasEnded, beginning?.isNews(event.revision) ?? true else { return }
-        if isIdle { return send(event) }
-        let size = bytes(of: event).readableBytes
-        guard waiting.isEmpty || waitingBytes + size <= hub.bytesPerListenerMax, permit.take(size)
-        else {
+        let offer = queue.offer(
+            event, revision: event.revision, canSend: canSend,
+            bytes: { bytes(of: event).readableBytes }, reserve: permit.take)
+        switch offer {
+        case .send: send(event)
+        case .waits, .dropped: break
+        case .overflow:
             hub.noteOverflow()
-            return end(.overflow)
+            end(.overflow)
         }
-        waiting.append(event)
-        waitingBytes += size
     }
 
     /// Sends a keep-alive if nothing else waits.
     func keepAlive() {
-        guard isIdle, let context else { return }
+        guard queue.isOpen, queue.isEmpty, canSend, let context else { return }
         context.writeAndFlush(wrapOutboundOut(framed(.keepAlive)), promise: nil)
     }
 
-    private var hasEnded: Bool { if case .ended = phase { true } else { false } }
-
-    /// Whether an event can be sent at once.
-    private var isIdle: Bool {
-        guard case .open = phase, let context else { return false }
-        return waiting.isEmpty && start.pieces.isEmpty && context.channel.isWritable
+    /// Whether the connection can take an event, with nothing of the beginning before it.
+    private var canSend: Bool {
+        start.pieces.isEmpty && context?.channel.isWritable == true
     }
 
     private func send(_ event: Event) {
@@ -104,16 +81,13 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     }
 
     private func sendWaiting() {
-        guard case .open = phase, let context else { return }
+        guard queue.isOpen, let context else { return }
         while context.channel.isWritable, let piece = start.next() {
             context.writeAndFlush(
                 wrapOutboundOut(framed(EventBytes(piece))), promise: nil)
         }
-        while context.channel.isWritable, let event = waiting.popFirst() {
-            let size = bytes(of: event).readableBytes
-            waitingBytes -= size
-            permit.give(size)
-            if beginning?.isNews(event.revision) ?? true { send(event) }
+        while context.channel.isWritable, let event = queue.next(release: permit.give) {
+            send(event)
         }
     }
 
@@ -128,19 +102,13 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     /// Says how the stream begins. Call before the subscriber gets its connection.
     func begin(with bytes: Answer, _ beginning: StreamStart, isChunked: Bool) {
         self.isChunked = isChunked
-        if !hasEnded { start = bytes }
-        self.beginning = beginning
+        if !queue.hasEnded { start = bytes }
+        queue.begin(beginning)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        switch phase {
-        case .starting:
-            phase = .open
-            sendWaiting()
-        case .open: break
-        case .ended: close(after: .closed)
-        }
+        if queue.open() { sendWaiting() } else { close(after: .closed) }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
@@ -167,22 +135,19 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     // MARK: - The end
 
     /// Ends the stream.
-    func end(_ end: End) {
-        guard !hasEnded else {
+    func end(_ end: StreamEnd) {
+        guard queue.end(release: permit.give) else {
             // After an overflow, a close still matters, because it leaves less time.
             if end == .closed { context?.close(after: lingerMilliseconds(after: end)) }
             return
         }
-        let isOpen = context != nil
-        phase = .ended
-        permit.give(waitingBytes)
-        (waiting, waitingBytes, start) = ([], 0, Answer())
-        if isOpen { close(after: end) }
+        start = Answer()
+        close(after: end)
     }
 
     /// The time in which the rest must be sent. A revocation must take effect within a second, and
     /// may be noticed late; an overflow only affects the slow reader.
-    private func lingerMilliseconds(after end: End) -> Int64 {
+    private func lingerMilliseconds(after end: StreamEnd) -> Int64 {
         switch end {
         case .overflow: hub.slowMilliseconds
         case .closed: 500
@@ -190,7 +155,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
     }
 
     /// Sends the end of the stream and closes the connection.
-    private func close(after end: End) {
+    private func close(after end: StreamEnd) {
         guard let context else { return }
         if end == .overflow { context.write(wrapOutboundOut(framed(.resync)), promise: nil) }
         let last = isChunked ? Self.lastChunk : ByteBuffer()
@@ -210,8 +175,8 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
 /// Changes as they are sent to the subscribers of their store.
 ///
 /// State: `encoded`, guarded by its lock: the first loop that needs a form of it makes it. A large event
-/// has only the text form, which ``encodeLarge()`` makes before it is offered to anybody.
-final class Event: Sendable {
+/// has only the text form, which ``encodeLarge()`` makes before it is offered to anybody. `reserved`, too.
+final class Event: HubEvent {
     let revision: Int64
     /// The time of the commit, or when others' commits were read.
     let committed: NIODeadline
@@ -220,14 +185,21 @@ final class Event: Sendable {
     private let changes: ChangeSet
     private let encode: Encoder
     private let encoded = Mutex<(text: EventBytes?, binary: EventBytes?)>((nil, nil))
+    /// Makes its part of the budget for what is not encoded yet.
+    private let takePermit: @Sendable () -> AccountShares.Permit?
+    private let reserved = Mutex<AccountShares.Permit?>(nil)
 
     /// Encodes changes; the flag is ``Subscriber/takesBinary``.
     typealias Encoder = @Sendable (ChangeSet, _ isBinary: Bool) -> ByteBuffer
 
-    init(_ changes: ChangeSet, revision: Int64, _ encode: @escaping Encoder) {
+    init(
+        _ changes: ChangeSet, revision: Int64,
+        permit: @escaping @Sendable () -> AccountShares.Permit?, _ encode: @escaping Encoder
+    ) {
         self.changes = changes
         self.revision = revision
         self.encode = encode
+        takePermit = permit
         bytes = changes.records.reduce(0) { $0 + $1.pushBytes }
         committed = .now()
     }
@@ -238,7 +210,14 @@ final class Event: Sendable {
     /// Whether it is encoded on no event loop.
     var isLarge: Bool { bytes > Self.smallBytesMax }
 
-    var isReady: Bool { !isLarge || encoded.withLock { $0.text != nil } }
+    func reserve() -> Bool {
+        guard let permit = takePermit(), permit.take(bytes) else { return false }
+        reserved.withLock { $0 = permit }
+        return true
+    }
+
+    /// It is offered to the subscribers, who reserve what they need.
+    func release() { reserved.withLock { $0?.end(); $0 = nil } }
 
     /// Makes the text that all subscribers get.
     func encodeLarge() {

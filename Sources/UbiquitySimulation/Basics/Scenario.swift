@@ -167,7 +167,8 @@ package struct Scenario: Sendable {
     /// connection to the database, or is not stopped any more; in milliseconds.
     private var lateNode: Int64 {
         guard nodes > 1 else { return 0 }
-        return 6_000 + 2 * flushMax + (faults.contains(.nodeStop) ? 50_000 : 0)
+        // The patience of a group begins anew with the first doubt, and each store has its own.
+        return 12_000 + 2 * flushMax + (faults.contains(.nodeStop) ? 50_000 : 0)
     }
 
     /// Whether a write that was once on the server keeps its stamp.
@@ -235,7 +236,7 @@ package enum Fault: String, CaseIterable, Sendable {
     static let rare: [Fault] = [.commitRefused, .serverClockWeeks, .flood]
     /// Faults that only several nodes have.
     static let ofNodes: [Fault] = [
-        .nodeStop, .nodeClock, .hintLost, .hintLate, .databaseRestart, .failOver,
+        .nodeStop, .nodeClock, .hintLost, .hintLate, .databaseRestart, .failOver, .storeLocked,
     ]
     /// The faults of all servers, except for the rare ones.
     static let ofAll = allCases.filter { !(rare + ofNodes).contains($0) }
@@ -253,7 +254,7 @@ package enum Fault: String, CaseIterable, Sendable {
     case serverCrash, serverRestore, compactTombstones, serverSlow, serverBusy, overflow
     case limitsChange, unauthorized, commitRefused, serverClockWeeks, flood
     // Several nodes
-    case nodeStop, nodeClock, hintLost, hintLate, databaseRestart, failOver
+    case nodeStop, nodeClock, hintLost, hintLate, databaseRestart, failOver, storeLocked
     // People
     case signOut, accountSwitch, wipe
 }

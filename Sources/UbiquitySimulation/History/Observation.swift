@@ -3,13 +3,17 @@
 package import UbiquityCore
 
 /// A store of an account on the server.
-package struct StoreReference: Hashable, Sendable, CustomStringConvertible {
+package struct StoreReference: Hashable, Comparable, Sendable, CustomStringConvertible {
     package var account: Int
     package var store: Int
 
     package init(account: Int, store: Int) { (self.account, self.store) = (account, store) }
 
     package var description: String { "account \(account), store \(store)" }
+
+    package static func < (one: StoreReference, other: StoreReference) -> Bool {
+        (one.account, one.store) < (other.account, other.store)
+    }
 }
 
 /// An event of apps or of the server's storage. Checkers know nothing else.

@@ -23,6 +23,8 @@ final class VirtualDatabase {
     private var greatestError = Int64.min
     private var backup: Rows = [:]
     private var seen: [Client: Int64] = [:]
+    /// The stores whose rows another session has locked.
+    var lockedStores: Set<StoreReference> = []
     var historyLimits = HistoryLimits()
     /// Whether all versions are logged, for checkers.
     var logsVersions = false
@@ -138,7 +140,7 @@ final class VirtualDatabase {
     }
 
     func compactTombstones(by rule: CompactionRule) {
-        for name in rows.keys.sorted(by: { ($0.account, $0.store) < ($1.account, $1.store) }) {
+        for name in rows.keys.sorted() {
             let compacted = rows[name]?.compact(rule, running: running) { device in
                 let seen = seen[Client(account: name.account, device: device)]
                 return seen.map { $0 >= now - rule.liveMilliseconds } ?? false
@@ -151,7 +153,7 @@ final class VirtualDatabase {
 
     func pruneHistories() {
         let rule = HistoryRule(historyLimits, now: now)
-        for name in rows.keys.sorted(by: { ($0.account, $0.store) < ($1.account, $1.store) }) {
+        for name in rows.keys.sorted() {
             noteHistory(of: name)
             rows[name]?.pruneHistory(rule)
             noteHistory(of: name)

@@ -2,75 +2,86 @@
 
 import UbiquityCore
 
-/// The streams of a node. ``StoreFeed`` decides when they are sent what was committed, by this node
-/// or others.
+/// The streams of a node: carries out ``StreamHub`` in virtual time.
 final class VirtualHub {
+    private typealias Hub = StreamHub<StoreReference, Subscriber, Event>
+
     private unowned let node: VirtualNode
     /// Whether other nodes write to the database.
     private let isShared: Bool
-    private var groups: [StoreReference: Group] = [:]
-    private var lastGroup = 0
+    private var hub = Hub(unsentBytesMax: eventBytesMax)
     /// Whether a comparison is due.
     private var isComparing = false
-    /// The database's history that the streams belong to.
+    /// The database's history, and the positions of the last comparison.
     private var history: DatabaseHistory
-
-    /// The streams of a store.
-    private final class Group {
-        /// Distinguishes it from an earlier group of the same store.
-        let number: Int
-        var subscribers: [Subscriber] = []
-        var feed = StoreFeed()
-
-        init(number: Int) { self.number = number }
-    }
-
-    /// A subscribed stream. Commits wait until it has read the store.
-    private final class Subscriber {
-        let stream: VirtualStream
-        var start: StreamStart?
-        var waiting: [ChangeSet] = []
-
-        init(_ stream: VirtualStream) { self.stream = stream }
-
-        func offer(_ changes: ChangeSet) {
-            guard let start else { return waiting.append(changes) }
-            guard start.isNews(Position(changes.cursor)?.revision ?? 0) else { return }
-            stream.send(.changes(changes))
-        }
-
-        /// - Parameter isResumed: Whether the device named a cursor. If not, the changes are the whole
-        ///   store.
-        func begin(with changes: ChangeSet, isResumed: Bool, _ config: ServerConfig) {
-            start = StreamStart(changes.cursor)
-            if !isResumed || !changes.records.isEmpty { stream.send(.changes(changes)) }
-            stream.send(.ready(changes.cursor, config))
-            for changes in waiting { offer(changes) }
-            waiting = []
-        }
-    }
+    private var compared: [Position] = []
 
     /// The interval at which the positions of stores with streams are compared, since hints may be
     /// lost.
     private static let comparisonMilliseconds: Int64 = 4_000
+    /// So few that a slow stream soon overflows.
+    private static let eventBytesMax = 1_500
+    /// The longest time for which a stream takes nothing, shorter than a client's patience.
+    private static let stallMillisecondsMax: Int64 = 20_000
 
     init(node: VirtualNode, isShared: Bool) {
         self.node = node
         self.isShared = isShared
         history = node.database.name
+        hub.follow(history.name)
     }
 
     private var world: any VirtualWorld { node.world }
 
     // MARK: - Streams
 
-    func subscribe(_ stream: VirtualStream, since cursor: Cursor?, isSaved: Bool) {
-        let subscriber = Subscriber(stream)
-        if groups[stream.store] == nil {
-            lastGroup += 1
-            groups[stream.store] = Group(number: lastGroup)
+    /// A stream with its queue. Used by one thread, as all of the simulation is.
+    private final class Subscriber: HubSubscriber, @unchecked Sendable {
+        let number: UInt64
+        let stream: VirtualStream
+        /// Whether its connection takes nothing at present.
+        var isStalled = false { didSet { if !isStalled { sendWaiting() } } }
+        private var queue = SendQueue<ChangeSet>(bytesMax: eventBytesMax)
+
+        init(_ stream: VirtualStream, number: UInt64) {
+            (self.stream, self.number) = (stream, number)
         }
-        groups[stream.store]?.subscribers.append(subscriber)
+
+        /// - Returns: Whether the stream goes on.
+        func offer(_ changes: ChangeSet) -> Bool {
+            let offer = queue.offer(
+                changes, revision: Position(changes.cursor)?.revision ?? 0, canSend: !isStalled,
+                bytes: { changes.virtualBytes }, reserve: { _ in true })
+            if offer == .send { stream.send(.changes(changes)) }
+            return offer != .overflow
+        }
+
+        /// - Parameter isResumed: Whether the device named a cursor. If not, the changes are the whole
+        ///   store.
+        func begin(with changes: ChangeSet, isResumed: Bool, _ config: ServerConfig) {
+            queue.begin(StreamStart(changes.cursor))
+            guard queue.open() else { return }
+            if !isResumed || !changes.records.isEmpty { stream.send(.changes(changes)) }
+            stream.send(.ready(changes.cursor, config))
+            sendWaiting()
+        }
+
+        private func sendWaiting() {
+            while !isStalled, let changes = queue.next(release: { _ in }) {
+                stream.send(.changes(changes))
+            }
+        }
+
+        func end(_ end: StreamEnd) {
+            guard queue.end(release: { _ in }) else { return }
+            if end == .overflow { stream.send(.resync) }
+            stream.breakOff(nil)
+        }
+    }
+
+    func subscribe(_ stream: VirtualStream, since cursor: Cursor?, isSaved: Bool) {
+        let subscriber = hub.subscribe(to: stream.store) { Subscriber(stream, number: $0) }
+        guard let subscriber else { return }
         node.after(node.flight) { [self] in
             if isSubscribed(stream) { begin(subscriber, since: cursor, isSaved) }
         }
@@ -85,7 +96,7 @@ final class VirtualHub {
             func begin() {
                 subscriber.begin(with: changes, isResumed: cursor != nil, config)
                 guard let position = Position(changes.cursor) else { return }
-                advance(stream.store) { $0.begin(at: position) }
+                carryOut(hub.begin(stream.store, at: position))
                 compareSoon()
             }
             guard isShared else { return begin() }
@@ -96,83 +107,110 @@ final class VirtualHub {
         }
     }
 
-    private func isSubscribed(_ stream: VirtualStream) -> Bool {
-        groups[stream.store]?.subscribers.contains { $0.stream === stream } ?? false
+    private func subscriber(of stream: VirtualStream) -> Subscriber? {
+        hub.subscribers { $0.stream === stream }.first
     }
 
+    private func isSubscribed(_ stream: VirtualStream) -> Bool { subscriber(of: stream) != nil }
+
     func unsubscribe(_ stream: VirtualStream) {
-        guard let group = groups[stream.store] else { return }
-        group.subscribers.removeAll { $0.stream === stream }
-        if group.subscribers.isEmpty { groups[stream.store] = nil }
+        guard let subscriber = subscriber(of: stream) else { return }
+        hub.unsubscribe(subscriber, from: stream.store)
     }
 
     func streamCount(of account: Int) -> Int {
-        groups.reduce(0) { $0 + ($1.key.account == account ? $1.value.subscribers.count : 0) }
+        hub.subscribers { $0.stream.store.account == account }.count
     }
 
-    var streams: [VirtualStream] { groups.values.flatMap(\.subscribers).map(\.stream) }
-
-    private var stores: [StoreReference] {
-        groups.keys.sorted { ($0.account, $0.store) < ($1.account, $1.store) }
+    /// All of them, the oldest first.
+    private var subscribers: [Subscriber] {
+        hub.subscribers { _ in true }.sorted { $0.number < $1.number }
     }
 
     /// The node has ended.
     func lose() {
-        let all = stores.flatMap { groups[$0]?.subscribers ?? [] }.map(\.stream)
-        groups = [:]
+        let all = subscribers
+        hub = Hub(unsentBytesMax: Self.eventBytesMax)
         isComparing = false
-        for stream in all { stream.lose() }
+        for subscriber in all { subscriber.stream.lose() }
     }
 
-    func goSilent() {
-        for stream in streams.sorted(by: { $0.id < $1.id }) { stream.goSilent() }
+    /// The node has started, and knows nothing.
+    func start() {
+        history = node.database.name
+        hub.follow(history.name)
+    }
+
+    func goSilent() { for subscriber in subscribers { subscriber.stream.goSilent() } }
+
+    /// Some devices read too slowly, or not at all for a while.
+    func overflow() {
+        for subscriber in subscribers where world.chance.coin() {
+            guard world.chance.coin() else {
+                end([subscriber], .overflow)
+                continue
+            }
+            subscriber.isStalled = true
+            node.after(world.chance.int64(0...Self.stallMillisecondsMax)) {
+                subscriber.isStalled = false
+            }
+        }
     }
 
     // MARK: - Changes
 
-    /// The node has committed a push that changes something.
+    /// Changes, and the time to encode them.
+    private struct Event: HubEvent {
+        let changes: ChangeSet
+
+        var bytes: Int { changes.virtualBytes }
+        var isLarge: Bool { bytes > 400 }
+        func reserve() -> Bool { true }
+    }
+
+    /// The node has committed a push.
     func publish(_ push: CommittedPush, of store: StoreReference) {
-        advance(store, push.changes) { $0.commit(push) }
+        carryOut(hub.publish(push, to: store) { Event(changes: push.changes) })
     }
 
     func hear(of position: Position, in store: StoreReference) {
-        advance(store) { $0.hear(of: position) }
+        carryOut(hub.hear(of: position, in: store))
     }
 
-    /// - Parameter changes: What to publish if the step says so.
-    private func advance(
-        _ store: StoreReference, _ changes: ChangeSet? = nil,
-        by event: (inout StoreFeed) -> StoreFeed.Step
-    ) {
-        guard let group = groups[store] else { return }
-        switch event(&group.feed) {
-        case .nothing: break
-        case .publish: if let changes { offer(changes, to: group) }
-        case .read(let position): read(store, since: position, for: group.number)
-        case .restart: end(store)
+    private func carryOut(_ actions: [Hub.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let event, let subscribers):
+                for subscriber in subscribers where !subscriber.offer(event.changes) {
+                    end([subscriber], .overflow)
+                }
+            case .end(let subscribers, let end): self.end(subscribers, end)
+            case .start(let job): start(job)
+            }
         }
     }
 
-    private func end(_ store: StoreReference) {
-        for subscriber in groups.removeValue(forKey: store)?.subscribers ?? [] {
-            subscriber.stream.breakOff(nil)
+    private func end(_ subscribers: [Subscriber], _ end: StreamEnd) {
+        for subscriber in subscribers {
+            hub.unsubscribe(subscriber, from: subscriber.stream.store)
+            subscriber.end(end)
         }
     }
 
-    private func offer(_ changes: ChangeSet, to group: Group) {
-        for subscriber in group.subscribers { subscriber.offer(changes) }
-    }
-
-    /// Reads what others committed. It takes a while until the database does so, and until the
-    /// answer is here.
-    private func read(_ store: StoreReference, since position: Position, for group: Int) {
+    /// What takes a while: until the database reads what others committed, and until the answer is
+    /// here, or until an event is encoded.
+    private func start(_ job: Hub.Job) {
         node.after(node.flight) { [self] in
-            let changes = try? node.changes(of: store, since: position.cursor)
+            guard case .read(let position) = job.kind else {
+                return carryOut(hub.finish(job, isEncoded: world.now >= node.busyUntil))
+            }
+            let changes = try? node.changes(of: job.store, since: position.cursor)
             node.after(node.flight) { [self] in
-                guard let current = groups[store], current.number == group else { return }
-                if let changes, !changes.records.isEmpty { offer(changes, to: current) }
-                let position = (changes?.cursor).flatMap { Position($0) }
-                advance(store) { $0.finish(at: position) }
+                let isEmpty = changes?.records.isEmpty ?? true
+                carryOut(
+                    hub.finish(
+                        job, read: isEmpty ? nil : changes.map(Event.init),
+                        at: changes.flatMap { Position($0.cursor) }))
             }
         }
     }
@@ -183,7 +221,7 @@ final class VirtualHub {
     /// nothing can have changed are left out, since they would only take up steps.
     func compareSoon() {
         guard isShared, !isComparing else { return }
-        if groups.isEmpty { return history = node.database.name }
+        if hub.stores.isEmpty { return start() }
         isComparing = true
         let interval = Self.comparisonMilliseconds
         node.after(interval - world.now % interval) { [self] in
@@ -195,19 +233,26 @@ final class VirtualHub {
     private func compare() {
         guard node.database.isRunning else { return compareSoon() }
         let history = node.database.name
-        let positions = stores.map { ($0, node.database.position(of: $0)) }
+        let stores = hub.stores.sorted()
+        let positions = stores.map { node.database.position(of: $0) }
         node.after(node.flight) { [self] in
-            if history != self.history { return follow(history) }
-            for (store, position) in positions {
-                if let feed = groups[store]?.feed, feed.published != position { compareSoon() }
-                advance(store) { $0.hear(of: position) }
-            }
+            follow(history)
+            if positions != compared { compareSoon() }
+            compared = positions
+            for (store, position) in zip(stores, positions) { hear(of: position, in: store) }
         }
     }
 
-    /// The database goes on in another history, see ``StoreFeed``.
+    /// The database goes on in this history.
     private func follow(_ history: DatabaseHistory) {
+        guard history != self.history else { return }
         self.history = history
-        for store in stores { end(store) }
+        hub.follow(history.name)
+        for second in 1...Int(Hub.endingSeconds) {
+            node.after(Int64(second) * 1_000) { [self] in
+                let over = hub.endOfOtherHistory(second: second)
+                end(over.sorted { $0.number < $1.number }, .closed)
+            }
+        }
     }
 }

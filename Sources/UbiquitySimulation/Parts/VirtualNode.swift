@@ -19,37 +19,14 @@ package final class VirtualNode {
     /// Whether it, or the load balancer, has noticed that it should get no requests.
     private(set) var isReady = true
     private var buckets: [VirtualDatabase.Client: TokenBucket] = [:]
-    private var waiting: [Waiting] = []
-    private var isCommitting = false
-    private var group: [Waiting] = []
     /// Last-seen information, which is lost if the node ends before it is stored.
     private var passedRevisions: [VirtualDatabase.DeviceStore: Int64] = [:]
-    /// The disk refuses the next commit.
-    var refusesCommit = false
     private(set) lazy var hub = VirtualHub(node: self, isShared: server.isShared)
-
-    // Of a group in a database that is shared:
-
-    /// The number of the attempt. What belongs to an earlier one is ignored.
-    private var attempt = 0
-    /// The time after which the group is not tried again.
-    private var retriesEnd: Int64 = 0
-    private var isCommitted = false
-    /// Whether the commit under way goes on while the node is stopped.
-    private var isSent = false
+    private(set) lazy var commits = VirtualCommits(node: self, isShared: server.isShared)
 
     /// The work that arrived while it was stopped; nil while it is not.
     private var missed: [() -> Void]?
 
-    private struct Waiting {
-        var store: StoreReference
-        var device: DeviceID
-        var push: Push
-        var reply: (Result<PushAnswer, LinkFailure>) -> Void
-    }
-
-    /// The time for which a group whose connection was lost is retried.
-    private static let retryMilliseconds: Int64 = 5_000
     /// The time after which the load balancer notices that a node is stopped, or a node that its
     /// clock is wrong.
     private static let noticeMilliseconds: Int64 = 10_000
@@ -64,6 +41,9 @@ package final class VirtualNode {
     var flight: Int64 { world.chance.int64(0...server.flushMax) }
 
     private var now: Int64 { database.now + clockError }
+    var slowness: Int64 { server.slowness }
+    var busyUntil: Int64 { server.isBusyUntil }
+    var isStopped: Bool { missed != nil }
 
     // MARK: - Requests
 
@@ -78,9 +58,16 @@ package final class VirtualNode {
                     VirtualDatabase.Client(account: store.account, device: device),
                     bytes: push.bytes)
             } catch { return reply(.failure(error)) }
-            waiting.append(Waiting(store: store, device: device, push: push, reply: reply))
-            startCommit()
+            commits.commit(push, to: store, by: device) { [self] outcome in
+                if case .success(let push) = outcome { note(push, of: store, by: device) }
+                reply(outcome.map(\.answer))
+            }
         }
+    }
+
+    private func note(_ push: CommittedPush, of store: StoreReference, by device: DeviceID) {
+        world.note(.answered(store, push.position))
+        if let passed = push.passed { note(passed.revision, of: store, by: device) }
     }
 
     private func admit() throws(LinkFailure) {
@@ -182,7 +169,7 @@ package final class VirtualNode {
         return try database.changes(of: store, since: cursor, now: now)
     }
 
-    private static let noDatabase = LinkFailure(
+    static let noDatabase = LinkFailure(
         .busy(retryAfterMilliseconds: 1_000), "no database")
 
     /// Sends the changes since the cursor, then each commit as it happens. Others may commit
@@ -216,72 +203,17 @@ package final class VirtualNode {
 
     // MARK: - Commits
 
-    private func startCommit() {
-        guard !isCommitting, !waiting.isEmpty else { return }
-        isCommitting = true
-        (group, waiting) = (waiting, [])
-        retriesEnd = world.now + Self.retryMilliseconds
-        sendCommit()
+    /// Writes a push to stable storage.
+    func commit(_ push: Push, to store: StoreReference) -> Result<CommittedPush, LinkFailure> {
+        database.commit(push, to: store, limits: server.limits, partsMax: server.partsMax)
     }
 
-    private func sendCommit() {
-        attempt += 1
-        let attempt = attempt
-        after(flight + server.slowness, evenStopped: true) { [self] in
-            guard attempt == self.attempt else { return }
-            // What was not sent before the stop has to begin anew: the database has ended the
-            // transaction.
-            if missed != nil, !isSent {
-                return whenAwake { [self] in if attempt == self.attempt { tryAgain() } }
-            }
-            server.isShared ? commitShared() : endCommit(decide())
-        }
+    /// Tells all nodes what was committed, in a transaction of its own.
+    func announce(_ position: Position, of store: StoreReference) {
+        after(flight) { [self] in server.announce(position, of: store) }
     }
 
-    private func decide() -> [() -> Void] {
-        defer { refusesCommit = false }
-        return refusesCommit ? refuse(group) : commit(group)
-    }
-
-    private func endCommit(_ replies: [() -> Void]) {
-        (isCommitting, isCommitted) = (false, false)
-        group = []
-        for reply in replies { reply() }
-        startCommit()
-    }
-
-    /// The disk refuses the write: nothing of the group was stored.
-    private func refuse(_ group: [Waiting]) -> [() -> Void] {
-        group.map { waiting in
-            { waiting.reply(.failure(LinkFailure(.busy(retryAfterMilliseconds: 5_000), "disk"))) }
-        }
-    }
-
-    /// Writes the group to stable storage.
-    /// - Returns: The replies to each push, to be sent afterwards.
-    private func commit(_ group: [Waiting]) -> [() -> Void] {
-        group.map { waiting in
-            let result = database.commit(
-                waiting.push, to: waiting.store, limits: server.limits, partsMax: server.partsMax)
-            return { [self] in
-                switch result {
-                case .success(let push): publish(push, of: waiting)
-                case .failure(let failure): waiting.reply(.failure(failure))
-                }
-            }
-        }
-    }
-
-    private func publish(_ push: CommittedPush, of waiting: Waiting) {
-        world.note(.answered(waiting.store, push.position))
-        if let passed = push.passed { note(passed.revision, of: waiting.store, by: waiting.device) }
-        waiting.reply(.success(push.answer))
-        guard !push.writes.isEmpty else { return }
-        hub.publish(push, of: waiting.store)
-        guard server.isShared else { return }
-        // In a transaction of its own.
-        after(flight) { [self] in server.announce(push.position, of: waiting.store) }
-    }
+    func compareAllSoon() { server.compareSoon() }
 
     // MARK: - Connections
 
@@ -303,53 +235,17 @@ package final class VirtualNode {
         database.name.primary.map { watch.isReplaced($0) } ?? false
     }
 
-    /// Whether the database may be written to, by the stores of the group.
-    private var isTrusted: Bool {
-        let revisions = Set(group.map(\.store)).map { store in
+    /// Whether there is a database that may be written to.
+    func mayCommit(to stores: Set<StoreReference>) -> Bool {
+        connect()
+        guard database.isRunning else { return false }
+        let revisions = stores.map { store in
             HistoryWatch.Revision(
                 store: Int64(store.account) << 32 | Int64(store.store),
                 revision: database.position(of: store).revision)
         }
         let sight = HistoryWatch.Sight(history: database.name, log: nil, revisions: revisions)
         return watch.note(sight, since: watch.floor) == .trusted
-    }
-
-    // MARK: - Commits over a connection
-
-    /// The database has the commit, and answers when it is durable.
-    private func commitShared() {
-        connect()
-        guard database.isRunning, isTrusted else { return tryAgain() }
-        let replies = decide()
-        isCommitted = true
-        let attempt = attempt
-        database.replicate { [self] in
-            after(flight) { [self] in if attempt == self.attempt { endCommit(replies) } }
-        }
-        server.compareSoon()
-    }
-
-    /// The database has stopped, or another one has taken its place. A group under way was
-    /// committed, or was not.
-    func loseConnection() {
-        guard isCommitting else { return }
-        attempt += 1
-        let attempt = attempt
-        whenAwake { [self] in if attempt == self.attempt { tryAgain() } }
-    }
-
-    /// A group that may have been committed is decided once more: a push that was is recognised.
-    private func tryAgain() {
-        isCommitted = false
-        guard world.now < retriesEnd else {
-            let group = group
-            return endCommit(group.map { waiting in { waiting.reply(.failure(Self.noDatabase)) } })
-        }
-        attempt += 1
-        let attempt = attempt
-        after(world.chance.int64(50...500)) { [self] in
-            if attempt == self.attempt { sendCommit() }
-        }
     }
 
     // MARK: - Running, stopped and awake
@@ -359,26 +255,10 @@ package final class VirtualNode {
         guard isRunning else { return }
         isRunning = false
         isReady = false
-        if isCommitting, !isCommitted, world.chance.coin() { commitAtTheEnd() }
-        (isCommitting, isCommitted) = (false, false)
-        attempt += 1
         missed = nil
-        let unanswered = group + waiting
-        (group, waiting) = ([], [])
+        commits.crash()
         (buckets, passedRevisions) = ([:], [:])
-        for push in unanswered { push.reply(.failure(LinkFailure(.unreachable, "reset"))) }
         hub.lose()
-    }
-
-    private func commitAtTheEnd() {
-        guard server.isShared else {
-            _ = commit(group)
-            return
-        }
-        guard database.isRunning else { return }
-        _ = commit(group)
-        database.replicate {}
-        server.compareSoon()
     }
 
     func start() {
@@ -389,14 +269,14 @@ package final class VirtualNode {
         // It knows nothing.
         watch = HistoryWatch()
         connect()
+        hub.start()
     }
 
     /// Stops it, with its connections, as `SIGSTOP` does.
     func stop(for milliseconds: Int64) {
         guard isRunning, missed == nil else { return }
         missed = []
-        isSent = world.chance.coin()
-        for push in group + waiting { timeOut(push.reply) }
+        commits.stop()
         if milliseconds > VirtualStream.silenceMax { hub.goSilent() }
         let run = run
         world.after(Self.noticeMilliseconds) { [self] in
@@ -448,7 +328,7 @@ package final class VirtualNode {
     }
 
     /// Nobody waits forever for a node that is stopped.
-    private func timeOut<Answer>(_ reply: @escaping (Result<Answer, LinkFailure>) -> Void) {
+    func timeOut<Answer>(_ reply: @escaping (Result<Answer, LinkFailure>) -> Void) {
         world.after(world.chance.int64(5_000...30_000)) {
             reply(.failure(LinkFailure(.timedOut, "timed out")))
         }

@@ -147,13 +147,7 @@ package final class VirtualServer {
         database.restore(backup)
     }
 
-    package func overflow() {
-        for stream in nodes.flatMap(\.hub.streams).sorted(by: { $0.id < $1.id })
-        where world.chance.coin() {
-            stream.send(.resync)
-            unsubscribe(stream)
-        }
-    }
+    package func overflow() { for node in nodes { node.hub.overflow() } }
 
     package func compactTombstones() { compactTombstones(by: Self.compaction) }
 
@@ -171,7 +165,7 @@ package final class VirtualServer {
         if isShared { database.replicate {} }
     }
 
-    func refuseCommit() { (isShared ? world.chance.pick(nodes) : nodes[0]).refusesCommit = true }
+    func refuseCommit() { (isShared ? world.chance.pick(nodes) : nodes[0]).commits.refusesNext = true }
 }
 
 /// Faults of nodes and of the database that they share.
@@ -198,10 +192,19 @@ extension VirtualServer {
         return { node.setClock(wrongBy: 0) }
     }
 
+    /// Another session of the database locks the rows of a store.
+    func lockStore(for milliseconds: Int64) {
+        let stores = database.rows.keys.sorted()
+        guard !stores.isEmpty else { return }
+        let store = world.chance.pick(stores)
+        database.lockedStores.insert(store)
+        world.after(milliseconds) { [self] in database.lockedStores.remove(store) }
+    }
+
     func stopDatabase() {
         endFormer()
         database.stop()
-        for node in nodes { node.loseConnection() }
+        for node in nodes { node.commits.loseConnection() }
     }
 
     func startDatabase() {

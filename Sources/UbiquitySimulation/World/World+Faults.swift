@@ -41,6 +41,7 @@ extension World {
         case .nodeClock: setNodeClockWrong()
         case .databaseRestart: restartDatabase()
         case .failOver: failOver()
+        case .storeLocked: server.lockStore(for: chance.int64(0...10_000))
         case .signOut: device.signOut(wipes: false)
         case .accountSwitch: device.signIn(chance.int(1...scenario.accounts))
         case .wipe: device.signOut(wipes: true)

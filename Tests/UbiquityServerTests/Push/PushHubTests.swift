@@ -90,8 +90,10 @@ struct PushHubTests {
         #expect(hub.count == 1 && (2_000_000...2 << 20).contains(hub.waitingBytes))
         for time: Int64 in 503...504 { try publish("large", Self.large, at: time, to: hub) }
         // It is told to pull again.
-        #expect(hub.count == 0 && hub.waitingBytes == 0)
+        #expect(hub.count == 0)
+        // The one that is being encoded still takes its memory.
         gate.signal()
+        try await until("no bytes") { hub.waitingBytes == 0 }
         loop.execute { subscriber.leave() }
         threads.close()
     }

@@ -47,6 +47,8 @@ struct PostgresFailure: Error, Hashable, Sendable {
             || ["22", "23", "54"].contains(String(state.prefix(2)))
     }
 
+    var isOfFullDisk: Bool { state == "53100" }
+
     /// For the operator. The sentences of other classes may quote data.
     private var isTellable: Bool {
         ["08", "25", "28", "3D", "42", "53", "57", "58", "XX"].contains(String(state.prefix(2)))
@@ -63,7 +65,7 @@ extension StorageError {
     init(postgres error: any Error) {
         switch error {
         case let error as StorageError: self = error
-        case let error as PostgresFailure where error.state == "53100": self = .full
+        case let error as PostgresFailure where error.isOfFullDisk: self = .full
         case let error as PostgresFailure: self = .failed(error.reason)
         default: self = .failed("\(type(of: error))")
         }

@@ -8,77 +8,69 @@ extension PostgresServerStorage {
         _ pushes: [PendingPush], rules: CommitRules
     ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
         guard !pushes.isEmpty else { return [] }
-        do { return try commit(pushes, rules, isPart: false) } catch .full {
-            // Removals may still find room.
-            full.withLock { $0.begin() }
-            return try commit(pushes, rules, isPart: false)
+        var group = Group(
+            of: pushes.map(\.store), patience: settings.patienceMilliseconds, now: Self.uptime)
+        while let part = group.part {
+            do { group.committed(try commit(part, of: pushes, rules)) } catch {
+                try proceed(with: &group, part, after: error)
+            }
         }
+        return group.results
     }
 
-    /// Commits all in one transaction, unless one of the stores may be what fails it: then each half
-    /// of the stores by itself, so that the others do not suffer.
-    /// - Parameters:
-    ///   - isPart: Whether others wait for it, so that it does not wait long for a lock.
-    ///   - mayBeRepeated: Whether it may have been committed as a part of a larger group.
+    private typealias Group = GroupCommit<StoreReference, Result<CommittedPush, PushRefusal>>
+
+    /// Waits for the next attempt, if there is one.
+    /// - Throws: If the whole group is given up.
+    private func proceed(
+        with group: inout Group, _ part: Group.Part, after error: any Error
+    ) throws(StorageError) {
+        var error = error
+        if var failure = error as? PostgresFailure {
+            if failure.isOfFullDisk {
+                // Removals may still find room.
+                let wasFull = isFull
+                full.withLock { $0.begin() }
+                if !wasFull { return }
+            }
+            let pause = group.failed(
+                CommitFailure(
+                    isTransient: failure.isTransient, isInDoubt: failure.isInDoubt,
+                    mayBeOfOneStore: failure.mayBeOfOneStore), now: Self.uptime)
+            if let pause { return Self.rest(atMost: pause) }
+            failure.isInDoubt = group.part?.mayBeRepeated ?? false
+            error = failure
+        }
+        let reason = StorageError(postgres: error)
+        guard part.isHalf else { throw reason }
+        group.giveUp(.failure(reason == .full ? .full : .failed(reason)))
+    }
+
+    /// Commits the pushes of a part in one transaction.
     private func commit(
-        _ pushes: [PendingPush], _ rules: CommitRules, isPart: Bool, mayBeRepeated: Bool = false
-    ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
-        let stores = Set(pushes.map(\.store)).sorted()
-        var (isOfOneStore, mayBeRepeated) = (false, mayBeRepeated)
-        do throws(StorageError) {
-            return try commitOnce(
-                pushes, rules, isPart: isPart, mayBeRepeated: mayBeRepeated
-            ) { failure in
-                mayBeRepeated = failure.isInDoubt
-                isOfOneStore = failure.mayBeOfOneStore && stores.count > 1
-                return isOfOneStore
-            }
-        } catch { guard isOfOneStore else { throw error } }
-        let first = Set(stores.prefix(stores.count / 2))
-        var results = [Result<CommittedPush, PushRefusal>?](repeating: nil, count: pushes.count)
-        for isFirst in [true, false] {
-            let indices = pushes.indices.filter { first.contains(pushes[$0].store) == isFirst }
-            let half: [Result<CommittedPush, PushRefusal>]
-            do throws(StorageError) {
-                half = try commit(
-                    indices.map { pushes[$0] }, rules, isPart: true, mayBeRepeated: mayBeRepeated)
-            } catch {
-                if error == .full { throw error }
-                half = indices.map { _ in .failure(.failed(error)) }
-            }
-            for (index, result) in zip(indices, half) { results[index] = result }
-        }
-        return results.map { $0 ?? .failure(.unreadable) }
-    }
-
-    private func commitOnce(
-        _ pushes: [PendingPush], _ rules: CommitRules, isPart: Bool, mayBeRepeated: Bool,
-        givesUp: (PostgresFailure) -> Bool
-    ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
+        _ part: Group.Part, of pushes: [PendingPush], _ rules: CommitRules
+    ) throws -> [Result<CommittedPush, PushRefusal>] {
+        let pushes = part.pushes.map { pushes[$0] }
         let waitingLittle = PostgresStatement("SELECT set_config('lock_timeout', '200', true)")
-        let beginning = isPart ? [Self.beginWriting, waitingLittle] : [Self.beginWriting]
-        return try attempt(
-            patience: isPart ? 500 : nil, isInDoubt: mayBeRepeated, givesUp: givesUp
-        ) { mayBeRepeated in
-            let floor = try checkHistory()
-            let batch = try pool.with { connection in
-                try self.batch(pushes, rules, mayBeRepeated, beginning, connection) { batch in
-                    try note(batch.moment, batch.revisions, since: floor, on: connection)
-                    for push in pushes {
-                        guard let saved = push.push.saved.flatMap(Position.init) else { continue }
-                        try refuseIfReplaced(
-                            batch.moment, namedBy: saved, of: push.store, on: connection)
-                    }
+        let beginning = part.isHalf ? [Self.beginWriting, waitingLittle] : [Self.beginWriting]
+        let floor = try checkHistory()
+        let batch = try pool.with { connection in
+            try self.batch(pushes, rules, part.mayBeRepeated, beginning, connection) { batch in
+                try note(batch.moment, batch.revisions, since: floor, on: connection)
+                for push in pushes {
+                    guard let saved = push.push.saved.flatMap(Position.init) else { continue }
+                    try refuseIfReplaced(
+                        batch.moment, namedBy: saved, of: push.store, on: connection)
                 }
             }
-            let committed = batch.positions(areAllNew: mayBeRepeated)
-            announce(committed.map { .committed($0.store, $0.position) })
-            // This node has not published what an earlier attempt committed.
-            if mayBeRepeated {
-                for (store, position) in committed { news.hear(.committed(store, position)) }
-            }
-            return batch.results
         }
+        let committed = batch.positions(areAllNew: part.mayBeRepeated)
+        announce(committed.map { .committed($0.store, $0.position) })
+        // This node has not published what an earlier attempt committed.
+        if part.mayBeRepeated {
+            for (store, position) in committed { news.hear(.committed(store, position)) }
+        }
+        return batch.results
     }
 
     /// Runs a batch in one transaction, or in a second one if stores must be made first.

@@ -123,36 +123,30 @@ final class PostgresServerStorage: ServerStorage {
         }
     }
 
-    /// Runs the body again, after a random pause that grows, as long as its failure may pass.
-    /// - Parameters:
-    ///   - patience: In milliseconds, and anew from the first doubt about a commit; nil for the
-    ///     usual one.
-    ///   - isInDoubt: Whether the caller's own attempt may have been committed.
-    ///   - givesUp: Whether not to try again after this failure, which is in doubt if any attempt is.
-    ///   - body: Is told whether an earlier attempt may have been committed.
-    func attempt<T>(
-        patience: Int64? = nil, isInDoubt: Bool = false,
-        givesUp: (PostgresFailure) -> Bool = { _ in false },
+    /// Runs the body again, after a random pause that grows, as long as its failure may pass: see
+    /// ``Attempts``.
+    /// - Parameter body: Is told whether an earlier attempt may have been committed.
+    private func attempt<T>(
         _ body: (_ mayBeRepeated: Bool) throws -> T
     ) throws(StorageError) -> T {
-        let patience = Duration.milliseconds(patience ?? settings.patienceMilliseconds)
-        var end = ContinuousClock.now + patience
-        var isInDoubt = isInDoubt
-        var pause = 0.005
+        var attempts = Attempts(patience: settings.patienceMilliseconds, now: Self.uptime)
         while true {
-            do { return try body(isInDoubt) } catch var failure as PostgresFailure {
-                // Its caller is to know whether it was done.
-                if failure.isInDoubt, !isInDoubt { end = .now + patience }
-                isInDoubt = isInDoubt || failure.isInDoubt
-                let isTransient = failure.isTransient
-                failure.isInDoubt = isInDoubt
-                guard !givesUp(failure), isTransient, ContinuousClock.now < end else {
-                    throw StorageError(postgres: failure)
-                }
+            do { return try body(attempts.isInDoubt) } catch var failure as PostgresFailure {
+                let pause = attempts.failed(
+                    isTransient: failure.isTransient, isInDoubt: failure.isInDoubt,
+                    now: Self.uptime)
+                failure.isInDoubt = attempts.isInDoubt
+                guard let pause else { throw StorageError(postgres: failure) }
+                Self.rest(atMost: pause)
             } catch { throw StorageError(postgres: error) }
-            Thread.sleep(forTimeInterval: .random(in: pause / 2...pause))
-            pause = min(2 * pause, 0.5)
         }
+    }
+
+    static var uptime: Int64 { ServerClock.system.uptime() }
+
+    static func rest(atMost milliseconds: Int64) {
+        let most = Double(milliseconds) / 1_000
+        Thread.sleep(forTimeInterval: .random(in: most / 2...most))
     }
 
     // MARK: - Nodes
