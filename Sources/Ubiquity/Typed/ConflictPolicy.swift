@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Foundation
-internal import UbiquityCore
+package import UbiquityCore
 
 /// The rule for merging writes of one key that devices make without knowing of each other.
 ///
@@ -82,6 +82,22 @@ extension ConflictingValue {
 }
 
 extension ConflictPolicy {
+    /// Creates the policy that writes the parts of Core's, for tests of every policy.
+    package init(
+        _ merging: MergePolicy,
+        rule: @escaping @Sendable (ConflictingValue, ConflictingValue) -> Any
+    ) {
+        self =
+            switch merging {
+            case .maximum: .maximum
+            case .minimum: .minimum
+            case .array: .unionOfArrays
+            case .dictionary: .unionOfDictionaries
+            case .counter: .counter
+            case .register: .custom(rule)
+            }
+    }
+
     package var isLatest: Bool { if case .latest = self { true } else { false } }
 
     /// Nil for the last write to win.
