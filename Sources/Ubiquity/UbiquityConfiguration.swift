@@ -6,6 +6,14 @@ public import Logging
 internal import UbiquityCore
 
 /// The configuration of a store, for apps that need something other than the defaults.
+/// <!-- Snippets/StoreReference.swift: configuration -->
+/// ```swift
+/// var configuration = UbiquityConfiguration(identifier: "TEAMID.com.example.notes")
+/// configuration.keyLimit = .utf16Units(128)
+/// #if DEBUG
+/// configuration.isStrict = true
+/// #endif
+/// ```
 public struct UbiquityConfiguration: Sendable {
     /// The treatment of a device's own values when it first meets those of the account.
     public enum FirstSync: String, Hashable, Sendable {
@@ -38,6 +46,10 @@ public struct UbiquityConfiguration: Sendable {
     ///
     /// Applies to what this process writes, whichever process of the device sends it. Give the same
     /// keys in all apps that write them.
+    /// <!-- Snippets/StoreReference.swift: historyExcluded -->
+    /// ```swift
+    /// configuration.historyExcluded = ["token", "lastSearch"]
+    /// ```
     public var historyExcluded: Set<String> = []
     /// The queue on which notifications are posted and sequences are fed; nil means a queue of the
     /// store's own.
@@ -45,6 +57,10 @@ public struct UbiquityConfiguration: Sendable {
     /// On Linux, do not use the main queue: Foundation would make posts there wait forever for
     /// observers registered with `queue: .main`. These observers are called on the main queue in
     /// any case.
+    /// <!-- Snippets/StoreReference.swift: notificationQueue -->
+    /// ```swift
+    /// configuration.notificationQueue = DispatchQueue(label: "com.example.notes.store")
+    /// ```
     public var notificationQueue: DispatchQueue?
     /// Logs refused writes, a missing identifier and a broken file.
     public var logger = Logger(label: "ubiquity")

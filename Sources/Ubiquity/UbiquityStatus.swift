@@ -4,6 +4,18 @@ public import Foundation
 internal import UbiquityCore
 
 /// The state of a store's sync at one moment: whether it works, and if not, why.
+/// <!-- Snippets/StoreReference.swift: status-sentence -->
+/// ```swift
+/// func sentence(for status: UbiquityStatus) -> String {
+///     switch status.connection {
+///     case .connected, .polling: "Synced."
+///     case .connecting: "Connecting…"
+///     case .waiting: "Offline: \(status.lastError ?? "no server")"
+///     case .signedOut, .unauthorized: "Sign in to sync."
+///     case .notConfigured: "This app has no store identifier."
+///     }
+/// }
+/// ```
 public struct UbiquityStatus: Hashable, Sendable {
     /// The state of the connection to the server.
     public enum Connection: String, Hashable, Sendable {

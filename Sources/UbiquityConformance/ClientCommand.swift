@@ -4,7 +4,7 @@ import Foundation
 import UbiquityCore
 import UbiquityWire
 
-/// A command to the client, one line of JSON. docs/CLIENTS.md describes each.
+/// A command to the client, one line of JSON. Protocol/conformance.md describes each.
 enum ClientCommand {
     /// A new world: all devices are forgotten.
     case begin

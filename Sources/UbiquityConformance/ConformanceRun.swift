@@ -28,7 +28,7 @@ struct ConformanceRun {
 }
 
 /// Something that a client may not have yet, and runs can leave out. In the order of
-/// docs/CLIENTS.md.
+/// Protocol/conformance.md.
 enum Subject: String, CaseIterable {
     /// Lost, late and repeated requests and answers, and broken connections.
     case network

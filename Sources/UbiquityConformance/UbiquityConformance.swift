@@ -13,7 +13,7 @@ struct UbiquityConformance: ParsableCommand {
         discussion: """
             Plays the devices, the network and a server with faults, in virtual time, and judges \
             what the client does. The client is a program that answers each line on its standard \
-            input with one line; docs/CLIENTS.md has the language. The same seed does the same \
+            input with one line; Protocol/conformance.md has the language. The same seed does the same \
             every time, if the client does.
 
               ubiquity-conformance --seeds 1...200 node Clients/JavaScript/test/conformance-client.js

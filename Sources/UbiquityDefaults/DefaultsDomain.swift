@@ -15,6 +15,10 @@ public struct DefaultsDomain: Hashable, Sendable {
     public static let standard = DefaultsDomain(suite: nil)
 
     /// The domain of `UserDefaults(suiteName:)` with this name.
+    /// <!-- Snippets/DefaultsReference.swift: suite -->
+    /// ```swift
+    /// let widget = try DefaultsMirror(.suite("com.example.widget"), keys: ["city"])
+    /// ```
     public static func suite(_ name: String) -> DefaultsDomain { DefaultsDomain(suite: name) }
 
     /// The name for `persistentDomain(forName:)`, which returns the values that are set.

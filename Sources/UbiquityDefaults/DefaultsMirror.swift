@@ -6,9 +6,11 @@ public import Ubiquity
 
 /// Keeps chosen keys of an app's preferences and of a store equal, in both directions, including
 /// deletions.
-///
+/// <!-- Snippets/DefaultsReference.swift: mirror -->
 /// ```swift
-/// let mirror = try DefaultsMirror(.standard, keys: ["theme", .key("level", .maximum)])
+/// let mirror = try DefaultsMirror(keys: ["theme", .key("level", .maximum), .prefix("editor.")])
+/// UserDefaults.standard.set("dark", forKey: "theme")
+/// mirror.update()  // follows the preferences to the person's other devices
 /// ```
 ///
 /// The app continues to use its `UserDefaults`, which work with and without a server; the store
@@ -50,6 +52,15 @@ public final class DefaultsMirror: @unchecked Sendable {
     ///
     /// As for the store's notification, an observer registered with `queue: .main` is called there,
     /// provided that the program runs its main queue.
+    /// <!-- Snippets/DefaultsReference.swift: notification -->
+    /// ```swift
+    /// let observer = NotificationCenter.default.addObserver(
+    ///     forName: DefaultsMirror.didChangeDefaultsNotification, object: mirror, queue: .main
+    /// ) { notification in
+    ///     let keys = notification.userInfo?[DefaultsMirror.changedKeysKey] as? [String] ?? []
+    ///     print("Redraw what shows \(keys).")
+    /// }
+    /// ```
     public static let didChangeDefaultsNotification = Notification.Name(
         "UbiquityDefaultsMirrorDidChangeDefaultsNotification")
     /// The key in `userInfo` for the keys that the mirror wrote or removed, a `[String]`.
@@ -57,6 +68,12 @@ public final class DefaultsMirror: @unchecked Sendable {
 
     /// Starts at once: when it returns, the preferences have the values that the store has on this
     /// device. A notification of the changes follows.
+    /// <!-- Snippets/DefaultsReference.swift: init -->
+    /// ```swift
+    /// let store = try UbiquitousKeyValueStore(identifier: "TEAMID.com.example.editor")
+    /// let mirror = try DefaultsMirror(
+    ///     .suite("com.example.editor"), store, keys: [.prefix("editor.")], interval: .seconds(1))
+    /// ```
     ///
     /// - Parameters:
     ///   - domain: The app's own preferences, or a suite's.
@@ -101,6 +118,10 @@ public final class DefaultsMirror: @unchecked Sendable {
     /// Sets a value in the preferences, and updates the store at once. Like
     /// `UserDefaults.set(_:forKey:)`, except that a value that is not a property list is reported
     /// as an issue and not written. Nil removes the key.
+    /// <!-- Snippets/DefaultsReference.swift: set -->
+    /// ```swift
+    /// mirror.set("dark", forKey: "theme")  // instead of UserDefaults.standard.set
+    /// ```
     public func set(_ value: Any?, forKey key: String) {
         guard let value else { return removeObject(forKey: key) }
         guard work.set(value, forKey: key) else { return }
@@ -108,6 +129,10 @@ public final class DefaultsMirror: @unchecked Sendable {
     }
 
     /// Removes a key from the preferences, and updates the store at once.
+    /// <!-- Snippets/DefaultsReference.swift: remove -->
+    /// ```swift
+    /// mirror.removeObject(forKey: "theme")  // the registered default applies again
+    /// ```
     public func removeObject(forKey key: String) {
         defaults.removeObject(forKey: key)
         update()
@@ -117,14 +142,34 @@ public final class DefaultsMirror: @unchecked Sendable {
     ///
     /// Call this when the app has written its preferences: after a settings view has closed, or
     /// before the app ends.
+    /// <!-- Snippets/DefaultsReference.swift: update -->
+    /// ```swift
+    /// func settingsDidClose() {
+    ///     UserDefaults.standard.set(14, forKey: "editor.size")
+    ///     mirror.update()
+    /// }
+    /// ```
     public func update() { work.schedule() }
 
     /// Compares preferences and store. When it returns, each has what the other had at the call.
     /// Does not wait for a server.
+    /// <!-- Snippets/DefaultsReference.swift: update-now -->
+    /// ```swift
+    /// func appWillEnd() async {
+    ///     await mirror.updateNow()
+    ///     mirror.store.synchronize()
+    /// }
+    /// ```
     public func updateNow() async { await work.roundNow() }
 
     /// Ends the mirror's work, at the latest after the comparison under way. Later changes are
     /// noticed by the next mirror. Preferences and store keep their values.
+    /// <!-- Snippets/DefaultsReference.swift: stop -->
+    /// ```swift
+    /// func userTurnedSyncOff() {
+    ///     mirror.stop()  // the preferences and the store keep their values
+    /// }
+    /// ```
     public func stop() {
         let parts = parts.withLock { parts in
             defer { parts = Parts() }
@@ -140,11 +185,23 @@ public final class DefaultsMirror: @unchecked Sendable {
     ///
     /// A slow reader gets the keys of several changes combined. Supports one reader; ends with the
     /// mirror.
+    /// <!-- Snippets/DefaultsReference.swift: changes -->
+    /// ```swift
+    /// for await keys in mirror.changes where keys.contains("theme") {
+    ///     print("The theme is \(mirror[.theme]) now.")
+    /// }
+    /// ```
     public var changes: some AsyncSequence<[String], Never> & Sendable { work.poster.changes() }
 
     /// The problems with mirrored keys, the current ones first, each once. They are also logged.
     ///
     /// Supports one reader; ends with the mirror.
+    /// <!-- Snippets/DefaultsReference.swift: issues -->
+    /// ```swift
+    /// for await issue in mirror.issues {
+    ///     print("\(issue.key) is not synced: \(issue)")
+    /// }
+    /// ```
     public var issues: some AsyncSequence<MirrorIssue, Never> & Sendable { work.poster.issues() }
 
     // MARK: - The start

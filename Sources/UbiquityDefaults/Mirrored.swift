@@ -5,12 +5,13 @@ public import Ubiquity
 internal import UbiquityCore
 
 /// A property that reads and writes an app's preferences, which a mirror keeps equal with a store.
-///
+/// <!-- Snippets/DefaultsReference.swift: property -->
 /// ```swift
-/// let mirror = try DefaultsMirror(keys: [.key(.theme), .key(.level)])
+/// let game = try DefaultsMirror(keys: [.key(.theme), .key(.level)])
 ///
-/// struct Settings {
-///     @Mirrored(.theme, in: mirror) var theme
+/// struct GameSettings {
+///     @Mirrored(.theme, in: game) var theme
+///     @Mirrored(.level, in: game) var level
 /// }
 /// ```
 ///
@@ -43,6 +44,11 @@ extension DefaultsMirror {
     /// Values have the forms that `UbiquityKey` describes. A value that cannot be read
     /// gives the default. Setting nil removes the preference. A value that is not a property list is
     /// not written, which is reported in the log and the store's errors.
+    /// <!-- Snippets/DefaultsReference.swift: subscript -->
+    /// ```swift
+    /// mirror[.theme] = "dark"
+    /// print(mirror[.level])  // 1, the key's default
+    /// ```
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
         get {
             guard let object = defaults.object(forKey: key.name),

@@ -4,9 +4,14 @@ public import Ubiquity
 internal import UbiquityCore
 
 /// One or more keys that a ``DefaultsMirror`` keeps equal, and their conflict policy.
-///
+/// <!-- Snippets/DefaultsReference.swift: keys -->
 /// ```swift
-/// keys: ["theme", .key("level", .maximum), .prefix("editor.")]
+/// let mirrored: [MirroredKeys] = [
+///     "theme",
+///     .key("bestTime", .minimum),
+///     .prefix("editor."),
+///     .matching { $0.hasSuffix(".color") },
+/// ]
 /// ```
 ///
 /// Keys of the system, such as those that begin with `Apple` or `NS`, are never mirrored.

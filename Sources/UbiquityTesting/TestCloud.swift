@@ -5,16 +5,15 @@ internal import Ubiquity
 internal import UbiquityCore
 
 /// A cloud inside a test: a server, people's accounts, and devices on which apps open stores.
-///
+/// <!-- Snippets/TestingReference.swift: cloud -->
 /// ```swift
 /// let cloud = TestCloud()
-/// let phone = cloud.newDevice("phone")
-/// let laptop = cloud.newDevice("laptop")
-/// let a = phone.openStore("TEAM.com.example.app")
-/// let b = laptop.openStore("TEAM.com.example.app")
-/// a.set("x", forKey: "k")
+/// let phone = cloud.newDevice("phone").openStore("TEAMID.com.example.notes")
+/// let laptop = cloud.newDevice("laptop").openStore("TEAMID.com.example.notes")
+///
+/// phone.set("dark", forKey: "theme")
 /// cloud.settle()
-/// #expect(b.string(forKey: "k") == "x")
+/// #expect(laptop.string(forKey: "theme") == "dark")
 /// ```
 ///
 /// The stores are of the library's own class with its own rules; only their disks, clocks and
@@ -39,6 +38,11 @@ public final class TestCloud: Sendable {
     public var server: TestServer { TestServer(cloud: self) }
 
     /// Creates a cloud with a server, an account, and no devices yet.
+    /// <!-- Snippets/TestingReference.swift: cloud-init -->
+    /// ```swift
+    /// // Every run of one seed is the same; another seed has other delays.
+    /// let cloud = TestCloud(seed: 7, startingAt: Date(timeIntervalSince1970: 1_767_225_600))
+    /// ```
     ///
     /// - Parameters:
     ///   - seed: Determines everything random, such as how long each request takes.
@@ -56,6 +60,13 @@ public final class TestCloud: Sendable {
     public var now: Date { Date(milliseconds: world.now) }
 
     /// Creates the account of another person, or a second one of the same person.
+    /// <!-- Snippets/TestingReference.swift: account -->
+    /// ```swift
+    /// let friend = cloud.newAccount("of a friend")
+    /// let borrowed = cloud.newDevice("phone", isSignedIn: false)
+    /// borrowed.signIn(to: friend)
+    /// #expect(borrowed.account == friend)
+    /// ```
     ///
     /// - Parameter name: The account's name, as in `UbiquityStatus.account`.
     public func newAccount(_ name: String) -> TestAccount {
@@ -64,6 +75,13 @@ public final class TestCloud: Sendable {
     }
 
     /// Creates a device with a correct clock and a good network, on which no app has run yet.
+    /// <!-- Snippets/TestingReference.swift: new-device -->
+    /// ```swift
+    /// let guest = cloud.newDevice("tablet", isSignedIn: false)
+    /// let store = guest.openStore("TEAMID.com.example.notes")
+    /// cloud.settle()
+    /// #expect(store.status.connection == .signedOut)
+    /// ```
     ///
     /// - Parameters:
     ///   - name: Used in error messages.

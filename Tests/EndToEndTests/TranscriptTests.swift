@@ -6,15 +6,16 @@ internal import Testing
 
 extension EndToEndTests {
     @Suite struct TranscriptTests {
-        private static let page = URL(fileURLWithPath: #filePath)
-            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("docs/PROTOCOL.md")
+        private static func page(_ path: String) throws -> String {
+            let root = URL(fileURLWithPath: #filePath)
+                .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            return try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+        }
 
-        @Test func `the transcript in the protocol's page is what a real server answers`()
+        @Test func `the protocol's transcript is what a real server answers`()
             async throws
         {
-            let page = try String(contentsOf: Self.page, encoding: .utf8)
-            let transcript = try Transcript(markdown: page)
+            let transcript = try Transcript(markdown: try Self.page("Protocol/transcript.md"))
             #expect(transcript.exchanges.count > 10)
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
@@ -34,8 +35,9 @@ extension EndToEndTests {
         @Test func `every code of a problem that the transcript shows is in the page's table`()
             throws
         {
-            let page = try String(contentsOf: Self.page, encoding: .utf8)
-            for exchange in try Transcript(markdown: page).exchanges where exchange.status >= 400 {
+            let page = try Self.page("docs/PROTOCOL.md")
+            let transcript = try Transcript(markdown: try Self.page("Protocol/transcript.md"))
+            for exchange in transcript.exchanges where exchange.status >= 400 {
                 let body = try JSONValue(text: exchange.answerBody ?? "")
                 guard case .object(let fields) = body, case .string(let code)? = fields["code"]
                 else { throw Trouble("no problem: \(body)") }

@@ -12,7 +12,8 @@ struct MergingApp {
 
     func declare(in store: UbiquitousKeyValueStore) {
         for (key, policy) in MergedKeys.policies {
-            store.setConflictPolicy(ConflictPolicy(policy), forKey: key.string)
+            let policy = ConflictPolicy(policy) { max("\($0.value)", "\($1.value)") }
+            store.setConflictPolicy(policy, forKey: key.string)
         }
         MessageOutput.print(TortureMessage.declared)
     }
@@ -53,19 +54,5 @@ struct MergingApp {
                 key, policy, number: number, remembered: remembered[key],
                 in: engine.view(of: key), chance)
             : MergeMove(plainly: key, policy, number: number, in: engine.view(of: key))
-    }
-}
-
-extension ConflictPolicy {
-    fileprivate init(_ policy: MergePolicy) {
-        self =
-            switch policy {
-            case .counter: .counter
-            case .maximum: .maximum
-            case .minimum: .minimum
-            case .array: .unionOfArrays
-            case .dictionary: .unionOfDictionaries
-            case .register: .custom { max("\($0.value)", "\($1.value)") }
-            }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The engine as a client of `ubiquity-conformance`: docs/CLIENTS.md has the language. With a name
+ * The engine as a client of `ubiquity-conformance`: Protocol/conformance.md has the language. With a name
  * from `faulty-engines.js`, an engine with that fault, which must be found.
  */
 

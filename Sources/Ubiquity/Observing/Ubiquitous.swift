@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A property that reads and writes a key of a store.
-///
+/// <!-- Snippets/TypedReference.swift: property -->
 /// ```swift
 /// struct Player {
 ///     @Ubiquitous(.volume) var volume
+///
+///     func mute() { volume = 0 }
 /// }
 /// ```
 ///
@@ -12,7 +14,7 @@
 /// wherever the change came from: reads are reported to Observation, and changes from elsewhere on the
 /// main actor, a moment after the store has them. In an `@Observable` class, which cannot have other
 /// property wrappers, put `@ObservationIgnored` before it:
-///
+/// <!-- Snippets/TypedReference.swift: property-in-class -->
 /// ```swift
 /// @Observable final class Settings {
 ///     @ObservationIgnored @Ubiquitous(.volume) var volume
@@ -52,9 +54,23 @@ public struct Ubiquitous<Value: Codable & Sendable>: Sendable {
     }
 
     /// The wrapper itself: `$volume.values`, `$volume.remove()`.
+    /// <!-- Snippets/TypedReference.swift: wrapper -->
+    /// ```swift
+    /// func reset() {
+    ///     if $volume.hasValue { $volume.remove() }
+    /// }
+    /// ```
     public var projectedValue: Self { self }
 
     /// The current value, and each new value when it changes.
+    /// <!-- Snippets/TypedReference.swift: property-values -->
+    /// ```swift
+    /// func follow(_ player: Player) async {
+    ///     for await volume in player.$volume.values {
+    ///         print("The volume is \(volume).")
+    ///     }
+    /// }
+    /// ```
     public var values: UbiquityValues<Value> { store.values(for: key) }
 
     /// Whether a value is stored, so that the default does not apply.

@@ -8,6 +8,12 @@ extension UbiquitousKeyValueStore {
     ///
     /// A slow reader only gets the newest value. The sequence supports one reader, and ends when
     /// the reading task is cancelled.
+    /// <!-- Snippets/TypedReference.swift: values -->
+    /// ```swift
+    /// for await volume in store.values(for: .volume) {
+    ///     print("The volume is \(volume).")  // at once, then after each change
+    /// }
+    /// ```
     public func values<Value>(for key: UbiquityKey<Value>) -> UbiquityValues<Value> {
         UbiquityValues(store: self, key: key, changes: changes)
     }

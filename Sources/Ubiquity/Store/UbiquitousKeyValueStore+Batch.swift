@@ -5,6 +5,14 @@ internal import UbiquityCore
 /// Several writes that apply all or not at all, see ``UbiquitousKeyValueStore/performBatch(_:)``.
 ///
 /// It belongs to the closure that receives it.
+/// <!-- Snippets/StoreReference.swift: batch -->
+/// ```swift
+/// try store.performBatch { batch in
+///     let level = batch.object(forKey: "level") as? Int ?? 0
+///     try batch.set(level + 1, forKey: "level")
+///     batch.removeObject(forKey: "hint")
+/// }
+/// ```
 public struct UbiquityBatch: ~Copyable {
     private let store: UbiquitousKeyValueStore
     var changes: [Key: Content] = [:]
@@ -56,6 +64,13 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// The batch is written when the closure returns. Until then only the batch itself sees it.
     /// Writes of others to other keys are not affected.
+    /// <!-- Snippets/StoreReference.swift: performBatch -->
+    /// ```swift
+    /// try store.performBatch { batch in
+    ///     try batch.set("Zoe", forKey: "player")
+    ///     try batch.set(12, forKey: "level")
+    /// }
+    /// ```
     ///
     /// - Throws: The closure's error, or ``UbiquityError`` with ``UbiquityError/Code/invalid`` for
     ///   a key that is too long and ``UbiquityError/Code/refused`` if the transaction does not fit
@@ -73,6 +88,11 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// Removes every key, as one transaction; as several if that would be more than can be sent at
     /// once.
+    /// <!-- Snippets/StoreReference.swift: removeAll -->
+    /// ```swift
+    /// store.removeAll()  // on all devices
+    /// assert(store.dictionaryRepresentation.isEmpty)
+    /// ```
     public func removeAll() {
         // A deletion always fits.
         try? backing.write { engine, now throws(LimitViolation) in

@@ -9,12 +9,23 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// A value that the policy cannot merge, such as a dictionary under ``ConflictPolicy/maximum``,
     /// is written without a policy, which is reported in the log and ``UbiquityAdditions/errors``.
     /// A value from before the policy counts as the first one. An invalid key is ignored.
+    /// <!-- Snippets/StoreReference.swift: setConflictPolicy -->
+    /// ```swift
+    /// // When the app starts, before it uses the keys:
+    /// store.setConflictPolicy(.maximum, forKey: "level")
+    /// store.setConflictPolicy(.unionOfArrays, forKey: "badges")
+    /// ```
     public func setConflictPolicy(_ policy: ConflictPolicy, forKey aKey: String) {
         backing.set(policy, forKey: aKey)
     }
 
     /// Does the same as ``setConflictPolicy(_:forKey:)`` for a typed key, instead of the policy that
     /// the key declares.
+    /// <!-- Snippets/TypedReference.swift: setConflictPolicy -->
+    /// ```swift
+    /// // This store keeps the least level, whatever the key declares.
+    /// store.setConflictPolicy(.minimum, for: .level)
+    /// ```
     public func setConflictPolicy(
         _ policy: ConflictPolicy, for key: UbiquityKey<some Codable & Sendable>
     ) {
@@ -27,6 +38,11 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Under a conflict policy, `set` writes the difference from the store's current value. A
     /// change that arrived from another device after the app's read would be undone; with this
     /// method it stays. Without a policy, this is a read followed by a write.
+    /// <!-- Snippets/TypedReference.swift: update -->
+    /// ```swift
+    /// try store.update(.badges) { $0.append("first level") }
+    /// try store.update(.starts) { $0 += 1 }
+    /// ```
     ///
     /// - Parameters:
     ///   - key: The key of the value.
@@ -53,6 +69,11 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// Replaces a value that is not a number. If the result does not fit into the store, it is
     /// refused as by ``UbiquitousKeyValueStore/set(_:forKey:)-(Any?,_)``.
+    /// <!-- Snippets/StoreReference.swift: increment -->
+    /// ```swift
+    /// store.increment(forKey: "starts")
+    /// store.increment(forKey: "coins", by: -5)
+    /// ```
     public func increment(forKey aKey: String, by amount: Int64 = 1) {
         do {
             try apply(

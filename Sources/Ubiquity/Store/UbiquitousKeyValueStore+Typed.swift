@@ -19,6 +19,12 @@ extension UbiquitousKeyValueStore {
     ///
     /// A number, string, Bool, date or data costs little more than with the untyped getter. Any
     /// other value takes time proportional to its size for each read.
+    /// <!-- Snippets/TypedReference.swift: subscript -->
+    /// ```swift
+    /// store[.volume] = 0.5
+    /// store[.window].isFullScreen = true
+    /// store[.nickname] = nil  // removes it
+    /// ```
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
         get {
             declare(key)
@@ -35,6 +41,11 @@ extension UbiquitousKeyValueStore {
     }
 
     /// The value of a key; nil, not the default, if there is none.
+    /// <!-- Snippets/TypedReference.swift: value-for -->
+    /// ```swift
+    /// let volume = try store.value(for: .volume)
+    /// print(volume.map { "The volume is \($0)." } ?? "The volume was never set.")
+    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the stored value cannot
     ///   be read as `Value`.
@@ -47,6 +58,14 @@ extension UbiquitousKeyValueStore {
     }
 
     /// Stores a value; nil removes the key.
+    /// <!-- Snippets/TypedReference.swift: set-for -->
+    /// ```swift
+    /// do {
+    ///     try store.set(Window(width: 1_024), for: .window)
+    /// } catch {
+    ///     print("The window's size is not stored: \(error)")
+    /// }
+    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the value cannot be
     ///   stored as a property list or the key is invalid, and ``UbiquityError/Code/refused`` if the
@@ -58,11 +77,20 @@ extension UbiquitousKeyValueStore {
     }
 
     /// Whether a value is stored, readable as the key's type or not.
+    /// <!-- Snippets/TypedReference.swift: hasValue -->
+    /// ```swift
+    /// if !store.hasValue(for: .nickname) { print("Choose a nickname.") }
+    /// ```
     public func hasValue(for key: UbiquityKey<some Codable & Sendable>) -> Bool {
         isSubclass ? object(forKey: key.name) != nil : value(key.name) != nil
     }
 
     /// Removes a key, so that it reads as its default again. Does nothing if there is no value.
+    /// <!-- Snippets/TypedReference.swift: remove -->
+    /// ```swift
+    /// store.remove(.window)
+    /// print(store[.window].width)  // 800.0, the default
+    /// ```
     public func remove(_ key: UbiquityKey<some Codable & Sendable>) {
         removeObject(forKey: key.name)
     }

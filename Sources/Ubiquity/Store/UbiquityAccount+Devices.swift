@@ -4,6 +4,12 @@ public import Foundation
 internal import UbiquityCore
 
 /// A device that is signed in to the person's account.
+/// <!-- Snippets/AccountReference.swift: device -->
+/// ```swift
+/// let forgotten = try await UbiquityAccount.devices().filter {
+///     !$0.isThisDevice && $0.lastSeen.timeIntervalSinceNow < -90 * 86_400
+/// }
+/// ```
 public struct UbiquityDevice: Hashable, Sendable, Identifiable {
     /// 16 hexadecimal digits, unique in the account.
     public var id: String
@@ -33,6 +39,12 @@ public struct UbiquityDevice: Hashable, Sendable, Identifiable {
 
 extension UbiquityAccount {
     /// The devices that are signed in to the account, the oldest first.
+    /// <!-- Snippets/AccountReference.swift: devices -->
+    /// ```swift
+    /// for device in try await UbiquityAccount.devices() {
+    ///     show("\(device.name)\(device.isThisDevice ? " (this one)" : "")")
+    /// }
+    /// ```
     ///
     /// - Parameter home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn``,
@@ -45,6 +57,12 @@ extension UbiquityAccount {
     }
 
     /// Renames a device of the account.
+    /// <!-- Snippets/AccountReference.swift: rename -->
+    /// ```swift
+    /// func rename(_ device: UbiquityDevice, to name: String) async throws -> String {
+    ///     try await UbiquityAccount.renameDevice(device.id, to: name).name
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - id: ``UbiquityDevice/id``.
@@ -67,6 +85,13 @@ extension UbiquityAccount {
     ///
     /// Its credential is no longer valid, and its connections end within a second. What it has
     /// already received stays on it. This device is signed out by ``signOut(wipes:home:)``.
+    /// <!-- Snippets/AccountReference.swift: sign-out-device -->
+    /// ```swift
+    /// func reportLost(_ device: UbiquityDevice) async throws {
+    ///     try await UbiquityAccount.signOutDevice(device.id)
+    ///     show("\(device.name) gets no changes any more.")
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - id: ``UbiquityDevice/id``.
@@ -84,6 +109,11 @@ extension UbiquityAccount {
 
     /// Signs out all other devices, also those that sign in meanwhile, and voids codes and approvals
     /// that they have given.
+    /// <!-- Snippets/AccountReference.swift: sign-out-others -->
+    /// ```swift
+    /// let others = try await UbiquityAccount.signOutOtherDevices()
+    /// show("\(others.count) devices are signed out.")
+    /// ```
     ///
     /// - Parameter home: As ``UbiquityConfiguration/home``.
     /// - Returns: The devices that were signed out.

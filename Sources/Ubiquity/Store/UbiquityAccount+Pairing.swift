@@ -4,6 +4,11 @@ public import Foundation
 internal import UbiquityCore
 
 /// A code with which one further device signs in to the person's account, once.
+/// <!-- Snippets/AccountReference.swift: pairing-code -->
+/// ```swift
+/// let minutes = Int(pairing.expires.timeIntervalSinceNow / 60)
+/// show("Scan \(pairing.link) within \(minutes) minutes.")
+/// ```
 public struct UbiquityPairingCode: Hashable, Sendable {
     /// For example `7KQ2-M9XD-4TRW`.
     public var code: String
@@ -18,6 +23,15 @@ public struct UbiquityPairingCode: Hashable, Sendable {
 }
 
 /// A sign-in of this device that waits until somebody approves it on another device.
+/// <!-- Snippets/AccountReference.swift: pending -->
+/// ```swift
+/// func finish(_ request: UbiquityPendingSignIn) async -> UbiquityAccount? {
+///     do { return try await request.account() } catch {
+///         show("Not approved: \(error)")
+///         return nil
+///     }
+/// }
+/// ```
 public struct UbiquityPendingSignIn: Sendable {
     /// The code to show to the person, who types it on a device that is signed in: `7KQ2-M9XD`.
     public var userCode: String { pending.userCode }
@@ -43,6 +57,15 @@ public struct UbiquityPendingSignIn: Sendable {
 }
 
 /// A device that waits for an approval. Show its name and address to the person before approving it.
+/// <!-- Snippets/AccountReference.swift: approve-confined -->
+/// ```swift
+/// func approveAsGuest(_ device: UbiquityWaitingDevice) async throws {
+///     var device = device
+///     device.stores = ["TEAMID.com.example.photos"]
+///     device.validFor = .seconds(86_400)
+///     try await UbiquityAccount.approve(device)
+/// }
+/// ```
 public struct UbiquityWaitingDevice: Hashable, Sendable {
     /// The code that it shows.
     public var userCode: String
@@ -60,6 +83,11 @@ public struct UbiquityWaitingDevice: Hashable, Sendable {
 
 extension UbiquityAccount {
     /// Makes a code for a further device of the person, with at most the rights of this one.
+    /// <!-- Snippets/AccountReference.swift: pair -->
+    /// ```swift
+    /// let pairing = try await UbiquityAccount.pair()
+    /// show("On the new device, type \(pairing.code).")
+    /// ```
     ///
     /// - Parameters:
     ///   - stores: The identifiers of the only stores that the device may use, at most 64; nil for
@@ -84,6 +112,13 @@ extension UbiquityAccount {
 
     /// Asks the server to sign this device in once somebody has approved it on a device that is
     /// signed in, for example with `ubiquity approve`.
+    /// <!-- Snippets/AccountReference.swift: request -->
+    /// ```swift
+    /// let request = try await UbiquityAccount.requestSignIn(server: "https://ubiquity.example")
+    /// show("On a device that is signed in, type \(request.userCode).")
+    /// let account = try await request.account()  // returns once it is approved
+    /// show("Signed in to \(account.name).")
+    /// ```
     ///
     /// - Parameters:
     ///   - server: For example `https://ubiquity.example`.
@@ -112,6 +147,11 @@ extension UbiquityAccount {
     }
 
     /// The device that waits for an approval with this code.
+    /// <!-- Snippets/AccountReference.swift: waiting -->
+    /// ```swift
+    /// let device = try await UbiquityAccount.waitingDevice(userCode: typed)
+    /// show("\(device.name) at \(device.address) wants to sign in.")
+    /// ```
     ///
     /// - Parameters:
     ///   - userCode: The code that the device shows, in any case, with or without its hyphen.
@@ -135,6 +175,17 @@ extension UbiquityAccount {
     ///
     /// The grant is what ``UbiquityWaitingDevice/stores`` and ``UbiquityWaitingDevice/validFor`` say,
     /// which may be changed before.
+    /// <!-- Snippets/AccountReference.swift: approve -->
+    /// ```swift
+    /// func answer(_ device: UbiquityWaitingDevice, isWanted: Bool) async throws {
+    ///     if isWanted {
+    ///         try await UbiquityAccount.approve(device)
+    ///     } else {
+    ///         try await UbiquityAccount.deny(device)
+    ///     }
+    /// }
+    /// ```
+    ///
     /// - Throws: ``UbiquityError``, as ``waitingDevice(userCode:home:)``, and
     ///   ``UbiquityError/Code/refused`` for stores that this device may not use itself.
     public static func approve(

@@ -6,6 +6,14 @@ internal import UbiquityCore
 /// The account that this device is signed in to, for all of the person's apps on it.
 ///
 /// `ubiquity sign-in` does the same from a shell. Running apps follow at once.
+/// <!-- Snippets/AccountReference.swift: account -->
+/// ```swift
+/// if let account = try UbiquityAccount.current() {
+///     show("\(account.name) on \(account.server), this device is \(account.deviceName)")
+/// } else {
+///     show("not signed in")
+/// }
+/// ```
 public struct UbiquityAccount: Hashable, Sendable {
     /// A random identifier that the server chose.
     public var id: String
@@ -17,6 +25,11 @@ public struct UbiquityAccount: Hashable, Sendable {
     public var deviceName: String
 
     /// The account that this device is signed in to; nil if there is none. Reads a small file.
+    /// <!-- Snippets/AccountReference.swift: current -->
+    /// ```swift
+    /// let isSignedIn = try UbiquityAccount.current() != nil
+    /// show(isSignedIn ? "Sign out" : "Sign in")
+    /// ```
     ///
     /// - Parameter home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
@@ -31,6 +44,18 @@ public struct UbiquityAccount: Hashable, Sendable {
     /// key, its value stays, unless ``UbiquityConfiguration/firstSync`` says otherwise. A device
     /// that signs in to another account gets that account's values; unsent writes of the first
     /// account wait on this device until it is signed in to that one again.
+    /// <!-- Snippets/AccountReference.swift: sign-in -->
+    /// ```swift
+    /// func signIn(code: String) async {
+    ///     do {
+    ///         let account = try await UbiquityAccount.signIn(
+    ///             server: "https://ubiquity.example", code: code)
+    ///         show("Signed in to \(account.name).")
+    ///     } catch {
+    ///         show("\(error)")
+    ///     }
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - server: For example `https://ubiquity.example`.
@@ -62,6 +87,13 @@ public struct UbiquityAccount: Hashable, Sendable {
     /// not stored. If the operator limits how long such a sign-in lasts, stores become
     /// ``UbiquityStatus/Connection/unauthorized`` after that time and continue as if offline: call
     /// this again with a new token.
+    /// <!-- Snippets/AccountReference.swift: token -->
+    /// ```swift
+    /// func signIn(token: String) async throws {
+    ///     try await UbiquityAccount.signIn(
+    ///         server: "https://ubiquity.example", identityToken: token, deviceName: "Kitchen")
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - server: For example `https://ubiquity.example`.
@@ -103,6 +135,10 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///
     /// The server is asked to revoke the device's credential. If it cannot be reached, the device
     /// is signed out all the same.
+    /// <!-- Snippets/AccountReference.swift: sign-out -->
+    /// ```swift
+    /// try await UbiquityAccount.signOut(wipes: true)  // for a device that is given away
+    /// ```
     ///
     /// - Parameters:
     ///   - wipes: Whether the account's values, including unsent ones, are removed from this

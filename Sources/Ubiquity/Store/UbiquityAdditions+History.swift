@@ -9,6 +9,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// The history is on the server, within the limits that its operator has set. Cost: one request
     /// or a few; under a conflict policy, all that the server has of the key.
+    /// <!-- Snippets/StoreReference.swift: history -->
+    /// ```swift
+    /// for version in try await store.history(forKey: "draft", newest: 10) {
+    ///     print("\(version.date), \(version.author.name ?? "?"): \(version.value ?? "removed")")
+    /// }
+    /// ```
     ///
     /// - Parameters:
     ///   - aKey: A key; it need not have a value any more.
@@ -28,6 +34,11 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// The versions of a key that this device knows without its server: the write that waits, the
     /// value last agreed with the server, and the refused writes, newest first.
+    /// <!-- Snippets/StoreReference.swift: localHistory -->
+    /// ```swift
+    /// let versions = try store.localHistory(forKey: "theme")
+    /// let isSent = versions.allSatisfy { $0.outcome != .waiting }
+    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for an empty key, and
     ///   ``UbiquityError/Code/storage``.
@@ -37,6 +48,11 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     }
 
     /// The store's values as they were on the server at a time, of all keys together.
+    /// <!-- Snippets/StoreReference.swift: values-at -->
+    /// ```swift
+    /// let yesterday = try await store.values(at: Date(timeIntervalSinceNow: -86_400))
+    /// print("The theme was \(yesterday.values["theme"] ?? "not set").")
+    /// ```
     ///
     /// - Throws: As ``history(forKey:newest:)``, and ``UbiquityError/Code/refused`` for a time
     ///   before the server's history begins.
@@ -52,6 +68,13 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Under a conflict policy it writes the difference. A counter goes back to what it was, and
     /// what others count meanwhile stays. A maximum or minimum is replaced as far as this device
     /// has seen it.
+    /// <!-- Snippets/StoreReference.swift: revert -->
+    /// ```swift
+    /// let versions = try await store.history(forKey: "draft")
+    /// if let previous = versions.dropFirst().first {
+    ///     try store.revert("draft", to: previous)
+    /// }
+    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/refused`` if the value does not fit
     ///   into the store, and ``UbiquityError/Code/invalid`` for an empty key.
@@ -65,6 +88,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// It compares with the store as it is on this device, and writes the keys that differ, each
     /// as ``revert(_:to:)`` does. ``UbiquitySnapshot/forgottenKeys`` stay as they are.
+    /// <!-- Snippets/StoreReference.swift: revertAll-snapshot -->
+    /// ```swift
+    /// let snapshot = try await store.values(at: Date(timeIntervalSinceNow: -3_600))
+    /// print("This restores \(snapshot.values.count) keys.")
+    /// try store.revertAll(to: snapshot)
+    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/refused`` if the values do not fit
     ///   into the store.
@@ -80,6 +109,10 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// Gives all keys the values that they had at a time: ``revertAll(to:)-(UbiquitySnapshot)``
     /// after a sync, so that it takes back what other devices have written since, too.
+    /// <!-- Snippets/StoreReference.swift: revertAll-date -->
+    /// ```swift
+    /// try await store.revertAll(to: Date(timeIntervalSinceNow: -3_600))
+    /// ```
     ///
     /// - Throws: As ``values(at:)``, ``UbiquityAdditions/synchronizeNow()`` and
     ///   ``revertAll(to:)-(UbiquitySnapshot)``. Nothing is written then.

@@ -19,6 +19,10 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Apple's setters take an `Int64`, a `Double` or anything. For `store.set(5, forKey: key)` the
     /// compiler should choose the last, but Swift 6.3 calls it ambiguous unless the key is a
     /// literal too. A setter of the literal's own type resolves this.
+    /// <!-- Snippets/StoreReference.swift: set-int -->
+    /// ```swift
+    /// store.set(12, forKey: "level")
+    /// ```
     public func set(_ value: Int, forKey aKey: String) {
         if isSubclass {
             set(NSNumber(value: value) as Any?, forKey: aKey)
@@ -30,6 +34,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     // MARK: - Changes
 
     /// The changes from now on, the app's own included, each with its origin.
+    /// <!-- Snippets/StoreReference.swift: changes -->
+    /// ```swift
+    /// for await change in store.changes where change.keys.contains("theme") {
+    ///     print("The theme is \(store.string(forKey: "theme") ?? "light") now.")
+    /// }
+    /// ```
     public var changes: UbiquityChanges {
         backing.driver.notifyOwnWrites()
         return UbiquityChanges(backing.poster.changes)
@@ -39,6 +49,15 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// Syncs now: when it returns, earlier writes are on the server, and the server's earlier
     /// changes are here.
+    /// <!-- Snippets/StoreReference.swift: synchronizeNow -->
+    /// ```swift
+    /// do {
+    ///     try await store.synchronizeNow()
+    ///     print("Everything is on the server.")
+    /// } catch {
+    ///     print("Saved here, and sent later: \(error)")
+    /// }
+    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured``,
     ///   ``UbiquityError/Code/notSignedIn``, ``UbiquityError/Code/unreachable``,
@@ -61,6 +80,14 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// already has. From then on, a key without a value was never set, or was removed.
     ///
     /// It waits for as long as that takes, including for a sign-in.
+    /// <!-- Snippets/StoreReference.swift: initialSync -->
+    /// ```swift
+    /// try await store.initialSync()
+    /// if store.object(forKey: "player") == nil {
+    ///     print("Welcome! What is your name?")
+    /// }
+    /// ```
+    ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured`` for an app without an
     ///   identifier, which has nothing to wait for, and `CancellationError`.
     public func initialSync() async throws {
@@ -72,12 +99,24 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     }
 
     /// The current sync status.
+    /// <!-- Snippets/StoreReference.swift: status -->
+    /// ```swift
+    /// let status = store.status
+    /// print("\(status.connection), \(status.pendingKeys.count) keys to send")
+    /// print("\(status.bytes) of \(status.bytesMax) bytes")
+    /// ```
     public var status: UbiquityStatus { backing.status(of: engineStatus) }
 
     /// The current sync status, and each new status when it changes.
     ///
     /// A slow reader only gets the newest status. The sequence supports one reader, and ends when
     /// the reading task is cancelled.
+    /// <!-- Snippets/StoreReference.swift: statuses -->
+    /// ```swift
+    /// for await status in store.statuses {
+    ///     print(status.pendingKeys.isEmpty ? "synced" : "syncing")
+    /// }
+    /// ```
     public var statuses: some AsyncSequence<UbiquityStatus, Never> & Sendable {
         let backing = backing
         return backing.poster.statuses.stream(newest: 1, first: [engineStatus])
@@ -89,6 +128,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// A slow reader gets the newest 64. An error that repeats without end is reported once a
     /// second. The sequence supports one reader.
+    /// <!-- Snippets/StoreReference.swift: errors -->
+    /// ```swift
+    /// for await error in store.errors {
+    ///     print("\(error.code): \(error)")
+    /// }
+    /// ```
     public var errors: some AsyncSequence<UbiquityError, Never> & Sendable {
         backing.poster.errors.stream(newest: NotificationPoster.errorsMax)
     }
@@ -108,6 +153,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// The writes that the server refused, the newest first; at most 1,024 are kept. Reads from
     /// disk.
+    /// <!-- Snippets/StoreReference.swift: refusedWrites -->
+    /// ```swift
+    /// for write in try store.refusedWrites() {
+    ///     print("\(write.key), written \(write.date), was refused: \(write.reason)")
+    /// }
+    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
     public func refusedWrites() throws -> [UbiquityRefusedWrite] {
@@ -121,6 +172,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     }
 
     /// Removes the refused writes, once the app has dealt with them.
+    /// <!-- Snippets/StoreReference.swift: forgetRefusedWrites -->
+    /// ```swift
+    /// let lost = try store.refusedWrites().map { "\($0.key): \($0.reason)" }
+    /// print(lost.joined(separator: "\n"))
+    /// try store.forgetRefusedWrites()
+    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
     public func forgetRefusedWrites() throws {
@@ -134,6 +191,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 /// This happens when several devices fill the store together, and when a key was deleted long ago.
 /// `@unchecked Sendable` because the value consists of Foundation's immutable property-list
 /// classes.
+/// <!-- Snippets/StoreReference.swift: refusedWrite -->
+/// ```swift
+/// let drafts = try store.refusedWrites()
+///     .filter { $0.key.hasPrefix("draft.") }
+///     .compactMap { $0.value as? String }
+/// ```
 public struct UbiquityRefusedWrite: @unchecked Sendable {
     /// The key, which has its last confirmed value again.
     public var key: String

@@ -95,7 +95,7 @@ extension SyncEngine {
     }
 
     private mutating func reverting(_ key: Key, to content: Content) -> [Change] {
-        if let policy = mergingPolicy(of: key), policy != .maximum, policy != .minimum {
+        if let policy = mergingPolicy(of: key), !policy.isExtremum {
             let operation = MergeOperation(policy, from: self[key], to: content.value)
             if operation.fits { return merging(operation, into: key) }
         }

@@ -42,7 +42,7 @@ package struct KeyVersion: Hashable, Sendable {
     package init?(_ record: Record, came: RecordVersion.Moment? = nil, _ outcome: Outcome) {
         let policy = record.key.part?.policy
         let isRaise = record.content.value.map { ComparableValue($0) != nil } ?? false
-        guard !record.key.isPart || isRaise && (policy == .maximum || policy == .minimum) else {
+        guard !record.key.isPart || isRaise && policy?.isExtremum == true else {
             return nil
         }
         self.init(

@@ -34,7 +34,8 @@ struct MergeState: Sendable {
             case .counter:
                 guard !part.id.isRemoval, let count = Count(part.value) else { return false }
                 return count.times > removals[part.id.removal]?.times ?? .min
-            case .maximum, .minimum: return ComparableValue(removed: part.value) == nil
+            case let policy? where policy.isExtremum:
+                return ComparableValue(removed: part.value) == nil
             default: return true
             }
         }
@@ -68,7 +69,7 @@ struct MergeState: Sendable {
             if let count = Count(part.value) {
                 return (part.id.removal, .value(count.removal.value))
             }
-        case .maximum, .minimum:
+        case let policy? where policy.isExtremum:
             if ComparableValue(part.value) != nil {
                 return (part.id, .value(ComparableValue.removal(of: part.value)))
             }
@@ -91,8 +92,7 @@ extension MergeState {
         let parts = parts(of: policy)
         return switch policy {
         case .counter: sum(of: parts)
-        case .maximum: greatest(of: parts) { $0.isLess(than: $1) }
-        case .minimum: greatest(of: parts) { $1.isLess(than: $0) }
+        case .maximum, .minimum: extremum(of: parts, policy)
         case .array: array(of: parts)
         case .dictionary: dictionary(of: parts)
         case .register: resolved(parts, resolver)
@@ -105,16 +105,15 @@ extension MergeState {
         return numbers.reduce(base.flatMap { Number($0.value) } ?? .zero, +).value
     }
 
-    /// The greatest among the values of the class written last. Values of other classes come from
-    /// another version of the app.
-    private func greatest(
-        of parts: [Part], _ isLess: (ComparableValue, ComparableValue) -> Bool
-    ) -> PropertyListValue? {
+    /// The greatest or least among the values of the class written last. Values of other classes
+    /// come from another version of the app.
+    private func extremum(of parts: [Part], _ policy: MergePolicy) -> PropertyListValue? {
         let all = ([base?.value] + parts.map(\.value)).compactMap {
             $0.flatMap { ComparableValue($0) }
         }
         guard let last = all.last?.class else { return parts.last?.value }
-        return all.filter { $0.class == last }.max(by: isLess)?.value
+        return all.filter { $0.class == last }
+            .max { policy.prefers($1, to: $0) }?.value
     }
 
     private func array(of parts: [Part]) -> PropertyListValue {

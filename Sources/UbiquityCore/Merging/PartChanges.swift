@@ -111,8 +111,7 @@ struct PartChanges {
             $0.flatMap { ComparableValue($0) }
         }
         let isBeaten = present.contains { old in
-            old.class == new.class
-                && !(policy == .maximum ? old.isLess(than: new) : new.isLess(than: old))
+            old.class == new.class && !policy.prefers(new, to: old)
         }
         guard !isBeaten else { return }
         // Replaces values of another class.

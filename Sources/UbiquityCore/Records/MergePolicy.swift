@@ -54,6 +54,15 @@ extension Key {
 }
 
 extension MergePolicy {
+    /// Whether each run has a part that only goes in one direction. A removal does not delete it, but
+    /// says how far it had come.
+    package var isExtremum: Bool { self == .maximum || self == .minimum }
+
+    /// Whether an extremum prefers `value` to `other`.
+    func prefers(_ value: ComparableValue, to other: ComparableValue) -> Bool {
+        self == .minimum ? value.isLess(than: other) : other.isLess(than: value)
+    }
+
     /// Whether this policy can merge the value.
     package func fits(_ value: PropertyListValue) -> Bool {
         switch self {

@@ -6,7 +6,7 @@
 struct PartOrder {
     private enum Place {
         case counted(times: Int64)
-        case reached(ComparableValue, isRemoved: Bool)
+        case reached(ComparableValue, MergePolicy, isRemoved: Bool)
     }
 
     private let place: Place
@@ -18,11 +18,11 @@ struct PartOrder {
         case .counter:
             guard let count = Count(value) else { return nil }
             place = .counted(times: count.times)
-        case .maximum, .minimum:
+        case let policy? where policy.isExtremum:
             if let comparable = ComparableValue(value) {
-                place = .reached(comparable, isRemoved: false)
+                place = .reached(comparable, policy, isRemoved: false)
             } else if let comparable = ComparableValue(removed: value) {
-                place = .reached(comparable, isRemoved: true)
+                place = .reached(comparable, policy, isRemoved: true)
             } else {
                 return nil
             }
@@ -37,10 +37,9 @@ struct PartOrder {
         }
         switch (one.place, other.place) {
         case (.counted(let a), .counted(let b)): return a == b ? nil : a < b
-        case (.reached(let mine, let isRemoved), .reached(let theirs, let areTheirs)):
-            let (less, more) = a.key.part?.policy == .minimum ? (theirs, mine) : (mine, theirs)
-            if less.isLess(than: more) { return true }
-            if more.isLess(than: less) { return false }
+        case (.reached(let mine, let policy, let isRemoved), .reached(let theirs, _, let areTheirs)):
+            if policy.prefers(theirs, to: mine) { return true }
+            if policy.prefers(mine, to: theirs) { return false }
             return isRemoved == areTheirs ? nil : areTheirs
         default: return nil
         }
@@ -53,8 +52,7 @@ extension Key {
         guard let value = content.value else { return true }
         guard let part else { return value == .array([]) || value == .dictionary([:]) }
         return part.isRemoval
-            || (part.policy == .maximum || part.policy == .minimum)
-                && ComparableValue(removed: value) != nil
+            || part.policy?.isExtremum == true && ComparableValue(removed: value) != nil
     }
 }
 

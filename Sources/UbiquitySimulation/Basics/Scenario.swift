@@ -204,11 +204,6 @@ package struct Scenario: Sendable {
     }
 }
 
-extension MergePolicy {
-    /// Whether it is harmless that two processes give new parts the same names.
-    fileprivate var survivesSnapshots: Bool { [.maximum, .minimum, .dictionary].contains(self) }
-}
-
 extension Scenario: CustomStringConvertible {
     package var description: String {
         """

@@ -92,15 +92,14 @@ package final class MergeChecker: Checker {
     private func numbers(in record: Key, _ value: PropertyListValue) -> [Int] {
         guard let policy = policies[record.whole] else { return [] }
         guard record.isPart else { return list(AppOperation.number(inPlain: value, policy)) }
-        switch policy {
-        case .counter:
+        if policy == .counter {
             let times = AppOperation.count(in: value)?.times ?? 0
             return record.isOfFold
                 ? folds.numbers(record, times, numbers(in:)) : counted(record, times)
-        case .maximum, .minimum:
-            return offered(record, AppOperation.integer(in: value), policy)
-        case .array, .dictionary, .register: return list(AppOperation.number(in: value))
         }
+        return policy.isExtremum
+            ? offered(record, AppOperation.integer(in: value), policy)
+            : list(AppOperation.number(in: value))
     }
 
     private func numbers(in increment: FoldedIncrement) -> [Int] {

@@ -65,30 +65,6 @@ extension AppOperation {
     /// The value of a part that the operation with this number wrote, except for counters.
     package static func value(_ number: Int) -> PropertyListValue { .string("p\(number)") }
 
-    /// The value of a write without a policy.
-    package static func plain(_ number: Int, _ policy: MergePolicy) -> PropertyListValue {
-        switch policy {
-        case .counter: .integer(Int64(number) * 1_000)
-        case .maximum, .minimum: .integer(offer(500, number: number))
-        case .array: .array([value(number)])
-        case .dictionary: .dictionary(["f0": value(number), "f1": value(number)])
-        case .register: value(number)
-        }
-    }
-
-    /// The number of the operation whose value the key's own record has; nil if there is none.
-    package static func number(
-        inPlain value: PropertyListValue?, _ policy: MergePolicy
-    ) -> Int? {
-        guard let value else { return nil }
-        switch value {
-        case .array(let elements): return number(in: elements.first)
-        case .dictionary(let entries): return number(in: entries.values.first)
-        case .integer(let plain) where policy == .counter: return Int(plain / 1_000)
-        default: return number(in: value)
-        }
-    }
-
     /// The number of times and the total in a run's part; nil if it is not a count.
     package static func count(
         in value: PropertyListValue?

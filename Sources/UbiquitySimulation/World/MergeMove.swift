@@ -202,6 +202,37 @@ package struct MergeMove {
     }
 }
 
+extension MergePolicy {
+    /// Whether it is harmless that two processes give new parts the same names.
+    var survivesSnapshots: Bool { isExtremum || self == .dictionary }
+}
+
+extension AppOperation {
+    /// The value of a write without a policy.
+    package static func plain(_ number: Int, _ policy: MergePolicy) -> PropertyListValue {
+        switch policy {
+        case .counter: .integer(Int64(number) * 1_000)
+        case .maximum, .minimum: .integer(offer(500, number: number))
+        case .array: .array([value(number)])
+        case .dictionary: .dictionary(["f0": value(number), "f1": value(number)])
+        case .register: value(number)
+        }
+    }
+
+    /// The number of the operation whose value the key's own record has; nil if there is none.
+    package static func number(
+        inPlain value: PropertyListValue?, _ policy: MergePolicy
+    ) -> Int? {
+        guard let value else { return nil }
+        switch value {
+        case .array(let elements): return number(in: elements.first)
+        case .dictionary(let entries): return number(in: entries.values.first)
+        case .integer(let plain) where policy == .counter: return Int(plain / 1_000)
+        default: return number(in: value)
+        }
+    }
+}
+
 extension SyncEngine {
     package func view(of key: Key) -> MergeMove.View {
         MergeMove.View(value: self[key], records: contents.filter { $0.key.whole == key })

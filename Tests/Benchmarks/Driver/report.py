@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: goals first, then tables, pictures and the machine; in Markdown."""
+"""The report: the machine, the goals, the pictures, and each part's tables; in Markdown."""
 
 import os, platform, re, subprocess, time
 
@@ -44,7 +44,8 @@ def goals(sections):
     return "\n".join(lines)
 
 
-def text(run, sections, facts, command, minutes):
+def text(run, sections, facts, command, minutes, tables=True):
+    """The whole report, or without the tables, which is what BENCHMARKS.md has."""
     quiet = run.quiet
     parts = [
         facts,
@@ -56,11 +57,11 @@ def text(run, sections, facts, command, minutes):
         "is that of two rounds measured one after the other.",
         goals(sections)]
     for section in sections:
-        parts.append(f"### {section.title}")
+        if tables: parts.append(f"### {section.title}")
         parts += [
             f"![{picture.title}](pictures/benchmark-{picture.name}.svg)"
             for picture in section.pictures if picture.svg]
-        parts.append(section.text)
+        if tables: parts.append(section.text)
     if run.failures:
         parts.append("### Not measured")
         parts.append("\n".join(f"* {name}: {reason}" for name, reason in run.failures.items()))
