@@ -33,7 +33,9 @@ final class Authenticator: Sendable {
         lastSeen: LastSeenBuffer, clock: ServerClock
     ) {
         self.storage = storage
-        lookup = CredentialLookup(storage: storage, threads: threads)
+        lookup = CredentialLookup(threads: threads) { credentials throws(StorageError) in
+            try storage.rights(of: credentials)
+        }
         self.operatorHash = Mutex(operatorHash)
         self.lastSeen = lastSeen
         self.clock = clock

@@ -12,8 +12,8 @@ internal import UbiquityWire
 extension AccountSuites {
     /// Every route against every sort of caller.
     @Suite struct AccessTests {
-        @Test func `the table has every route that the server has, and no other`() {
-            let storage = MemoryServerStorage()
+        @Test func `the table has every route that the server has, and no other`() throws {
+            let storage = try SQLiteServerStorage.inMemory()
             let server = Server(
                 ServerSettings(dataFolder: ""), storage: storage,
                 operatorHash: SecretHash(of: "operator"), logger: Logger(label: "test"))

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import GRDB
 internal import Logging
 internal import NIOPosix
 internal import Synchronization
@@ -11,10 +12,44 @@ internal import UbiquityCore
 @testable internal import UbiquityServer
 
 struct CommitQueueTests {
-    private let storage = MemoryServerStorage()
+    private let storage: SQLiteServerStorage
     private let writer = BlockingThreads(name: "test", count: 1, waitingMax: 100)
+    private let groups = Groups()
 
-    init() throws { try storage.makeSampleAccount() }
+    init() throws {
+        storage = try .inMemory()
+        storage.database.add(transactionObserver: groups)
+    }
+
+    /// The number of each account's pushes in each group that was committed at once; each push is to
+    /// have a key of its own.
+    private final class Groups: TransactionObserver, Sendable {
+        private let totals = Mutex<[[AccountID: Int]]>([[:]])
+
+        var all: [[AccountID: Int]] {
+            let totals = totals.withLock(\.self)
+            return zip(totals, totals.dropFirst()).map { before, after in
+                after.merging(before) { $0 - $1 }.filter { $0.value > 0 }
+            }.filter { !$0.isEmpty }
+        }
+
+        var counts: [Int] { all.map { $0.values.reduce(0, +) } }
+
+        func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+        func databaseDidChange(with event: DatabaseEvent) {}
+        func databaseDidRollback(_ db: Database) {}
+
+        func databaseDidCommit(_ db: Database) {
+            let rows = try? Row.fetchAll(
+                db,
+                sql: """
+                    SELECT account, count(*) FROM record JOIN store ON id = store
+                    WHERE length(key) > 0 GROUP BY account
+                    """)
+            let total = (rows ?? []).map { (AccountID($0[0] as String)!, $0[1] as Int) }
+            totals.withLock { $0.append(Dictionary(uniqueKeysWithValues: total)) }
+        }
+    }
 
     private func queue(_ configure: (inout ServerSettings) -> Void = { _ in }) -> CommitQueue {
         var settings = ServerSettings(dataFolder: "")
@@ -32,18 +67,23 @@ struct CommitQueueTests {
 
     @Test func `a commit that fails is reported to all, and later ones succeed`() async throws {
         let queue = queue()
-        storage.failure.withLock { $0 = .full }
+        try storage.execute(
+            """
+            CREATE TEMP TRIGGER fault BEFORE INSERT ON record
+            BEGIN SELECT RAISE(ABORT, 'a test'); END
+            """)
+        let error = StorageError.failed("SQLite error 1811, a test")
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<10 {
                 group.addTask {
-                    await #expect(throws: StorageError.full) {
+                    await #expect(throws: error) {
                         try await queue.commit(push("key\(number)"), bytes: 1)
                     }
                 }
             }
         }
-        storage.failure.withLock { $0 = nil }
-        #expect(storage.stores(of: Sample.account.id).isEmpty)
+        try storage.execute("DROP TRIGGER fault")
+        #expect(try storage.stores(of: Sample.account.id).isEmpty)
         _ = try await queue.commit(push("a"), bytes: 1)
         #expect(try storage.keys(since: nil) == ["a"])
         writer.close()
@@ -87,8 +127,7 @@ struct CommitQueueTests {
             gate.signal()
             try await group.waitForAll()
         }
-        #expect(storage.groups.withLock { $0 }.prefix(2).map(\.count) == [1, 1])
-        #expect(storage.groups.withLock { $0 }.flatMap { $0 }[1] == store)
+        #expect(groups.all.prefix(2) == [[Sample.account.id: 1], [other.id: 1]])
         writer.close()
     }
 
@@ -105,7 +144,7 @@ struct CommitQueueTests {
             gate.signal()
             try await group.waitForAll()
         }
-        #expect(storage.groups.withLock { $0 }.map(\.count) == [16, 4])
+        #expect(groups.counts == [16, 4])
         writer.close()
     }
 
@@ -127,7 +166,7 @@ struct CommitQueueTests {
             gate.signal()
             try await group.waitForAll()
         }
-        #expect(storage.groups.withLock { $0 }.map(\.count) == [8, 4])
+        #expect(groups.counts == [8, 4])
         writer.close()
     }
 }

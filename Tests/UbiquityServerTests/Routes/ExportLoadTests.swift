@@ -103,8 +103,7 @@ import UbiquityWire
     ) async throws -> [Int] {
         var settings = ServerSettings(dataFolder: "")
         settings.clock = clock.clock
-        let storage = MemoryServerStorage()
-        try storage.makeSampleAccount()
+        let storage = try SQLiteServerStorage.inMemory()
         for number in 0..<14 {
             let record = Sample.record("k\(number)", .string(large), at: 1_000)
             try #require(try storage.commit(Sample.push(record)) != nil)
