@@ -55,7 +55,7 @@ extension PostgresServerStorage {
         _ pushes: [PendingPush], _ rules: CommitRules, isPart: Bool, mayBeRepeated: Bool,
         givesUp: (PostgresFailure) -> Bool
     ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
-        let waitingLittle = PostgresStatement("SELECT set_config('lock_timeout', '200', true)")
+        let waitingLittle = SQLStatement("SELECT set_config('lock_timeout', '200', true)")
         let beginning = isPart ? [Self.beginWriting, waitingLittle] : [Self.beginWriting]
         return try attempt(
             patience: isPart ? 500 : nil, isInDoubt: mayBeRepeated, givesUp: givesUp
@@ -84,7 +84,7 @@ extension PostgresServerStorage {
     /// Runs a batch in one transaction, or in a second one if stores must be made first.
     private func batch(
         _ pushes: [PendingPush], _ rules: CommitRules, _ mayBeRepeated: Bool,
-        _ beginning: [PostgresStatement], _ connection: PostgresConnection,
+        _ beginning: [SQLStatement], _ connection: PostgresConnection,
         check: (PostgresBatch) throws -> Void
     ) throws -> PostgresBatch {
         var making: Set<StoreReference> = []
@@ -105,7 +105,7 @@ extension PostgresServerStorage {
                 }
                 making.formUnion(batch.missing)
                 if beginning[0] == Self.beginWriting {
-                    beginning.insert(PostgresStatement("ROLLBACK"), at: 0)
+                    beginning.insert(SQLStatement("ROLLBACK"), at: 0)
                 }
             } catch {
                 transaction.rollBack()
