@@ -14,7 +14,7 @@ struct StartTests {
         _ configure: (inout ServerSettings) -> Void = { _ in }
     ) async throws {
         let error = await #expect(throws: ServerStartError.self) {
-            try await TestServer.start(in: folder, configure).stop()
+            try await RunningServer.start(in: folder, configure).stop()
         }
         let found = try #require(error)
         #expect(expected(found), "\(found)")
@@ -224,13 +224,13 @@ struct StartTests {
         try await withServer(in: folder) { server in
             device.credential = try await server.newDevice().credential
         }
-        func pull(_ server: TestServer) async throws -> TestServer.Answer {
+        func pull(_ server: RunningServer) async throws -> RunningServer.Answer {
             try await server.send(
                 "GET", "/v1/stores/notes/changes?since=\(device.cursor)",
                 credential: device.credential)
         }
-        func set(_ server: TestServer, _ key: String) async throws -> String {
-            try await TestDevice(
+        func set(_ server: RunningServer, _ key: String) async throws -> String {
+            try await RunningDevice(
                 server: server, id: "", account: "", credential: device.credential
             ).set(key, "1").cursor
         }
