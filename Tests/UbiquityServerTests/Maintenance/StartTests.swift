@@ -216,38 +216,6 @@ struct StartTests {
             #expect(changes.records.map(\.key) == ["b"])
         }
     }
-
-    @Test func `a cursor from after the copy that was restored is gone`() async throws {
-        let folder = try TemporaryFolder()
-        let files = FileManager.default
-        var device: (credential: String, cursor: String) = ("", "")
-        try await withServer(in: folder) { server in
-            device.credential = try await server.newDevice().credential
-        }
-        func pull(_ server: RunningServer) async throws -> RunningServer.Answer {
-            try await server.send(
-                "GET", "/v1/stores/notes/changes?since=\(device.cursor)",
-                credential: device.credential)
-        }
-        func set(_ server: RunningServer, _ key: String) async throws -> String {
-            try await RunningDevice(
-                server: server, id: "", account: "", credential: device.credential
-            ).set(key, "1").cursor
-        }
-        try await withServer(in: folder) { _ = try await set($0, "a") }
-        try files.copyItem(atPath: folder.file("data"), toPath: folder.file("copy"))
-        try await withServer(in: folder) { device.cursor = try await set($0, "b") }
-        try files.removeItem(atPath: folder.file("data"))
-        try files.moveItem(atPath: folder.file("copy"), toPath: folder.file("data"))
-        try await withServer(in: folder) { server in
-            #expect(try await pull(server).problem.code == "cursor-other-history")
-            // The same number again, for another write.
-            _ = try await set(server, "c")
-            let answer = try await pull(server)
-            #expect(answer.status == 410)
-            #expect(try answer.problem.code == "cursor-other-history")
-        }
-    }
 }
 
 private func isDenied(_ error: any Error) -> Bool {
