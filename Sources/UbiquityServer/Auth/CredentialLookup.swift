@@ -28,7 +28,7 @@ final class CredentialLookup: Sendable {
     private static let jobsMax = 2
     private static let groupMax = 64
 
-    /// As ``DeviceStorage/rights(of:)``.
+    /// As ``AccountStorage/rights(of:)``.
     typealias Find =
         @Sendable ([SecretHash]) throws(StorageError) -> [Result<DeviceRights?, StorageError>]
 
