@@ -71,14 +71,14 @@ extension Server {
     }
 
     /// Serves the operator's requests on a socket of the data folder.
-    func folderListener(
+    func folderAcceptor(
         _ socket: FolderSocket, onReady: @escaping @Sendable () -> Void
-    ) -> Listener {
+    ) -> Acceptor {
         // There is no TLS, and the connections to the public address do not count.
         var settings = settings
         settings.connectionsMax = Self.folderConnectionsMax
         let edge = Edge(settings, tls: nil, metrics: edge.metrics, logger: logger)
-        return Listener(
+        return Acceptor(
             address: .socket(socket), connectionsMax: settings.connectionsMax,
             channel: EdgeChannel(edge: edge, respond: routes.inFolder.responder),
             onReady: { _ in onReady() })
@@ -91,8 +91,8 @@ extension Server {
         _ socket: FolderSocket, _ body: (FolderServer) async throws -> Result
     ) async throws -> Result {
         let (bound, isBound) = AsyncStream.makeStream(of: Void.self)
-        let listener = folderListener(socket) { isBound.yield() }
-        let group = ServiceGroup(services: [listener], logger: logger)
+        let acceptor = folderAcceptor(socket) { isBound.yield() }
+        let group = ServiceGroup(services: [acceptor], logger: logger)
         let running = Task {
             defer { isBound.finish() }
             try await group.run()

@@ -7,7 +7,7 @@ internal import UbiquityCore
 /// Keeps this node up to date with what the others do to a shared storage: by their news, and by a
 /// comparison every few seconds, since news may be lost.
 struct OtherNodes: Sendable {
-    let storage: any ServerStorage
+    let storage: any NodeStorage & StoreStorage
     let threads: BlockingThreads
     let hub: PushHub
     let revocation: Revocation

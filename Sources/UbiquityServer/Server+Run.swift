@@ -122,7 +122,7 @@ extension Server {
         // Services end in reverse order: first the housekeeping, which ends the streams that the
         // application waits for, and last those that the application waits for when it starts.
         var services: [any Service] = [
-            Listener(
+            Acceptor(
                 address: .hostname(settings.host, port: settings.port),
                 connectionsMax: acceptedMax,
                 channel: EdgeChannel(edge: edge, respond: routes.responder),
@@ -139,12 +139,12 @@ extension Server {
         // Commands find a server on its folder, and a shared database without it.
         if settings.database == nil {
             let socket = try FolderSocket(.server, in: DataFolder(path: settings.dataFolder))
-            services.insert(folderListener(socket) { isBound.yield() }, at: 0)
+            services.insert(folderAcceptor(socket) { isBound.yield() }, at: 0)
         } else {
             isBound.yield()
         }
         if let port = settings.metricsPort {
-            services.insert(metricsListener(port: port) { metricsPort.yield($0) }, at: 0)
+            services.insert(metricsAcceptor(port: port) { metricsPort.yield($0) }, at: 0)
         } else {
             metricsPort.yield(nil)
         }
@@ -175,9 +175,9 @@ extension Server {
 
     /// Serves `GET /metrics` on a port of its own, for the operator's Prometheus, and not for a foreign
     /// web page that calls it by a name of its own. Not counted and logged itself.
-    private func metricsListener(
+    private func metricsAcceptor(
         port: Int, onReady: @escaping @Sendable (_ port: Int) -> Void
-    ) -> Listener {
+    ) -> Acceptor {
         var settings = settings
         settings.host = settings.metricsHost
         (settings.trustedProxies, settings.allowedOrigins) = ([], [])
@@ -190,7 +190,7 @@ extension Server {
         let respond: HTTPConnection.Responder = { exchange in
             exchange.attempt { try table.answer(exchange, gate) }
         }
-        return Listener(
+        return Acceptor(
             address: .hostname(settings.host, port: port), connectionsMax: settings.connectionsMax,
             channel: EdgeChannel(edge: edge, respond: respond), onReady: onReady)
     }

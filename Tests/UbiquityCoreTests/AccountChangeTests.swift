@@ -5,8 +5,8 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `A device that changes its account` {
-    let home = TestCloud()
-    let work = TestCloud()
+    let home = SteppedCloud()
+    let work = SteppedCloud()
 
     @Test func `takes the other account's values, whatever the timestamps, and is told which`()
         throws
@@ -108,7 +108,7 @@ import Testing
         #expect(device.takeNotices() == [])
     }
 
-    private func settle(_ device: TestDevice) {
+    private func settle(_ device: SteppedDevice) {
         for _ in 0..<100 {
             home.settle()
             work.settle()

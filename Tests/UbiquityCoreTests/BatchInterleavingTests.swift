@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test func `are whole also where one of them sets a key to what it was`() throws {
-        let cloud = TestCloud()
+        let cloud = SteppedCloud()
         let (a, b) = (cloud.device(), cloud.device())
         try a.write(["x": .integer(1), "y": .integer(1)])
         cloud.settle()
@@ -44,8 +44,8 @@ import Testing
 
 /// Two devices that write batches while connections come and go, and answers are late or lost.
 private struct BatchStory {
-    let cloud = TestCloud()
-    let devices: [TestDevice]
+    let cloud = SteppedCloud()
+    let devices: [SteppedDevice]
     private var random: RandomSource
     private var written: Int64 = 0
 
@@ -70,7 +70,7 @@ private struct BatchStory {
         }
     }
 
-    private mutating func writeBatch(on device: TestDevice) throws {
+    private mutating func writeBatch(on device: SteppedDevice) throws {
         written += 1
         let value = PropertyListValue.integer(written)
         try device.write(Dictionary(uniqueKeysWithValues: Self.keys.map { ($0, value) }))

@@ -6,7 +6,7 @@ import Testing
 
 /// Tests that nothing deleted comes back, and that nothing is lost that the server never had.
 @Suite struct `A server that has compacted tombstones` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
 
     private func compactTombstones() {
         var server = cloud.server
@@ -15,7 +15,7 @@ import Testing
     }
 
     /// A deletion that is later than all that was written offline before.
-    private func deleteSomething(_ key: String = "other", by device: TestDevice) {
+    private func deleteSomething(_ key: String = "other", by device: SteppedDevice) {
         cloud.pass(milliseconds: 60_000)
         device[key] = .integer(0)
         cloud.settle()
@@ -142,8 +142,8 @@ import Testing
 
     /// The tablet writes over what it has sent without hearing so, and somebody deletes that.
     private func writeOverUnanswered(
-        _ first: TestDevice, _ tablet: TestDevice, restarts: Bool
-    ) -> TestDevice {
+        _ first: SteppedDevice, _ tablet: SteppedDevice, restarts: Bool
+    ) -> SteppedDevice {
         cloud.settle()
         (tablet.losesAnswers, tablet.holdsStream) = (true, true)
         tablet["a"] = .integer(1)

@@ -5,10 +5,10 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `A key that no history must have` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
     let key = try! Key("token")
 
-    private func settle(_ processes: TestDevice...) {
+    private func settle(_ processes: SteppedDevice...) {
         for _ in 0..<100 {
             cloud.settle()
             var isDone = true
@@ -20,7 +20,7 @@ import Testing
 
     /// Whether the device sent this value of the key as one that must not be kept; nil if it did
     /// not send it.
-    private func isMarked(_ value: PropertyListValue?, by device: TestDevice) -> Bool? {
+    private func isMarked(_ value: PropertyListValue?, by device: SteppedDevice) -> Bool? {
         device.pushes.flatMap(\.transactions).reversed().lazy.compactMap { transaction in
             transaction.writes.first { $0.key == key && $0.content.value == value }
                 .map { transaction.unkept.contains($0.key) }
@@ -71,7 +71,7 @@ import Testing
         old.goOffline()
         old["token"] = .integer(1)
         cloud.settle()
-        let app = TestDevice(
+        let app = SteppedDevice(
             number: Int(old.id.rawValue), cloud: cloud, clockError: 0, policy: .serverWins,
             disk: old.disk, unkept: ["token"])
         while app.step() {}
@@ -129,7 +129,7 @@ import Testing
         #expect(commandLine.engine.waitingRecords.isEmpty)
         let sent = commandLine.pushes.count
         let later = commandLine.restarted()
-        cloud.replaceServer(by: TestServer(epoch: copy.epoch + 1))
+        cloud.replaceServer(by: SteppedServer(epoch: copy.epoch + 1))
         while later.step() {}
         #expect(commandLine.pushes.count == sent)
         #expect(isMarked(.integer(1), by: later) == true)

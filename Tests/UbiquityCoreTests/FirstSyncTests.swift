@@ -5,7 +5,7 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `The first sync of a device` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
 
     @Test func `takes the server's values, uploads what only the device has, and tells once`()
         throws
@@ -42,12 +42,12 @@ import Testing
     @Test func `merges what the device and the account have of a key with a policy`() throws {
         let a = cloud.device()
         let (dictionary, array) = (try Key("dictionary"), try Key("array"))
-        func put(_ entries: [ExactString: PropertyListValue], _ device: TestDevice) throws {
+        func put(_ entries: [ExactString: PropertyListValue], _ device: SteppedDevice) throws {
             try device.write(merging: [
                 dictionary: MergeOperation(.dictionary, from: nil, to: .dictionary(entries))
             ])
         }
-        func add(_ element: Int64, _ device: TestDevice) throws {
+        func add(_ element: Int64, _ device: SteppedDevice) throws {
             try device.write(merging: [
                 array: MergeOperation(.array, from: nil, to: .array([.integer(element)]))
             ])
@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func `of a device that was used before it was signed in brings its writes along`() {
-        let local = TestDevice(
+        let local = SteppedDevice(
             number: 7, cloud: cloud, clockError: 0, policy: .serverWins, isSignedIn: false)
         local["x"] = .integer(1)
         while local.step() {}

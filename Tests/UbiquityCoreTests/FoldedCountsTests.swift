@@ -7,14 +7,14 @@ import Testing
 /// A counter has few parts on devices, however many runs have counted; nothing of it is lost or counted
 /// twice, and what was removed stays so.
 @Suite struct `Counters whose runs the server folds` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
     let key = try! Key("k")
 
     /// Everything is folded at once.
     init() { cloud.setPartsMax(0) }
 
     private func expect(
-        _ value: PropertyListValue?, on devices: TestDevice...,
+        _ value: PropertyListValue?, on devices: SteppedDevice...,
         at location: SourceLocation = #_sourceLocation
     ) {
         cloud.settle()
@@ -34,7 +34,7 @@ import Testing
 
     /// A device whose run has counted 3 as its own part and which is offline, and another. From now on the
     /// server folds everything.
-    private func oneOffline() throws -> (TestDevice, TestDevice) {
+    private func oneOffline() throws -> (SteppedDevice, SteppedDevice) {
         cloud.setPartsMax(60)
         let (a, b) = (cloud.device(), cloud.device())
         try a.count(key, by: 3)
@@ -218,7 +218,7 @@ import Testing
     // MARK: - Other histories
 
     /// Its run after that is another one.
-    private func restore(_ backup: TestServer) {
+    private func restore(_ backup: SteppedServer) {
         var restored = backup
         restored.epoch = cloud.server.epoch + 1
         cloud.replaceServer(by: restored)

@@ -6,7 +6,7 @@ import Testing
 
 /// Bugs that the simulator found, each in the fewest steps that show it.
 struct FoundBySimulationTests {
-    private let cloud = TestCloud()
+    private let cloud = SteppedCloud()
 
     @Test func `a write whose answer came, but not the stream, survives a restored server`() {
         let device = cloud.device()
@@ -145,7 +145,7 @@ struct FoundBySimulationTests {
 
         cloud.serverClockError = serverClockError
         cloud.pass(milliseconds: 5_000)
-        let next = TestDevice(
+        let next = SteppedDevice(
             number: Int(first.id.rawValue), cloud: cloud, clockError: clockError,
             policy: .serverWins, disk: TestDisk(), isSignedIn: false, boot: 2)
         next.isOnline = false
@@ -454,7 +454,7 @@ struct FoundBySimulationTests {
 
     /// A device that polls. Its first request was answered one second after another device deleted a
     /// key, which it is not told; the answer is under way for ten seconds.
-    private func deviceThatIsBeingAnswered(afterDeletionOf key: String) -> TestDevice {
+    private func deviceThatIsBeingAnswered(afterDeletionOf key: String) -> SteppedDevice {
         let (first, device) = (cloud.device(), cloud.device(policy: .timestamps))
         first[key] = .integer(2)
         while first.step() {}
@@ -468,13 +468,13 @@ struct FoundBySimulationTests {
     }
 
     /// Its clock will be taken for five seconds faster than it is, and these writes for earlier ones.
-    private func write(on device: TestDevice) {
+    private func write(on device: SteppedDevice) {
         device["a"] = .integer(1)
         device["b"] = .integer(1)
         cloud.pass(milliseconds: 10_000)
     }
 
-    private func finish(_ request: Int, of device: TestDevice) {
+    private func finish(_ request: Int, of device: SteppedDevice) {
         for _ in 0..<100 {
             while device.finished[request] == nil, device.step() {}
             if device.finished[request] != nil { return }

@@ -6,7 +6,7 @@ import Testing
 
 /// A server that sends a device more than a store may have.
 struct IntakeTests {
-    private let cloud = TestCloud()
+    private let cloud = SteppedCloud()
     private static let other = DeviceID(rawValue: 77)
 
     private func record(
@@ -24,13 +24,13 @@ struct IntakeTests {
             isWhole: isWhole)
     }
 
-    private func device() -> TestDevice {
+    private func device() -> SteppedDevice {
         let device = cloud.device()
         cloud.settle()
         return device
     }
 
-    private func send(_ changes: ChangeSet, to device: TestDevice) {
+    private func send(_ changes: ChangeSet, to device: SteppedDevice) {
         device.receive(.streamReceived(device.engine.streamsOpened, .changes(changes)))
     }
 

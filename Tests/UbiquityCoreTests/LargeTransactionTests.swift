@@ -6,7 +6,7 @@ import Testing
 
 /// What no push can carry.
 @Suite struct LargeTransactionTests {
-    private let cloud = TestCloud()
+    private let cloud = SteppedCloud()
 
     /// Each counts 266 bytes in a push.
     private func batch(_ name: String, _ count: Int) -> [String: PropertyListValue?] {
@@ -15,7 +15,7 @@ import Testing
         )
     }
 
-    private func device() -> TestDevice {
+    private func device() -> SteppedDevice {
         cloud.setLimits { $0.pushBytesMax = 2_000 }
         let device = cloud.device()
         cloud.settle()

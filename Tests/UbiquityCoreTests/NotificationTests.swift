@@ -93,7 +93,7 @@ import Testing
     @Test func `of refused writes a few times, when its handler repeats them for half a minute`()
         throws
     {
-        let cloud = TestCloud()
+        let cloud = SteppedCloud()
         let a = cloud.device()
         cloud.settle()
         let tooMuch = PropertyListValue.data(Array(repeating: 0, count: (1 << 20) + 1))

@@ -5,7 +5,7 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `Keys whose writes merge` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
     let key = try! Key("k")
 
     // MARK: - Counter
@@ -150,7 +150,7 @@ import Testing
 
     @Test func `a fresh install's level neither hides the account's level nor is lost`() throws {
         for policy in [FirstSyncPolicy.serverWins, .timestamps] {
-            let cloud = TestCloud()
+            let cloud = SteppedCloud()
             let a = cloud.device()
             try a.apply(.maximum, from: nil, to: .integer(13), key)
             cloud.settle()
@@ -353,7 +353,7 @@ import Testing
     }
 
     /// A device whose rule is being called for "b", which has come to a key that shows "a".
-    private func deviceWithConflict(plain: Bool = false) throws -> (TestDevice, Conflict) {
+    private func deviceWithConflict(plain: Bool = false) throws -> (SteppedDevice, Conflict) {
         let (device, other) = (cloud.device(), cloud.device())
         device.resolve(key) { .string("\($0.value.text)+\($1.value.text)") }
         cloud.settle()
@@ -545,7 +545,7 @@ import Testing
     }
 }
 
-extension TestDevice {
+extension SteppedDevice {
     fileprivate func setArray(_ key: Key, _ elements: [String]) throws {
         try apply(.array, from: self[key], to: .array(elements.map { .string($0) }), key)
     }
@@ -556,7 +556,7 @@ extension TestDevice {
             .dictionary, from: self[key], to: .dictionary(Dictionary(entries) { $1 }), key)
     }
 
-    fileprivate func settled(_ cloud: TestCloud) -> TestDevice {
+    fileprivate func settled(_ cloud: SteppedCloud) -> SteppedDevice {
         cloud.settle()
         return self
     }

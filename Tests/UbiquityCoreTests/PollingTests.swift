@@ -5,11 +5,11 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `A device that cannot have a stream` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
     private static let tooMany = LinkFailure(
         .tooManyStreams(retryAfterMilliseconds: 30_000), "the account has too many open streams")
 
-    private func pollingDevice() -> TestDevice {
+    private func pollingDevice() -> SteppedDevice {
         let device = cloud.device()
         device.streamFailure = Self.tooMany
         return device

@@ -5,10 +5,10 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `A device tells the server what it has saved` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
 
     /// Two devices that are connected and have told what they have.
-    private func pair() -> (a: TestDevice, b: TestDevice) {
+    private func pair() -> (a: SteppedDevice, b: SteppedDevice) {
         let pair = (cloud.device(), cloud.device())
         cloud.settle()
         wait(milliseconds: 2 * ReceiptRule.intervalMilliseconds)
@@ -102,7 +102,7 @@ import Testing
         let (a, b) = pair()
         a["x"] = .integer(1)
         wait(milliseconds: 2 * ReceiptRule.intervalMilliseconds)
-        cloud.replaceServer(by: TestServer(epoch: 7))
+        cloud.replaceServer(by: SteppedServer(epoch: 7))
         wait(milliseconds: 3 * ReceiptRule.intervalMilliseconds)
         #expect(cloud.server["x"] == .integer(1))
         a["x"] = .integer(2)

@@ -7,11 +7,11 @@ import Testing
 /// A removal, and a write by an app that declares no policy, replaces all that its author had seen and
 /// nothing else, for good; what anybody does afterwards starts from that, on every device.
 @Suite struct `Keys whose writes merge, and that are removed` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
     let key = try! Key("k")
 
     private func expect(
-        _ value: PropertyListValue?, on devices: TestDevice...,
+        _ value: PropertyListValue?, on devices: SteppedDevice...,
         at location: SourceLocation = #_sourceLocation
     ) {
         cloud.settle()
@@ -403,7 +403,7 @@ import Testing
     }
 }
 
-extension TestDevice {
+extension SteppedDevice {
     fileprivate func raise(_ key: Key, to level: Int64) throws {
         try apply(.maximum, from: nil, to: .integer(level), key)
     }

@@ -5,7 +5,7 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `A server restored from an older copy` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
 
     @Test func `heals from its devices, deletions included`() {
         let (a, b) = (cloud.device(), cloud.device())

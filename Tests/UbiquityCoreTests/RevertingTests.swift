@@ -5,7 +5,7 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `Taking a change back` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
     let key = try! Key("k")
 
     @Test func `is a new write, which other devices get and which can be taken back too`() throws {
@@ -174,7 +174,7 @@ import Testing
     }
 }
 
-extension TestDevice {
+extension SteppedDevice {
     fileprivate func revert(_ contents: [Key: Content]) throws {
         try engine.revert(to: contents, at: reading)
     }

@@ -5,9 +5,9 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `Several processes of one device` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
 
-    private func settle(_ processes: TestDevice...) {
+    private func settle(_ processes: SteppedDevice...) {
         for _ in 0..<100 {
             cloud.settle()
             var isDone = true
@@ -101,7 +101,7 @@ import Testing
     // MARK: - A leader that was stopped
 
     /// - Returns: A leader, and a process that follows and has had one round trip through it.
-    private func leaderAndFollower() -> (TestDevice, TestDevice) {
+    private func leaderAndFollower() -> (SteppedDevice, SteppedDevice) {
         let leader = cloud.device()
         let helper = leader.helper()
         settle(helper)
@@ -175,7 +175,7 @@ import Testing
     }
 
     /// Has the process save, after another one has.
-    private func conflict(_ process: TestDevice) {
+    private func conflict(_ process: SteppedDevice) {
         process.disk.version += 1
         while let effect = process.engine.nextEffect(at: process.reading) {
             guard case .save(let batch) = effect else { continue }

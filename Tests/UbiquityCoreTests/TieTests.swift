@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func `copies of a device that wrote in the same moment come to one of the two`() throws {
-        let cloud = TestCloud()
+        let cloud = SteppedCloud()
         let device = cloud.device()
         device["x"] = .integer(0)
         cloud.settle()

@@ -5,7 +5,7 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `A device in trouble` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
 
     @Test func `goes on in memory while its disk is full, sends nothing, and catches up`() {
         let (a, b) = (cloud.device(), cloud.device())
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test func `that is not signed in is told so, and stays usable`() {
-        let local = TestDevice(
+        let local = SteppedDevice(
             number: 5, cloud: cloud, clockError: 0, policy: .serverWins, isSignedIn: false)
         let request = local.requestSync()
         while local.step() {}
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test func `pushes no more often than its allowance, and then the final values`() {
-        var server = TestServer(epoch: 1)
+        var server = SteppedServer(epoch: 1)
         server.allowance = Allowance(burst: 2, perSecond: 1)
         cloud.replaceServer(by: server)
         let a = cloud.device()

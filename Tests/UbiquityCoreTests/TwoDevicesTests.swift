@@ -5,7 +5,7 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `Two devices of one account` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
 
     @Test func `what one writes the other has, and is told of once`() throws {
         let (a, b) = (cloud.device(), cloud.device())

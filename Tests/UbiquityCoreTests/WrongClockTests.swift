@@ -5,7 +5,7 @@ import Testing
 @testable import UbiquityCore
 
 @Suite struct `A device whose clock is wrong` {
-    let cloud = TestCloud()
+    let cloud = SteppedCloud()
     static let hours: Int64 = 5 * 3_600_000
 
     @Test(arguments: [-hours, hours])
@@ -35,7 +35,7 @@ import Testing
         a["early"] = .string("a")
         cloud.settle()
         cloud.pass(milliseconds: 60_000)
-        let b = TestDevice(number: 9, cloud: cloud, clockError: error, policy: .timestamps)
+        let b = SteppedDevice(number: 9, cloud: cloud, clockError: error, policy: .timestamps)
         b["early"] = .string("b")
         b["late"] = .string("b")
         cloud.pass(milliseconds: 60_000)
@@ -80,7 +80,7 @@ import Testing
 
     @Test func `keeps the order of its own writes when the clock is set back between them`() {
         let a = cloud.device()
-        let b = TestDevice(number: 9, cloud: cloud, clockError: Self.hours, policy: .timestamps)
+        let b = SteppedDevice(number: 9, cloud: cloud, clockError: Self.hours, policy: .timestamps)
         b["x"] = .integer(1)
         b.clockError = 0
         b["x"] = .integer(2)

@@ -126,7 +126,7 @@ internal import UbiquityWire
 
     @Test func `an empty server says so until the link in its log was used`() async throws {
         let log = LogRecorder()
-        let server = try await TestServer.start(in: folder, log: log)
+        let server = try await RunningServer.start(in: folder, log: log)
         func isEmpty() async throws -> Bool {
             try await server.send("GET", "/v1/config").message(WireConfig.self).needsFirstAccount
         }
@@ -144,12 +144,12 @@ internal import UbiquityWire
         #expect(try await server.send("POST", "/v1/sign-in", message).status == 401)
         try await server.stop()
         let again = LogRecorder()
-        try await TestServer.start(in: folder, log: again).stop()
+        try await RunningServer.start(in: folder, log: again).stop()
         #expect(!again.text.contains("/#"))
     }
 
     @Test func `the operator's first account ends the first run at once`() async throws {
-        let server = try await TestServer.start(in: folder)
+        let server = try await RunningServer.start(in: folder)
         let answer = try await server.sendInFolder(
             "POST", "/v1/accounts", body: Array(#"{"name": "ada"}"#.utf8),
             headers: ["Content-Type": "application/json"])
@@ -161,7 +161,7 @@ internal import UbiquityWire
 
     @Test func `a server without the page makes no link`() async throws {
         let log = LogRecorder()
-        let server = try await TestServer.start(in: folder, log: log) { $0.servesPage = false }
+        let server = try await RunningServer.start(in: folder, log: log) { $0.servesPage = false }
         let config = try await server.send("GET", "/v1/config").message(WireConfig.self)
         #expect(!config.needsFirstAccount)
         try await server.stop()

@@ -21,18 +21,18 @@ struct FolderServerTests {
     @discardableResult
     private func create(
         _ name: String, codeSeconds: UInt64 = 0, in data: String? = nil
-    ) async throws -> TestServer.Answer {
+    ) async throws -> RunningServer.Answer {
         try await FolderServer.with(dataFolder: data ?? self.data) { server in
             var account = WireNewAccount()
             account.name = name
             account.codeSeconds = codeSeconds
-            return try await TestServer.send(to: server, "POST", "/v1/accounts", account)
+            return try await RunningServer.send(to: server, "POST", "/v1/accounts", account)
         }
     }
 
     private func names(in data: String? = nil) async throws -> [String] {
         try await FolderServer.with(dataFolder: data ?? self.data) { server in
-            try await TestServer.send(to: server, "GET", "/v1/accounts")
+            try await RunningServer.send(to: server, "GET", "/v1/accounts")
                 .message(WireAccountList.self).accounts.map(\.name)
         }
     }
@@ -94,10 +94,10 @@ struct FolderServerTests {
     @Test func `a server that is started waits until a command has ended`() async throws {
         try await withServer(in: folder) { _ in }
         let starting = try await FolderServer.with(dataFolder: data) { server in
-            let starting = Task { try await TestServer.start(in: folder) }
+            let starting = Task { try await RunningServer.start(in: folder) }
             var account = WireNewAccount()
             account.name = "ada"
-            _ = try await TestServer.send(to: server, "POST", "/v1/accounts", account)
+            _ = try await RunningServer.send(to: server, "POST", "/v1/accounts", account)
             return starting
         }
         let server = try await starting.value

@@ -19,7 +19,7 @@ final class Authenticator: Sendable {
     private let known = Mutex(RecentTable<SecretHash, Known>(bytesMax: 32 << 20))
     /// Counts removals. A look-up that began before one must not put its result into a cache.
     private let removals = Atomic(0)
-    private let storage: any ServerStorage
+    private let storage: any AccountStorage & NodeStorage
     private let lookup: CredentialLookup
     private let operatorHash: Mutex<SecretHash?>
     private let lastSeen: LastSeenBuffer
@@ -29,11 +29,13 @@ final class Authenticator: Sendable {
 
     /// - Parameter operatorHash: Nil if nobody has the operator's credential.
     init(
-        storage: any ServerStorage, threads: BlockingThreads, operatorHash: SecretHash?,
-        lastSeen: LastSeenBuffer, clock: ServerClock
+        storage: any AccountStorage & NodeStorage, threads: BlockingThreads,
+        operatorHash: SecretHash?, lastSeen: LastSeenBuffer, clock: ServerClock
     ) {
         self.storage = storage
-        lookup = CredentialLookup(storage: storage, threads: threads)
+        lookup = CredentialLookup(threads: threads) { credentials throws(StorageError) in
+            try storage.rights(of: credentials)
+        }
         self.operatorHash = Mutex(operatorHash)
         self.lastSeen = lastSeen
         self.clock = clock

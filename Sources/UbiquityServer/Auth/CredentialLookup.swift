@@ -3,8 +3,8 @@
 internal import Synchronization
 internal import UbiquityCore
 
-/// Finds devices by their credentials in the storage. Those that wait are looked up together, which
-/// costs little more than to look up one.
+/// Finds devices by their credentials. Those that wait are looked up together, which costs little
+/// more than to look up one.
 ///
 /// State: `state`, guarded by its lock.
 final class CredentialLookup: Sendable {
@@ -21,16 +21,20 @@ final class CredentialLookup: Sendable {
     }
 
     private let state = Mutex(State())
-    private let storage: any ServerStorage
     private let threads: BlockingThreads
+    private let find: Find
 
     /// More than one, because a slow disk may hold one up.
     private static let jobsMax = 2
     private static let groupMax = 64
 
-    init(storage: any ServerStorage, threads: BlockingThreads) {
-        self.storage = storage
+    /// As ``AccountStorage/rights(of:)``.
+    typealias Find =
+        @Sendable ([SecretHash]) throws(StorageError) -> [Result<DeviceRights?, StorageError>]
+
+    init(threads: BlockingThreads, find: @escaping Find) {
         self.threads = threads
+        self.find = find
     }
 
     /// Calls back on another thread with the rights, nil for an unknown or revoked credential, or
@@ -77,7 +81,7 @@ final class CredentialLookup: Sendable {
 
     private func lookUp(_ group: [Request]) {
         do throws(StorageError) {
-            let found = try storage.rights(of: group.map(\.credential))
+            let found = try find(group.map(\.credential))
             for (request, rights) in zip(group, found) { request.then(rights.mapError { $0 }) }
         } catch {
             for request in group { request.then(.failure(error)) }

@@ -13,10 +13,10 @@ internal import UbiquityCore
 /// then not looked for again; if all accounts are erased, a restart makes a new link.
 final class FirstRun: Sendable {
     private let isEmpty = Atomic(false)
-    private let storage: any ServerStorage
+    private let storage: any AccountStorage & PairingStorage
     private let settings: ServerSettings
 
-    init(storage: any ServerStorage, settings: ServerSettings) {
+    init(storage: any AccountStorage & PairingStorage, settings: ServerSettings) {
         (self.storage, self.settings) = (storage, settings)
     }
 

@@ -40,11 +40,11 @@ struct Gate: Sendable {
 /// called on one thread.
 final class AppRegistry: Sendable {
     private let apps: Mutex<AppRule>
-    private let storage: any ServerStorage
+    private let storage: any AccountStorage
     private let admission: AppAdmission
 
     /// Until the first ``reload()``, a server with registered apps accepts none.
-    init(storage: any ServerStorage, admission: AppAdmission) {
+    init(storage: any AccountStorage, admission: AppAdmission) {
         self.storage = storage
         self.admission = admission
         apps = Mutex(admission == .open ? .open : .registered([]))

@@ -92,7 +92,7 @@ struct DataFolder: Sendable {
     }
 
     /// Makes the database file, empty and for its owner only, unless it exists. SQLite's files
-    /// beside it inherit its permissions. An existing file is not opened (``SQLiteFile``).
+    /// beside it inherit its permissions. An existing file is not opened (``ServerDatabase``).
     func makeDatabaseFile() throws(ServerStartError) {
         let file = open(databasePath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 || errno == EEXIST else {

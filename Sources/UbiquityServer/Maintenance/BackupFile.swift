@@ -57,7 +57,7 @@ struct BackupFile {
     static var configuration: Configuration {
         var configuration = Configuration()
         configuration.readonly = true
-        configuration.busyMode = .timeout(SQLiteFile.busySecondsMax)
+        configuration.busyMode = .timeout(ServerDatabase.busySecondsMax)
         configuration.label = "ubiquity.backup"
         return configuration
     }

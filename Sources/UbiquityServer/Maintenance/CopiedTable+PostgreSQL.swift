@@ -17,9 +17,9 @@ extension CopiedTable {
     /// Reads all rows in the order of the key, some at a time.
     /// - Throws: ``StorageError/unreadable`` for a column of another type.
     func read(_ transaction: PostgresTransaction, _ body: (CopiedRow) throws -> Void) throws {
-        var last: [PostgresValue] = []
+        var last: [SQLValue] = []
         while true {
-            let page = try transaction.run([PostgresStatement(page(after: !last.isEmpty), last)])[0]
+            let page = try transaction.run([SQLStatement(page(after: !last.isEmpty), last)])[0]
             for row in page.rows {
                 let row = try self.row(row)
                 try body(row)
@@ -59,10 +59,9 @@ extension CopiedTable {
                 continue
             }
             switch column.kind {
-            case .integer, .number, .reals: result.append(.integer(try row.integer(index)))
-            case .boolean: result.append(.boolean(try row.boolean(index)))
+            case .integer: result.append(.integer(try row.integer(index)))
             case .text: result.append(.bytes(Data(try row.text(index).utf8)))
-            case .bytes, .anyText: result.append(.bytes(try row.bytes(index)))
+            case .bytes: result.append(.bytes(try row.bytes(index)))
             }
         }
         return result
@@ -74,7 +73,7 @@ extension CopiedTable {
             Self.array(rows.map { $0[index] }, columns[index].kind)
         }
         try transaction.run([
-            PostgresStatement(
+            SQLStatement(
                 """
                 INSERT INTO ubiquity.\(name) (\(names))
                 SELECT * FROM unnest(\(arrays.joined(separator: ", ")))
@@ -84,34 +83,30 @@ extension CopiedTable {
 
     private static func type(_ kind: Kind) -> String {
         switch kind {
-        case .integer, .number, .reals: "bigint"
-        case .boolean: "boolean"
+        case .integer: "bigint"
         case .text: "text"
-        case .bytes, .anyText: "bytea"
+        case .bytes: "bytea"
         }
     }
 
-    private static func array(_ values: [PostgresValue], _ kind: Kind) -> PostgresValue {
+    private static func array(_ values: [SQLValue], _ kind: Kind) -> SQLValue {
         switch kind {
-        case .integer, .number, .reals:
+        case .integer:
             .integers(
                 values.map { value in
                     if case .integer(let number) = value { number } else { nil }
                 })
-        case .boolean:
-            .booleans(
-                values.map { value in if case .boolean(let truth) = value { truth } else { nil } })
         case .text: .texts(values.map(text))
-        case .bytes, .anyText:
+        case .bytes:
             .blobs(values.map { value in if case .bytes(let bytes) = value { bytes } else { nil } })
         }
     }
 
-    private static func parameter(_ value: PostgresValue, _ kind: Kind) -> PostgresValue {
+    private static func parameter(_ value: SQLValue, _ kind: Kind) -> SQLValue {
         kind == .text ? .optional(text(value)) : value
     }
 
-    private static func text(_ value: PostgresValue) -> String? {
+    private static func text(_ value: SQLValue) -> String? {
         if case .bytes(let bytes) = value { String(decoding: bytes, as: UTF8.self) } else { nil }
     }
 }

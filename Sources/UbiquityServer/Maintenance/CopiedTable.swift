@@ -7,22 +7,14 @@ internal import UbiquityCore
 
 /// A row of a table that both backends have: its columns in the order of ``CopiedTable/columns``.
 /// Texts are bytes.
-typealias CopiedRow = [PostgresValue]
+typealias CopiedRow = [SQLValue]
 
 /// A table as `DatabaseCopy` reads and writes it in both backends.
 struct CopiedTable: Sendable {
     enum Kind: Hashable {
         case integer
-        case boolean
-        /// A number of a folded count: an integer or a real in SQLite, and null for a NaN. The bits
-        /// in PostgreSQL, where the column `reals`, which follows, has this flag for a real.
-        case number(flag: Int64)
-        case reals
         case bytes
-        /// A text in both backends.
         case text
-        /// A text in SQLite, and bytes in PostgreSQL, whose texts cannot contain a zero byte.
-        case anyText
     }
 
     struct Column: Sendable {
@@ -53,7 +45,7 @@ struct CopiedTable: Sendable {
     fileprivate init(
         _ name: String, key keyCount: Int, _ columns: [(String, Kind)],
         reading: [String: String] = [:], from source: String? = nil, writings: [Writing]? = nil,
-        skipping skipped: Set<String> = [], large: String? = nil
+        skipping skipped: String? = nil, large: String? = nil
     ) {
         self.name = name
         self.keyCount = keyCount
@@ -61,12 +53,11 @@ struct CopiedTable: Sendable {
         self.source = source ?? name
         self.columns = columns.map { name, kind in
             let expression = reading[name] ?? name
-            let isText = kind == .text || kind == .anyText
             return Column(
                 name: name, kind: kind,
-                reading: isText ? "CAST(\(expression) AS BLOB)" : expression)
+                reading: kind == .text ? "CAST(\(expression) AS BLOB)" : expression)
         }
-        let kept = columns.indices.filter { !skipped.contains(columns[$0].0) }
+        let kept = columns.indices.filter { columns[$0].0 != skipped }
         self.writings =
             writings ?? [
                 Writing(
@@ -78,7 +69,7 @@ struct CopiedTable: Sendable {
     }
 
     fileprivate static func bound(_ kind: Kind) -> String {
-        kind == .text || kind == .anyText ? "CAST(? AS TEXT)" : "?"
+        kind == .text ? "CAST(? AS TEXT)" : "?"
     }
 
     var reading: String {
@@ -106,7 +97,7 @@ extension CopiedTable {
             "account", key: 1,
             [("id", .text), ("name", .text), ("created", .integer), ("limits", .text)]),
         CopiedTable(
-            "identity", key: 2, [("issuer", .anyText), ("subject", .anyText), ("account", .text)]),
+            "identity", key: 2, [("issuer", .bytes), ("subject", .bytes), ("account", .text)]),
         CopiedTable(
             "code", key: 1,
             [
@@ -117,7 +108,7 @@ extension CopiedTable {
         CopiedTable(
             "sign_in_request", key: 1,
             [
-                ("hash", .bytes), ("user_code", .bytes), ("title", .anyText), ("address", .text),
+                ("hash", .bytes), ("user_code", .bytes), ("title", .bytes), ("address", .text),
                 ("expires", .integer), ("stores", .text), ("credential_milliseconds", .integer),
                 ("credential_latest", .integer), ("account", .text), ("maker", .integer),
                 ("denied", .integer), ("used", .integer),
@@ -125,7 +116,7 @@ extension CopiedTable {
         CopiedTable(
             "device", key: 2,
             [
-                ("account", .text), ("id", .integer), ("title", .anyText), ("credential", .bytes),
+                ("account", .text), ("id", .integer), ("title", .bytes), ("credential", .bytes),
                 ("created", .integer), ("seen", .integer), ("stores", .text),
                 ("expires", .integer), ("clock_ahead", .integer), ("clock_measured", .integer),
                 ("version", .text), ("adder", .integer),
@@ -158,10 +149,10 @@ extension CopiedTable {
             "folded", key: 5,
             [
                 ("key", .bytes), ("run", .bytes), ("times", .integer), ("since", .integer),
-                ("amount", .number(flag: 1)), ("total", .number(flag: 2)), ("reals", .reals),
-                ("mark", .integer), ("removed", .boolean), ("time", .integer),
+                ("amount", .integer), ("total", .integer), ("reals", .integer),
+                ("mark", .integer), ("removed", .integer), ("time", .integer),
                 ("committed", .integer),
-            ], reading: ["reals": "0"], skipping: ["reals"]),
+            ]),
         ofStores(
             "record", key: 3,
             [
@@ -181,13 +172,13 @@ extension CopiedTable {
 
     /// A table of stores' content. SQLite has only the stores' numbers in it.
     private static func ofStores(
-        _ name: String, key: Int, _ columns: [(String, Kind)], reading: [String: String] = [:],
-        condition: String = "", skipping: Set<String> = [], large: String? = nil
+        _ name: String, key: Int, _ columns: [(String, Kind)], condition: String = "",
+        large: String? = nil
     ) -> CopiedTable {
         CopiedTable(
-            name, key: key, [("account", .text), ("store", .integer)] + columns, reading: reading,
+            name, key: key, [("account", .text), ("store", .integer)] + columns,
             from: "\(name) JOIN store ON store.id = \(name).store\(condition)",
-            skipping: skipping.union(["account"]), large: large)
+            skipping: "account", large: large)
     }
 }
 
@@ -206,7 +197,6 @@ package struct TableDigest: Hashable, Sendable {
             // The kind and the length begin each value, so that no two rows are the same bytes.
             switch value {
             case .integer(let number): Self.update(&hasher, 1, UInt64(bitPattern: number))
-            case .boolean(let truth): Self.update(&hasher, 2, truth ? 1 : 0)
             case .bytes(let bytes):
                 Self.update(&hasher, 4, UInt64(bytes.count))
                 hasher.update(data: bytes)

@@ -69,7 +69,7 @@ package struct DataFolderInspection: Sendable {
 
     private static func checked(_ path: String) -> Result<Database, ServerStartError> {
         do { return .success(try content(path)) } catch {
-            return .failure(SQLiteFile.startError(error, path))
+            return .failure(ServerDatabase.startError(error, path))
         }
     }
 
@@ -99,7 +99,7 @@ package struct DataFolderInspection: Sendable {
 
     private static func countUnreadable(_ db: GRDB.Database) throws -> Int {
         let accounts = "SELECT \(Account.columns) FROM account"
-        let devices = "SELECT \(SQLiteServerStorage.deviceColumns) FROM device"
+        let devices = SQLiteTransaction.sql("SELECT \(Device.columns) FROM ubiquity.device")
         let stores = "SELECT account, identifier FROM store"
         return try SQLiteRecord.countUnreadable(db) + SQLiteVersion.countUnreadable(db)
             + Row.countUnreadable(accounts, db) { _ = try Account($0) }

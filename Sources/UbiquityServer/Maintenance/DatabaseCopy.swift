@@ -28,7 +28,7 @@ package struct DatabaseCopy: Sendable {
         try folder.requireServerData()
         let lock = try Self.lock(folder)
         defer { withExtendedLifetime(lock) {} }
-        let source = SQLiteServerStorage(try SQLiteFile.openQueue(folder.databasePath))
+        let source = SQLiteServerStorage(try ServerDatabase.openQueue(folder.databasePath))
         while try source.eraseRest(for: 1_000) {}
         let target = try PostgresServerStorage.openForAdministration(settings, migrates: true)
         try Self.requireAlone(target)
@@ -115,7 +115,7 @@ package struct DatabaseCopy: Sendable {
             rows: try CopiedTable.all.reduce(0) { try $0 + $1.count(db) }, progress)
         guard isEmpty else { return try compare(db, transaction, &counter) }
         try transaction.run(
-            CopiedTable.ofServers.sorted().map { PostgresStatement("DELETE FROM ubiquity.\($0)") })
+            CopiedTable.ofServers.sorted().map { SQLStatement("DELETE FROM ubiquity.\($0)") })
         for table in CopiedTable.all {
             var batch = CopyBatch()
             try table.read(db) { row in
@@ -140,7 +140,7 @@ package struct DatabaseCopy: Sendable {
                 counter.add(1)
             }
         }
-        try setRunningTime(runningTime(transaction), db)
+        try finish(running: runningTime(transaction), db)
         return try compare(db, transaction, &counter)
     }
 
@@ -154,7 +154,7 @@ package struct DatabaseCopy: Sendable {
     private static func requireAlone(_ storage: PostgresServerStorage) throws {
         let deadline = ContinuousClock.now + .seconds(2)
         while true {
-            let statement = PostgresStatement(
+            let statement = SQLStatement(
                 """
                 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                     AND application_name ~ '^ubiquity' AND pid <> pg_backend_pid()
@@ -181,7 +181,7 @@ package struct DatabaseCopy: Sendable {
     private static func isEmpty(_ transaction: PostgresTransaction) throws -> Bool {
         let tables = CopiedTable.all.filter { !CopiedTable.ofServers.contains($0.name) }
         let checks = tables.map { table in
-            PostgresStatement("SELECT 1 FROM ubiquity.\(table.name) LIMIT 1")
+            SQLStatement("SELECT 1 FROM ubiquity.\(table.name) LIMIT 1")
         }
         return try transaction.run([Directory.locking] + checks).dropFirst()
             .allSatisfy(\.rows.isEmpty)
@@ -189,12 +189,12 @@ package struct DatabaseCopy: Sendable {
 
     private static func finish(running: Int64, _ transaction: PostgresTransaction) throws {
         try transaction.run([
-            PostgresStatement("UPDATE ubiquity.running SET milliseconds = $1", .integer(running)),
-            PostgresStatement(
+            SQLStatement("UPDATE ubiquity.running SET milliseconds = $1", .integer(running)),
+            SQLStatement(
                 """
                 UPDATE ubiquity.directory SET accounts = (SELECT count(*) FROM ubiquity.account)
                 """),
-            PostgresStatement(
+            SQLStatement(
                 """
                 SELECT setval(pg_get_serial_sequence('ubiquity.audit', 'number'), max(number))
                 FROM ubiquity.audit
@@ -214,8 +214,9 @@ package struct DatabaseCopy: Sendable {
         try Int64.fetchOne(db, sql: "SELECT milliseconds FROM running") ?? 0
     }
 
-    private static func setRunningTime(_ time: Int64, _ db: Database) throws {
-        try db.execute(sql: "UPDATE running SET milliseconds = ?", arguments: [time])
+    private static func finish(running: Int64, _ db: Database) throws {
+        try db.execute(sql: "UPDATE running SET milliseconds = ?", arguments: [running])
+        try db.execute(sql: "UPDATE directory SET accounts = (SELECT count(*) FROM account)")
     }
 
     // MARK: - Both

@@ -54,7 +54,7 @@ package struct DatabaseInspection: Hashable, Sendable {
         defer { pool.close() }
         do {
             try pool.with { connection in
-                func run(_ statements: [PostgresStatement]) throws -> [PostgresRow] {
+                func run(_ statements: [SQLStatement]) throws -> [PostgresRow] {
                     try connection.run(statements, milliseconds: settings.answerMilliseconds)
                         .map { result in
                             guard let row = result.rows.first else { throw StorageError.unreadable }
@@ -90,12 +90,12 @@ package struct DatabaseInspection: Hashable, Sendable {
         return .ours(version: Int(version), known: Int(PostgresSchema.version))
     }
 
-    private static let time = PostgresStatement(
+    private static let time = SQLStatement(
         "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
 
     private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
 
-    private static let settings = PostgresStatement(
+    private static let settings = SQLStatement(
         """
         SELECT current_setting('server_version_num')::bigint, current_setting('server_version'),
             current_setting('server_encoding'), current_setting('fsync')::boolean,
@@ -108,7 +108,7 @@ package struct DatabaseInspection: Hashable, Sendable {
         """)
 
     /// Counts other roles' sessions too, whose kind is hidden from ordinary ones.
-    private static let activity = PostgresStatement(
+    private static let activity = SQLStatement(
         """
         SELECT (SELECT count(*) FROM pg_stat_activity
                 WHERE datid IS NOT NULL AND usesysid IS NOT NULL),

@@ -125,7 +125,7 @@ package struct Restoration: Sendable {
     private static func emptyLog(of database: String) throws {
         do {
             var configuration = Configuration()
-            configuration.busyMode = .timeout(SQLiteFile.busySecondsMax)
+            configuration.busyMode = .timeout(ServerDatabase.busySecondsMax)
             let queue = try DatabaseQueue(path: database, configuration: configuration)
             _ = try queue.writeWithoutTransaction { try $0.checkpoint(.truncate) }
             try queue.close()

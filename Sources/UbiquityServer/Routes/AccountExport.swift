@@ -26,7 +26,7 @@ struct AccountExport: Sendable {
         }
     }
 
-    private let storage: any ServerStorage
+    private let storage: any AccountStorage & StoreStorage & HistoryStorage
     private let account: Account
     private let history: HistoryRule?
     private let now: Int64
@@ -40,7 +40,8 @@ struct AccountExport: Sendable {
     ///     nil to leave them out.
     ///   - permit: Is charged with the rows, until they are encoded.
     init(
-        of account: Account, storage: any ServerStorage, history: HistoryRule?, now: Int64,
+        of account: Account, storage: any AccountStorage & StoreStorage & HistoryStorage,
+        history: HistoryRule?, now: Int64,
         permit: AccountShares.Permit
     ) {
         self.storage = storage

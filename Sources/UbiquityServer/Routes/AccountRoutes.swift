@@ -6,7 +6,7 @@ internal import UbiquityWire
 
 /// Signing in, and a person's operations on their own account and devices.
 struct AccountRoutes: Sendable {
-    let storage: any ServerStorage
+    let storage: any AccountStorage & PairingStorage
     let writer: BlockingThreads
     let readers: BlockingThreads
     let gate: Gate

@@ -97,7 +97,7 @@ struct HistoryRoutes: Sendable {
     /// Reads versions, or current records. The lines that the choice is made among count as the account's
     /// meanwhile.
     static func read(
-        _ storage: any ServerStorage, _ store: StoreReference, _ key: Key?,
+        _ storage: any HistoryStorage, _ store: StoreReference, _ key: Key?,
         _ permit: AccountShares.Permit, currentOnly: Bool = false,
         _ choose: (StoreState, [HistoryRule.Line]) -> [Int]
     ) throws(StorageError) -> [StoredVersion] {

@@ -8,7 +8,7 @@ internal import UbiquityWire
 /// makes, and requests of devices without a code (as in RFC 8628), which a device or the operator
 /// approves.
 struct PairingRoutes: Sendable {
-    let storage: any ServerStorage
+    let storage: any AccountStorage & PairingStorage
     let writer: BlockingThreads
     let readers: BlockingThreads
     var gate: Gate

@@ -94,7 +94,7 @@ extension WireStoreList.Store {
 /// Reads stores on threads that may block, with accounts taking turns, and records what each device
 /// says it has saved.
 struct StoreReader: Sendable {
-    let storage: any ServerStorage
+    let storage: any StoreStorage & HistoryStorage
     let threads: BlockingThreads
     let lastSeen: LastSeenBuffer
     let clock: ServerClock
@@ -177,7 +177,7 @@ struct StoreReader: Sendable {
         for rights: DeviceRights,
         then: @escaping @Sendable (Result<Finished, any Error>) -> Void,
         _ begin:
-            @escaping @Sendable (any ServerStorage, AccountShares.Permit) throws ->
+            @escaping @Sendable (any StoreStorage & HistoryStorage, AccountShares.Permit) throws ->
             AnswerDraft<Item, Finished>
     ) throws(Busy) {
         let permit = try shares.take(rights)

@@ -29,7 +29,7 @@ extension Device {
         (createdMilliseconds, seenMilliseconds) = (now, now)
     }
 
-    /// - Parameter row: Has the columns of a backend's `deviceColumns`. The name is in bytes.
+    /// - Parameter row: Has the ``columns``. The name is in bytes.
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: some ColumnReading) throws(StorageError) {
         let reference = DeviceReference(account: try row.account(0), id: try row.device(1))

@@ -11,7 +11,7 @@ struct Invitation: Hashable, Sendable {
     var expiresMilliseconds: Int64
 }
 
-extension ServerStorage {
+extension PairingStorage {
     /// Makes a code that is valid for some seconds. Throws as ``addCode(_:now:by:)``.
     func invite(
         to account: Account, _ terms: CredentialTerms, seconds: Int64, now: Int64,

@@ -62,11 +62,6 @@ extension StoredRecord {
     }
 }
 
-extension FoldedIncrement {
-    /// The stored form of a run: the name of its part.
-    static func data(_ run: Key) -> Data { Data((run.part?.text.string ?? "").utf8) }
-}
-
 /// A registered app: an identifier that a server restricted to registered apps accepts.
 struct RegisteredApp: Hashable, Sendable {
     var identifier: StoreIdentifier

@@ -28,10 +28,10 @@ enum AccessCaller: String, CaseIterable {
 /// A running server whose clock stands still, with ada's account, her devices and store, and
 /// somebody of every sort who might want to get at them.
 struct AccessStage {
-    let server: TestServer
-    let ada: TestDevice
+    let server: RunningServer
+    let ada: RunningDevice
     /// Ada's, too: what the addresses name.
-    let phone: TestDevice
+    let phone: RunningDevice
     let credentials: [AccessCaller: String]
 
     /// A text that is in ada's values, keys and names, and nowhere else.
@@ -56,10 +56,10 @@ struct AccessStage {
         }
     }
 
-    private init(_ server: TestServer, _ clock: TestClock, oldOperator: String) async throws {
+    private init(_ server: RunningServer, _ clock: TestClock, oldOperator: String) async throws {
         self.server = server
         ada = try await server.newDevice(account: Self.account)
-        func device(stores: [String] = [], seconds: UInt64 = 0) async throws -> TestDevice {
+        func device(stores: [String] = [], seconds: UInt64 = 0) async throws -> RunningDevice {
             try await server.furtherDevice(
                 account: Self.accountInPath, stores: stores, seconds: seconds)
         }
@@ -88,7 +88,7 @@ struct AccessStage {
 
     func send(
         _ caller: AccessCaller, _ route: AccessRoute, to path: String
-    ) async throws -> TestServer.Answer {
+    ) async throws -> RunningServer.Answer {
         let body = route.body.map { Array($0.utf8) }
         let headers = body == nil ? [:] : ["Content-Type": "application/json"]
         guard caller != .folder else {

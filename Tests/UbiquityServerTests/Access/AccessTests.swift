@@ -12,8 +12,8 @@ internal import UbiquityWire
 extension AccountSuites {
     /// Every route against every sort of caller.
     @Suite struct AccessTests {
-        @Test func `the table has every route that the server has, and no other`() {
-            let storage = MemoryServerStorage()
+        @Test func `the table has every route that the server has, and no other`() throws {
+            let storage = try SQLiteServerStorage.inMemory()
             let server = Server(
                 ServerSettings(dataFolder: ""), storage: storage,
                 operatorHash: SecretHash(of: "operator"), logger: Logger(label: "test"))
@@ -53,7 +53,7 @@ extension AccountSuites {
         }
 
         private func expectProblem(
-            _ answer: TestServer.Answer, _ caller: AccessCaller, _ route: AccessRoute
+            _ answer: RunningServer.Answer, _ caller: AccessCaller, _ route: AccessRoute
         ) {
             guard answer.status == 401, !route.path.hasSuffix("sign-in") else { return }
             let expected =
@@ -85,7 +85,7 @@ extension AccountSuites {
         @Test func `the streams of other accounts and other stores get nothing`() async throws {
             try await AccessStage.with { stage in
                 for caller in AccessCaller.allCases where caller != .folder {
-                    let device = TestDevice(
+                    let device = RunningDevice(
                         server: stage.server, id: "", account: "",
                         credential: stage.credentials[caller] ?? "")
                     var stream = try await stage.server.listen(device, store: AccessStage.store)
@@ -189,7 +189,7 @@ extension AccessStage {
     }
 }
 
-extension TestServer.Answer {
+extension RunningServer.Answer {
     /// Whether something of ada's is in it. A confined device may know its account's name.
     fileprivate func showsAda(to caller: AccessCaller) -> Bool {
         let shown =

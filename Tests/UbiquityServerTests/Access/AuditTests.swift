@@ -11,7 +11,7 @@ extension AccountSuites {
     /// The content of the audit log, and that nobody can flood it.
     @Suite struct AuditTests {
         private func entries(
-            _ server: TestServer, of action: String
+            _ server: RunningServer, of action: String
         ) async throws -> [WireAuditTrail.Entry] {
             try await server.send(
                 "GET", "/v1/audit?limit=1000", credential: server.operatorCredential

@@ -9,7 +9,23 @@ internal import UbiquityCore
 @testable internal import UbiquityServer
 
 struct CredentialLookupTests {
-    private let storage = MemoryServerStorage()
+    /// Shared state: each property is guarded by its lock.
+    private final class Known: Sendable {
+        let rights = Mutex<[SecretHash: DeviceRights]>([:])
+        let failure = Mutex<StorageError?>(nil)
+        /// How many credentials each look-up was for.
+        let lookUps = Mutex<[Int]>([])
+
+        func lookup(on threads: BlockingThreads) -> CredentialLookup {
+            CredentialLookup(threads: threads) { [self] credentials throws(StorageError) in
+                if let failure = failure.withLock(\.self) { throw failure }
+                lookUps.withLock { $0.append(credentials.count) }
+                return rights.withLock { rights in credentials.map { .success(rights[$0]) } }
+            }
+        }
+    }
+
+    private let known = Known()
 
     private func rights(
         _ lookup: CredentialLookup, _ credential: String
@@ -20,13 +36,11 @@ struct CredentialLookupTests {
     }
 
     @Test func `devices that wait are looked up together`() async throws {
-        try storage.makeSampleAccount()
-        try storage.addCode("code")
-        let device = try storage.redeem(
-            SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
-        ).device
+        let device = DeviceRights(
+            reference: DeviceReference(account: Sample.account.id, id: Sample.device))
+        known.rights.withLock { $0[SecretHash(of: "credential")] = device }
         let threads = BlockingThreads(name: "test", count: 1, waitingMax: 100)
-        let lookup = CredentialLookup(storage: storage, threads: threads)
+        let lookup = known.lookup(on: threads)
         let gate = DispatchSemaphore(value: 0)
         #expect(threads.submit { gate.wait() })
         try await withThrowingTaskGroup(of: DeviceRights?.self) { group in
@@ -38,18 +52,18 @@ struct CredentialLookupTests {
             try await until("all wait") { lookup.waitingCount == 100 }
             gate.signal()
             let found = try await group.reduce(into: []) { $0.append($1) }
-            #expect(found.filter { $0 == device.rights }.count == 50)
+            #expect(found.filter { $0 == device }.count == 50)
             #expect(found.filter { $0 == nil }.count == 50)
         }
-        #expect(storage.lookUps.withLock(\.self) == [64, 36])
-        #expect(try await rights(lookup, "credential") == device.rights)
-        #expect(storage.lookUps.withLock(\.self) == [64, 36, 1])
+        #expect(known.lookUps.withLock(\.self) == [64, 36])
+        #expect(try await rights(lookup, "credential") == device)
+        #expect(known.lookUps.withLock(\.self) == [64, 36, 1])
         threads.close()
     }
 
     @Test func `others have their turn while look-ups keep coming`() async throws {
         let threads = BlockingThreads(name: "test", count: 1, waitingMax: 100)
-        let lookup = CredentialLookup(storage: storage, threads: threads)
+        let lookup = known.lookup(on: threads)
         let isOver = Mutex(false)
         @Sendable func ask() {
             guard !isOver.withLock(\.self) else { return }
@@ -63,8 +77,8 @@ struct CredentialLookupTests {
 
     @Test func `a look-up that fails is reported to all that waited`() async throws {
         let threads = BlockingThreads(name: "test", count: 1, waitingMax: 100)
-        let lookup = CredentialLookup(storage: storage, threads: threads)
-        storage.failure.withLock { $0 = .full }
+        let lookup = known.lookup(on: threads)
+        known.failure.withLock { $0 = .full }
         await withTaskGroup(of: Void.self) { group in
             for _ in 1...10 {
                 group.addTask {
@@ -72,7 +86,7 @@ struct CredentialLookupTests {
                 }
             }
         }
-        storage.failure.withLock { $0 = nil }
+        known.failure.withLock { $0 = nil }
         #expect(try await rights(lookup, "other") == nil)
         threads.close()
     }
@@ -81,7 +95,7 @@ struct CredentialLookupTests {
         async throws
     {
         let threads = BlockingThreads(name: "test", count: 1, waitingMax: 2)
-        let lookup = CredentialLookup(storage: storage, threads: threads)
+        let lookup = known.lookup(on: threads)
         let gates = DispatchSemaphore(value: 0)
         for _ in 1...3 {
             try await until("a place") { threads.submit { gates.wait() } }

@@ -18,7 +18,7 @@ extension AccountSuites {
         private static let account = "ada AdasOwnWords"
         private static let accountInPath = "ada%20AdasOwnWords"
 
-        private func fill(_ device: TestDevice, store: String, words: String) async throws {
+        private func fill(_ device: RunningDevice, store: String, words: String) async throws {
             // Of many sizes, and in an order that makes pages of the file split and merge.
             for round in 0..<4 {
                 for batch in 0..<8 {
@@ -53,7 +53,7 @@ extension AccountSuites {
             }
         }
 
-        private func makeAda(_ server: TestServer) async throws -> TestDevice {
+        private func makeAda(_ server: RunningServer) async throws -> RunningDevice {
             let ada = try await server.newDevice(account: Self.account)
             var rename = WireRename()
             rename.name = "laptop \(Self.secret)"
@@ -162,12 +162,12 @@ extension AccountSuites {
             }
             try await FolderServer.with(dataFolder: folder.file("data")) { server async throws in
                 let path = "/v1/accounts/\(Self.accountInPath)"
-                #expect(try await TestServer.send(to: server, "DELETE", path).status == 204)
+                #expect(try await RunningServer.send(to: server, "DELETE", path).status == 204)
                 let left = Mutex<[Int]>([])
                 #expect(await server.scrub { stores in left.withLock { $0.append(stores) } })
                 #expect(left.withLock { $0.first == 1 && $0.last == 0 })
                 #expect(try files(with: Self.secret, in: folder).isEmpty)
-                #expect(try await TestServer.send(to: server, "DELETE", path).status == 404)
+                #expect(try await RunningServer.send(to: server, "DELETE", path).status == 404)
             }
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
@@ -10,14 +11,15 @@ internal import UbiquityCore
 
 /// Callers that a node, and each of its connections, know from an earlier request.
 struct KnownCallerTests {
-    @Test func `a credential is good for a second if the news of its revocation is lost`()
-        async throws
-    {
+    @Test(arguments: Backend.shared)
+    func `a credential is good for a second if the news of its revocation is lost`(
+        backend: Backend
+    ) async throws {
+        let folder = try TemporaryFolder()
         let clock = TestClock()
         let credential = Secret.random(prefix: Secret.devicePrefix)
         // Nobody listens to its news.
-        let storage = MemoryServerStorage(isShared: true)
-        try storage.makeSampleAccount()
+        let storage = try backend.open(in: folder)
         try storage.addCode("code")
         let device = try storage.redeem(
             SecretHash(of: "code"), by: Sample.newDevice(credential), now: 1_000
@@ -38,7 +40,7 @@ struct KnownCallerTests {
     }
 
     @Test func `an operator's credential is no longer good once there is a new one`() async throws {
-        let storage = MemoryServerStorage()
+        let storage = try SQLiteServerStorage.inMemory()
         let threads = BlockingThreads(name: "test", count: 1, waitingMax: 9)
         defer { threads.close() }
         let clock = ServerClock.system

@@ -10,12 +10,12 @@ extension AccountSuites {
     /// A server that takes registered apps only.
     @Suite struct RegisteredAppTests {
         private func withServerOfRegisteredApps(
-            _ body: (TestServer) async throws -> Void
+            _ body: (RunningServer) async throws -> Void
         ) async throws {
             try await withServer({ $0.apps = .registered }, body)
         }
 
-        private func change(_ method: String, _ app: String, _ server: TestServer) async throws
+        private func change(_ method: String, _ app: String, _ server: RunningServer) async throws
             -> Int
         {
             try await server.send(

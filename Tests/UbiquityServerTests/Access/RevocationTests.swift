@@ -13,7 +13,7 @@ extension AccountSuites {
     @Suite struct RevocationTests {
         /// Sends the half of a push.
         private func begin(
-            _ body: String, by device: TestDevice, metrics server: TestServer
+            _ body: String, by device: RunningDevice, metrics server: RunningServer
         ) async throws -> RawConnection {
             let connection = try await RawConnection.open(server.port)
             let half = body.prefix(body.utf8.count / 2)
@@ -38,7 +38,7 @@ extension AccountSuites {
             }
         }
 
-        private func expectNothing(of device: TestDevice) async throws {
+        private func expectNothing(of device: RunningDevice) async throws {
             #expect(try await device.pull().message(WireChanges.self).records.isEmpty)
         }
 
@@ -70,7 +70,7 @@ extension AccountSuites {
                     "POST", "/v1/codes", credential: app.credential, WireNewCode()
                 ).message(WireNewAccountAnswer.self).code
                 let added = try await server.signIn(code: code).message(WireSignInAnswer.self)
-                let child = TestDevice(
+                let child = RunningDevice(
                     server: server, id: added.device, account: added.account,
                     credential: added.credential)
                 #expect(added.stores == ["notes"])

@@ -14,7 +14,7 @@ extension AccountSuites {
         @Test func `no log has a secret, a key or a value, and no file a secret`() async throws {
             let folder = try TemporaryFolder()
             let log = LogRecorder()
-            let server = try await TestServer.start(in: folder, log: log) { settings in
+            let server = try await RunningServer.start(in: folder, log: log) { settings in
                 settings.apps = .registered
                 settings.signInAllowance = .init(burst: 10_000)
             }
@@ -30,12 +30,12 @@ extension AccountSuites {
         }
 
         /// - Returns: The codes and credentials.
-        private func doEverything(_ server: TestServer) async throws -> [String] {
+        private func doEverything(_ server: RunningServer) async throws -> [String] {
             let first = try await server.invite("ada")
             let waiting = try await server.invite("eve")
             let signedIn = try await server.signIn(code: first.code).message(WireSignInAnswer.self)
             _ = try await server.signIn(code: first.code)
-            let ada = TestDevice(
+            let ada = RunningDevice(
                 server: server, id: signedIn.device, account: signedIn.account,
                 credential: signedIn.credential)
             let confined = try await server.furtherDevice(stores: ["notes"], seconds: 9_000)

@@ -9,13 +9,13 @@ internal import UbiquityWire
 extension AccountSuites {
     /// Tests what a server removes by itself.
     @Suite struct TidyingTests {
-        private func audit(_ server: TestServer) async throws -> [WireAuditTrail.Entry] {
+        private func audit(_ server: RunningServer) async throws -> [WireAuditTrail.Entry] {
             try await server.send(
                 "GET", "/v1/audit", credential: server.operatorCredential
             ).message(WireAuditTrail.self).entries
         }
 
-        private func devices(_ server: TestServer) async throws -> [String] {
+        private func devices(_ server: RunningServer) async throws -> [String] {
             try await server.send(
                 "GET", "/v1/accounts/ada/devices", credential: server.operatorCredential
             ).message(WireDeviceList.self).devices.map(\.id)

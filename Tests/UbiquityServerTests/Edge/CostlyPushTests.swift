@@ -11,15 +11,15 @@ internal import UbiquityWire
 /// Pushes that are small to send and cost much: an answer, the writer's time, a disk.
 @Suite(.serialized) struct CostlyPushTests {
     private func push(
-        _ transactions: [[WireRecord]], by device: TestDevice, store: String = "notes"
-    ) async throws -> TestServer.Answer {
+        _ transactions: [[WireRecord]], by device: RunningDevice, store: String = "notes"
+    ) async throws -> RunningServer.Answer {
         var push = WirePush()
         push.transactions = transactions.map { writes in .with { $0.writes = writes } }
         return try await device.server.send(
             "POST", "/v1/stores/\(store)/changes", credential: device.credential, push, .protobuf)
     }
 
-    private func expectTooLarge(_ answer: TestServer.Answer) throws {
+    private func expectTooLarge(_ answer: RunningServer.Answer) throws {
         #expect(answer.status == 413)
         #expect(try answer.problem.code == "body-too-large")
     }

@@ -9,7 +9,7 @@ internal import UbiquityWire
 /// Tests what HTTP requires of every server.
 @Suite(.serialized) struct HTTPTests {
     /// - Returns: All that came until the server closed the connection.
-    private func answer(_ request: String, by server: TestServer) async throws -> String {
+    private func answer(_ request: String, by server: RunningServer) async throws -> String {
         let connection = try await RawConnection.open(server.port)
         await connection.send(request)
         return try await connection.end()
@@ -183,7 +183,7 @@ internal import UbiquityWire
         }
     }
 
-    private func push(_ device: TestDevice, _ fields: String) -> String {
+    private func push(_ device: RunningDevice, _ fields: String) -> String {
         "POST /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n"
             + "Authorization: Bearer \(device.credential)\r\n\(fields)\r\n"
     }

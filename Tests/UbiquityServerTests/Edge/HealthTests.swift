@@ -60,7 +60,7 @@ struct HealthTests {
         async throws
     {
         let log = LogRecorder()
-        let server = try await TestServer.start(log: log)
+        let server = try await RunningServer.start(log: log)
         let device = try await server.newDevice()
         try await device.set("a", "1")
         let (data, elsewhere) = (server.folder.file("data"), server.folder.file("elsewhere"))

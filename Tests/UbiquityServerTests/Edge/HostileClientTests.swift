@@ -15,7 +15,7 @@ internal import UbiquityWire
 
     private func withHostileServer(
         _ configure: (inout ServerSettings) -> Void = { _ in },
-        _ body: (TestServer) async throws -> Void
+        _ body: (RunningServer) async throws -> Void
     ) async throws {
         try await withServer({
             $0.metricsPort = 0
@@ -91,7 +91,7 @@ internal import UbiquityWire
         }
     }
 
-    private static func push(_ device: TestDevice, _ length: String) -> String {
+    private static func push(_ device: RunningDevice, _ length: String) -> String {
         "POST /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\n"
             + "Authorization: Bearer \(device.credential)\r\n"
             + "Content-Type: application/x-protobuf\r\n\(length)\r\n\r\n"
@@ -354,7 +354,7 @@ internal import UbiquityWire
 
     /// Until nothing moves any more. To ask for a store meanwhile would take room from those that
     /// are to wait.
-    private func untilAnswersWait(_ server: TestServer) async throws {
+    private func untilAnswersWait(_ server: RunningServer) async throws {
         var (last, times): (Substring?, Int) = (nil, 0)
         try await until("the answers that wait") {
             let line = try await server.metrics().split(separator: "\n")
@@ -489,12 +489,12 @@ internal import UbiquityWire
         }
     }
 
-    private static func fill(_ device: TestDevice) async throws {
+    private static func fill(_ device: RunningDevice) async throws {
         let answer = try await device.push([.write("a", String(repeating: "x", count: 1_000_000))])
         #expect(answer.status == 200)
     }
 
-    private static func pull(_ device: TestDevice) -> String {
+    private static func pull(_ device: RunningDevice) -> String {
         "GET /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\n"
             + "Authorization: Bearer \(device.credential)\r\n"
             + "Accept: application/x-protobuf\r\n\r\n"

@@ -12,12 +12,12 @@ internal import UbiquityServer
     /// A server with an identity in files of its own.
     private func withTLS(
         _ configure: (inout ServerSettings) -> Void = { _ in },
-        _ body: (TestServer, _ certificate: String, _ key: String) async throws -> Void
+        _ body: (RunningServer, _ certificate: String, _ key: String) async throws -> Void
     ) async throws {
         let folder = try TemporaryFolder()
         let (certificate, key) = (folder.file("certificate"), folder.file("key"))
         try TestIdentity.local.write(certificate: certificate, key: key)
-        let server = try await TestServer.start(in: folder) {
+        let server = try await RunningServer.start(in: folder) {
             $0.tls = ServerTLS(certificatePath: certificate, keyPath: key)
             $0.metricsPort = 0
             configure(&$0)
@@ -30,7 +30,7 @@ internal import UbiquityServer
     }
 
     private func ask(
-        _ server: TestServer, trusting authority: String = TestIdentity.authority
+        _ server: RunningServer, trusting authority: String = TestIdentity.authority
     ) async throws -> String {
         let connection = try await RawConnection.open(server.port, authority: authority)
         await connection.send(Self.config)
@@ -124,7 +124,7 @@ internal import UbiquityServer
         let (certificate, key) = (folder.file("certificate"), folder.file("key"))
         func reason() async throws -> String {
             let error = await #expect(throws: ServerStartError.self) {
-                try await TestServer.start(in: folder) {
+                try await RunningServer.start(in: folder) {
                     $0.tls = ServerTLS(certificatePath: certificate, keyPath: key)
                 }.stop()
             }

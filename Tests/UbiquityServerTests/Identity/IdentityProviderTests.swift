@@ -15,7 +15,7 @@ struct IdentityProviderTests {
 
     private func withProvider(
         keySet: String? = nil, credentialSeconds: Int64? = nil, clock: ServerClock = .system,
-        _ body: (TestServer) async throws -> Void
+        _ body: (RunningServer) async throws -> Void
     ) async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("keys.json")
@@ -31,7 +31,7 @@ struct IdentityProviderTests {
     }
 
     private func expectRefused(
-        _ token: String, _ code: String = "token-invalid", by server: TestServer,
+        _ token: String, _ code: String = "token-invalid", by server: RunningServer,
         _ comment: Comment? = nil
     ) async throws {
         let answer = try await server.signIn(token: token)
@@ -292,7 +292,7 @@ struct IdentityProviderTests {
         try await withProvider(credentialSeconds: 60, clock: clock.clock) { server in
             let token = provider.token(provider.claims("u1"))
             let device = try await server.signIn(token: token).message(WireSignInAnswer.self)
-            func status() async throws -> TestServer.Answer {
+            func status() async throws -> RunningServer.Answer {
                 try await server.send("GET", "/v1/account", credential: device.credential)
             }
             #expect(try await status().status == 200)
@@ -385,7 +385,7 @@ struct IdentityProviderTests {
     }
 }
 
-extension TestServer {
+extension RunningServer {
     func signIn(token: String, name: String = "laptop") async throws -> Answer {
         var signIn = WireSignIn()
         signIn.deviceName = name

@@ -24,13 +24,13 @@ final class TestKeySite: Sendable {
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let edge = Edge(
             ServerSettings(dataFolder: ""), tls: nil, metrics: ServerMetrics(), logger: .off)
-        let listener = Listener(
+        let acceptor = Acceptor(
             address: .hostname("127.0.0.1", port: 0), connectionsMax: 16,
             channel: EdgeChannel(edge: edge) { $0.answer(site.answer()) },
             onReady: { port.yield($0) })
         let task = Task {
             defer { port.finish() }
-            try await listener.run()
+            try await acceptor.run()
         }
         site.running.withLock { $0 = task }
         for await number in ports {

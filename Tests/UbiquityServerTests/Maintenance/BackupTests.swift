@@ -10,7 +10,7 @@ import UbiquityWire
 
 // One after the other: each test has servers of its own, and others measure time meanwhile.
 @Suite(.serialized) struct BackupTests {
-    private func backUp(_ server: TestServer, _ name: String = "copy") throws -> String {
+    private func backUp(_ server: RunningServer, _ name: String = "copy") throws -> String {
         let backup = try Backup(
             of: server.folder.file("data"), to: server.folder.file(name), replaces: false,
             secondsMax: 60)
@@ -21,7 +21,7 @@ import UbiquityWire
         try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
     }
 
-    private func texts(_ answer: TestServer.Answer) throws -> [String: String] {
+    private func texts(_ answer: RunningServer.Answer) throws -> [String: String] {
         let records = try answer.message(WireChanges.self).records
         return Dictionary(uniqueKeysWithValues: records.map { ($0.key, $0.value.string) })
     }

@@ -18,7 +18,7 @@ import UbiquityWire
 
     /// Runs a server, and makes a backup at the end of it.
     private func backUp(
-        _ body: (TestServer) async throws -> Void
+        _ body: (RunningServer) async throws -> Void
     ) async throws -> String {
         var path = ""
         try await withServer(in: folder) { server in
@@ -38,25 +38,27 @@ import UbiquityWire
     }
 
     @Test func `a cursor of what came after the backup belongs to another history`() async throws {
-        var device: TestDevice?
+        var device: RunningDevice?
         let copy = try await backUp { server in
             device = try await server.newDevice()
             try await device?.set("a", "old")
         }
         let credential = try #require(device?.credential)
-        func cursor(_ server: TestServer) async throws -> String {
+        func cursor(_ server: RunningServer) async throws -> String {
             let answer = try await server.send(
                 "GET", "/v1/stores/notes/changes", credential: credential)
             return try answer.message(WireChanges.self).cursor
         }
-        func answer(_ server: TestServer, since cursor: String) async throws -> TestServer.Answer {
+        func answer(
+            _ server: RunningServer, since cursor: String
+        ) async throws -> RunningServer.Answer {
             try await server.send(
                 "GET", "/v1/stores/notes/changes?since=\(cursor)", credential: credential)
         }
         var (before, after) = ("", "")
         try await withServer(in: folder) { server in
             before = try await cursor(server)
-            let later = TestDevice(server: server, id: "", account: "", credential: credential)
+            let later = RunningDevice(server: server, id: "", account: "", credential: credential)
             try await later.set("a", "new")
             after = try await cursor(server)
         }
@@ -69,7 +71,7 @@ import UbiquityWire
             #expect(refused.status == 410)
             #expect(try refused.problem.code == "cursor-other-history")
             // As many pushes as the lost history had: the number alone does not tell.
-            let later = TestDevice(server: server, id: "", account: "", credential: credential)
+            let later = RunningDevice(server: server, id: "", account: "", credential: credential)
             try await later.set("a", "other")
             #expect(try await answer(server, since: after).status == 410)
         }
@@ -234,7 +236,7 @@ import UbiquityWire
     func `a device signed out after the backup is signed in again, unless all are signed out`(
         _ signsOut: Bool
     ) async throws {
-        var device: TestDevice?
+        var device: RunningDevice?
         let copy = try await backUp { device = try await $0.newDevice() }
         let (id, credential) = (try #require(device?.id), try #require(device?.credential))
         try await withServer(in: folder) { server in

@@ -14,7 +14,7 @@ struct StartTests {
         _ configure: (inout ServerSettings) -> Void = { _ in }
     ) async throws {
         let error = await #expect(throws: ServerStartError.self) {
-            try await TestServer.start(in: folder, configure).stop()
+            try await RunningServer.start(in: folder, configure).stop()
         }
         let found = try #require(error)
         #expect(expected(found), "\(found)")
@@ -214,38 +214,6 @@ struct StartTests {
                 "GET", "/v1/stores/notes/changes?since=\(cursor)", credential: credential
             ).message(WireChanges.self)
             #expect(changes.records.map(\.key) == ["b"])
-        }
-    }
-
-    @Test func `a cursor from after the copy that was restored is gone`() async throws {
-        let folder = try TemporaryFolder()
-        let files = FileManager.default
-        var device: (credential: String, cursor: String) = ("", "")
-        try await withServer(in: folder) { server in
-            device.credential = try await server.newDevice().credential
-        }
-        func pull(_ server: TestServer) async throws -> TestServer.Answer {
-            try await server.send(
-                "GET", "/v1/stores/notes/changes?since=\(device.cursor)",
-                credential: device.credential)
-        }
-        func set(_ server: TestServer, _ key: String) async throws -> String {
-            try await TestDevice(
-                server: server, id: "", account: "", credential: device.credential
-            ).set(key, "1").cursor
-        }
-        try await withServer(in: folder) { _ = try await set($0, "a") }
-        try files.copyItem(atPath: folder.file("data"), toPath: folder.file("copy"))
-        try await withServer(in: folder) { device.cursor = try await set($0, "b") }
-        try files.removeItem(atPath: folder.file("data"))
-        try files.moveItem(atPath: folder.file("copy"), toPath: folder.file("data"))
-        try await withServer(in: folder) { server in
-            #expect(try await pull(server).problem.code == "cursor-other-history")
-            // The same number again, for another write.
-            _ = try await set(server, "c")
-            let answer = try await pull(server)
-            #expect(answer.status == 410)
-            #expect(try answer.problem.code == "cursor-other-history")
         }
     }
 }

@@ -4,17 +4,16 @@ internal import ClientTestSupport
 internal import Foundation
 internal import Logging
 internal import NIOPosix
-internal import Synchronization
 internal import Testing
 internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
 struct CommitQueueTests {
-    private let storage = MemoryServerStorage()
+    private let storage: SQLiteServerStorage
     private let writer = BlockingThreads(name: "test", count: 1, waitingMax: 100)
 
-    init() throws { try storage.makeSampleAccount() }
+    init() throws { storage = try .inMemory() }
 
     private func queue(_ configure: (inout ServerSettings) -> Void = { _ in }) -> CommitQueue {
         var settings = ServerSettings(dataFolder: "")
@@ -32,18 +31,23 @@ struct CommitQueueTests {
 
     @Test func `a commit that fails is reported to all, and later ones succeed`() async throws {
         let queue = queue()
-        storage.failure.withLock { $0 = .full }
+        try storage.execute(
+            """
+            CREATE TEMP TRIGGER fault BEFORE INSERT ON record
+            BEGIN SELECT RAISE(ABORT, 'a test'); END
+            """)
+        let error = StorageError.failed("SQLite error 1811, a test")
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<10 {
                 group.addTask {
-                    await #expect(throws: StorageError.full) {
+                    await #expect(throws: error) {
                         try await queue.commit(push("key\(number)"), bytes: 1)
                     }
                 }
             }
         }
-        storage.failure.withLock { $0 = nil }
-        #expect(storage.stores(of: Sample.account.id).isEmpty)
+        try storage.execute("DROP TRIGGER fault")
+        #expect(try storage.stores(of: Sample.account.id).isEmpty)
         _ = try await queue.commit(push("a"), bytes: 1)
         #expect(try storage.keys(since: nil) == ["a"])
         writer.close()

@@ -17,7 +17,7 @@ struct PushHubTests {
         var isOnLoop: Bool
     }
 
-    private let storage = MemoryServerStorage()
+    private let storage: SQLiteServerStorage
     private let threads = BlockingThreads(name: "test", count: 1, waitingMax: 100)
     private let loop = MultiThreadedEventLoopGroup.singleton.any()
     private let rights = DeviceRights(
@@ -25,7 +25,7 @@ struct PushHubTests {
     private static let large = PropertyListValue.array(
         Array(repeating: .boolean(true), count: 116_000))
 
-    init() throws { try storage.makeSampleAccount() }
+    init() throws { storage = try .inMemory() }
 
     /// Commits a write, and publishes it.
     private func publish(

@@ -221,7 +221,7 @@ struct StreamTests {
     }
 
     @Test func `when the server stops, streams end soon and pushes are answered`() async throws {
-        let server = try await TestServer.start { $0.allowance = .init(burst: 10_000) }
+        let server = try await RunningServer.start { $0.allowance = .init(burst: 10_000) }
         let device = try await server.newDevice()
         var stream = try await server.listen(device)
         _ = try await stream.nextEvent()

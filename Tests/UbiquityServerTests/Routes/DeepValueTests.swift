@@ -57,8 +57,8 @@ struct DeepValueTests {
     }
 
     private static func push(
-        _ body: [UInt8], by device: TestDevice, _ format: WireFormat
-    ) async throws -> TestServer.Answer {
+        _ body: [UInt8], by device: RunningDevice, _ format: WireFormat
+    ) async throws -> RunningServer.Answer {
         try await device.server.send(
             "POST", "/v1/stores/notes/changes", credential: device.credential, body: body,
             headers: ["Content-Type": format.rawValue, "Accept": format.rawValue])

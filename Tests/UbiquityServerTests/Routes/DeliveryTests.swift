@@ -12,7 +12,7 @@ internal import UbiquityWire
 /// Tests of what the server knows about the changes that each device has saved.
 struct DeliveryTests {
     private func deliveries(
-        _ device: TestDevice, key: String? = nil
+        _ device: RunningDevice, key: String? = nil
     ) async throws -> [String: WireDelivery] {
         let answer = try await device.get(
             "/v1/stores/notes/devices" + (key.map { "?key=\($0)" } ?? ""))

@@ -13,7 +13,7 @@ import UbiquityWire
 @Suite(.serialized) struct ExportLoadTests {
     private let large = String(repeating: "x", count: 60_000)
 
-    private func fill(_ device: TestDevice, _ values: String...) async throws {
+    private func fill(_ device: RunningDevice, _ values: String...) async throws {
         for value in values {
             let answer = try await device.push((0..<14).map { .write("k\($0)", value) }, .protobuf)
             try #require(answer.status == 200)
@@ -21,7 +21,7 @@ import UbiquityWire
     }
 
     private func begin(
-        _ device: TestDevice, reads: Bool, _ query: String = ""
+        _ device: RunningDevice, reads: Bool, _ query: String = ""
     ) async throws -> RawConnection {
         let connection = try await RawConnection.open(device.server.port, reads: reads)
         await connection.send(
@@ -103,8 +103,7 @@ import UbiquityWire
     ) async throws -> [Int] {
         var settings = ServerSettings(dataFolder: "")
         settings.clock = clock.clock
-        let storage = MemoryServerStorage()
-        try storage.makeSampleAccount()
+        let storage = try SQLiteServerStorage.inMemory()
         for number in 0..<14 {
             let record = Sample.record("k\(number)", .string(large), at: 1_000)
             try #require(try storage.commit(Sample.push(record)) != nil)

@@ -9,7 +9,7 @@ import UbiquityWire
 // One after the other: each test has servers of its own, and others measure time meanwhile.
 @Suite(.serialized) struct ExportTests {
     private func export(
-        _ answer: TestServer.Answer
+        _ answer: RunningServer.Answer
     ) throws -> (name: String, stores: [AccountFileReader.Store]) {
         try #require(answer.status == 200, "\(answer.text)")
         var reader = AccountFileReader()
@@ -19,7 +19,7 @@ import UbiquityWire
     }
 
     private func values(
-        _ answer: TestServer.Answer, _ identifier: String = "notes"
+        _ answer: RunningServer.Answer, _ identifier: String = "notes"
     ) throws -> [String: PropertyListValue] {
         let store = try #require(
             try export(answer).stores.first { $0.identifier.string == identifier })

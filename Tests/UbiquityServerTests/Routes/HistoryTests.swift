@@ -17,7 +17,7 @@ struct HistoryTests {
 
     private func withDevice(
         _ configure: (inout ServerSettings) -> Void = { _ in },
-        _ body: (TestDevice) async throws -> Void
+        _ body: (RunningDevice) async throws -> Void
     ) async throws {
         try await withServer(in: folder) { settings in
             settings.clock = clock.clock
@@ -28,7 +28,7 @@ struct HistoryTests {
     }
 
     private func set(
-        _ key: String, _ value: PropertyListValue?, by device: TestDevice, unkept: Bool = false
+        _ key: String, _ value: PropertyListValue?, by device: RunningDevice, unkept: Bool = false
     ) async throws {
         clock.advance(seconds: 1)
         var record = WireRecord.write(key, value, at: clock.now)
@@ -38,7 +38,7 @@ struct HistoryTests {
     }
 
     private func versions(
-        _ device: TestDevice, _ query: String = "", _ format: WireFormat = .json
+        _ device: RunningDevice, _ query: String = "", _ format: WireFormat = .json
     ) async throws -> WireHistory {
         let answer = try await device.server.send(
             "GET", "/v1/stores/notes/history\(query)", credential: device.credential,

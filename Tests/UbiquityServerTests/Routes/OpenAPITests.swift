@@ -32,7 +32,7 @@ struct OpenAPITests {
     /// The addresses of all routes.
     private static func routed(in folder: TemporaryFolder) throws -> Set<String> {
         let server = Server(
-            ServerSettings(dataFolder: folder.path), storage: MemoryServerStorage(),
+            ServerSettings(dataFolder: folder.path), storage: try SQLiteServerStorage.inMemory(),
             operatorHash: SecretHash(of: ""),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         // The page is not part of the protocol.

@@ -52,7 +52,8 @@ internal import UbiquityWire
         ) throws -> [AuditEntry] {
             let filter = AuditFilter(action: action, account: account)
             let entries = try storage.auditEntries(before: number, filter, max: max)
-            #expect(entries.allSatisfy { filter.admits($0.event) })
+            #expect(entries.allSatisfy { action == nil || action == $0.event.action })
+            #expect(entries.allSatisfy { account == nil || account == $0.event.account })
             return entries
         }
         #expect(try found(nil, nil).count == 5)

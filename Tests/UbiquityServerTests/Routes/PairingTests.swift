@@ -10,13 +10,13 @@ internal import UbiquityWire
 /// Devices that sign in other devices.
 struct PairingTests {
     private func code(
-        _ device: TestDevice, _ body: WireNewCode = WireNewCode()
-    ) async throws -> TestServer.Answer {
+        _ device: RunningDevice, _ body: WireNewCode = WireNewCode()
+    ) async throws -> RunningServer.Answer {
         try await device.server.send("POST", "/v1/codes", credential: device.credential, body)
     }
 
     private func ask(
-        _ server: TestServer, stores: [String] = [], seconds: UInt64 = 0
+        _ server: RunningServer, stores: [String] = [], seconds: UInt64 = 0
     ) async throws -> WireNewSignInRequestAnswer {
         var body = WireNewSignInRequest()
         body.deviceName = "new phone"
@@ -27,8 +27,8 @@ struct PairingTests {
     }
 
     private func signIn(
-        _ server: TestServer, _ asked: WireNewSignInRequestAnswer
-    ) async throws -> TestServer.Answer {
+        _ server: RunningServer, _ asked: WireNewSignInRequestAnswer
+    ) async throws -> RunningServer.Answer {
         var body = WireSignIn()
         body.request = asked.request
         body.deviceName = "another name"
@@ -36,14 +36,14 @@ struct PairingTests {
     }
 
     private func approve(
-        _ asked: WireNewSignInRequestAnswer, by credential: String, _ server: TestServer,
+        _ asked: WireNewSignInRequestAnswer, by credential: String, _ server: RunningServer,
         _ body: WireApproval = WireApproval()
-    ) async throws -> TestServer.Answer {
+    ) async throws -> RunningServer.Answer {
         try await server.send(
             "POST", "/v1/sign-in-requests/\(asked.userCode)/approval", credential: credential, body)
     }
 
-    private func audit(_ server: TestServer) async throws -> [WireAuditTrail.Entry] {
+    private func audit(_ server: RunningServer) async throws -> [WireAuditTrail.Entry] {
         try await server.send("GET", "/v1/audit", credential: server.operatorCredential)
             .message(WireAuditTrail.self).entries
     }

@@ -9,23 +9,18 @@ internal import UbiquityCore
 
 /// Every storage there is; the contract's tests run over each.
 enum Backend: Hashable, CaseIterable, CustomTestStringConvertible {
-    case memory
     case sqlite
     case postgresql
-    /// Not a storage to rely on.
-    case broken(StorageFault)
 
     /// PostgreSQL only where it is installed.
-    static let allCases: [Backend] = [.memory, .sqlite] + PostgresDatabase.backends
+    static let allCases: [Backend] = [.sqlite] + PostgresDatabase.backends
     /// The storages of several nodes.
-    static let shared: [Backend] = [.memory] + PostgresDatabase.backends
+    static let shared: [Backend] = PostgresDatabase.backends
 
     /// With the sample's account.
     func open(in folder: TemporaryFolder) throws -> any ServerStorage {
         let storage: any ServerStorage =
             switch self {
-            case .memory: MemoryServerStorage()
-            case .broken(let fault): MemoryServerStorage(fault: fault)
             case .sqlite: try SQLiteServerStorage.openForServer(folder.file("test.sqlite"))
             case .postgresql: try PostgresDatabase(in: folder).open()
             }
@@ -35,17 +30,9 @@ enum Backend: Hashable, CaseIterable, CustomTestStringConvertible {
 
     /// Several nodes over one storage with the sample's account.
     func openNodes(_ count: Int, in folder: TemporaryFolder) throws -> [any ServerStorage] {
-        let nodes: [any ServerStorage]
-        switch self {
-        case .sqlite: throw Trouble("a second node over SQLite")
-        case .postgresql:
-            let database = try PostgresDatabase(in: folder)
-            nodes = try (0..<count).map { _ in try database.open() }
-        case .memory, .broken:
-            let fault: StorageFault? = if case .broken(let fault) = self { fault } else { nil }
-            let first = MemoryServerStorage(isShared: true, fault: fault)
-            nodes = [first] + (1..<count).map { _ in MemoryServerStorage(nodeOf: first) }
-        }
+        guard self == .postgresql else { throw Trouble("a second node over SQLite") }
+        let database = try PostgresDatabase(in: folder)
+        let nodes = try (0..<count).map { _ in try database.open() }
         try nodes[0].makeSampleAccount()
         return nodes
     }

@@ -20,7 +20,7 @@ struct PostgresBatch {
     /// The stores of the pushes that are to be answered as committed.
     private var touched: Set<StoreReference> = []
     /// The statements that prune the histories of stores.
-    private var pruning: [StoreReference: [PostgresStatement]] = [:]
+    private var pruning: [StoreReference: [SQLStatement]] = [:]
     /// The stores that must be made before the pushes can be decided.
     private(set) var missing: Set<StoreReference> = []
     private(set) var results: [Result<CommittedPush, PushRefusal>] = []
@@ -39,8 +39,8 @@ struct PostgresBatch {
         let devices = Array(Set(pushes.compactMap(\.rights?.reference)))
         let keys = pushes.requests { $0.transactions.lazy.flatMap { $0.writes.lazy.map(\.key) } }
         let counts = pushes.requests(\.countedKeys)
-        var flight: [PostgresStatement] = []
-        func add(_ statements: [PostgresStatement]) -> Range<Int> {
+        var flight: [SQLStatement] = []
+        func add(_ statements: [SQLStatement]) -> Range<Int> {
             flight += statements
             return (flight.count - statements.count)..<flight.count
         }
@@ -90,8 +90,8 @@ struct PostgresBatch {
 
     // MARK: - Statements
 
-    private static func checking(_ devices: [DeviceReference]) -> PostgresStatement {
-        PostgresStatement(
+    private static func checking(_ devices: [DeviceReference]) -> SQLStatement {
+        SQLStatement(
             """
             SELECT w.place FROM unnest($1::text[], $2::bigint[])
                 WITH ORDINALITY AS w (account, id, place)
@@ -104,14 +104,14 @@ struct PostgresBatch {
     /// Locks the accounts, which returns those that exist, and makes stores.
     private static func making(
         _ stores: [StoreReference], storesPerAccountMax: Int
-    ) -> [PostgresStatement] {
+    ) -> [SQLStatement] {
         guard !stores.isEmpty else { return [] }
         return [
-            PostgresStatement(
+            SQLStatement(
                 """
                 SELECT id FROM ubiquity.account WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE
                 """, .texts(Set(stores.map(\.account.string)).sorted())),
-            PostgresStatement(
+            SQLStatement(
                 """
                 INSERT INTO ubiquity.store (account, identifier, number, revision, newest, head)
                 SELECT account, identifier, number, 0, 0, '' FROM (
@@ -290,7 +290,7 @@ struct PostgresBatch {
         }
         if !unused.isEmpty {
             statements.append(
-                PostgresStatement(
+                SQLStatement(
                     """
                     DELETE FROM ubiquity.store s USING unnest($1::text[], $2::text[])
                         AS w (account, identifier)

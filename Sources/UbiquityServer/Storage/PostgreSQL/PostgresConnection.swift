@@ -83,8 +83,8 @@ final class PostgresConnection: @unchecked Sendable {
     /// required, whatever its role's defaults are. Without a limit of TCP, a node that stops while the
     /// server sends to it would keep its locks: no other time-out ends that. Plans look rows up by their keys: a table that is
     /// still small may be large in a minute.
-    private static func setUp(_ settings: PostgresSettings) -> PostgresStatement {
-        PostgresStatement(
+    private static func setUp(_ settings: PostgresSettings) -> SQLStatement {
+        SQLStatement(
             """
             SELECT set_config('statement_timeout', $1, false),
                 set_config('lock_timeout', $2, false),
@@ -161,7 +161,7 @@ final class PostgresConnection: @unchecked Sendable {
     /// Runs the statements as one flight: sends them all, then waits for their results. After a
     /// failure, the statements after the failed one were not run.
     func run(
-        _ statements: [PostgresStatement], milliseconds: Int64
+        _ statements: [SQLStatement], milliseconds: Int64
     ) throws(PostgresFailure) -> [PostgresResult] {
         guard !isBroken else { throw .lost("the connection is closed") }
         let deadline = ContinuousClock.now + .milliseconds(milliseconds)
@@ -196,7 +196,7 @@ final class PostgresConnection: @unchecked Sendable {
     func giveUp() { isBroken = true }
 
     private func send(
-        _ statement: PostgresStatement, _ awaited: inout [Awaited]
+        _ statement: SQLStatement, _ awaited: inout [Awaited]
     ) throws(PostgresFailure) {
         let types = statement.values.map(\.type)
         let key = Prepared(sql: statement.sql, types: types)

@@ -21,8 +21,8 @@ struct PostgresMoment: Sendable {
     /// The statement that reads it. Read in each transaction after its locks, because a session goes
     /// on when its server becomes the primary.
     /// - Parameter hasTimelines: Whether the engine has timelines, and permits to read them.
-    static func reading(hasTimelines: Bool) -> PostgresStatement {
-        PostgresStatement("SELECT \(hasTimelines ? usual : simple) \(tables)")
+    static func reading(hasTimelines: Bool) -> SQLStatement {
+        SQLStatement("SELECT \(hasTimelines ? usual : simple) \(tables)")
     }
 
     private static let simple = """
@@ -44,7 +44,7 @@ struct PostgresMoment: Sendable {
 
     /// Reads which server answers. Fails if the engine has no timelines, or does not permit to read
     /// them.
-    static let readingPrimary = PostgresStatement("SELECT \(primary)")
+    static let readingPrimary = SQLStatement("SELECT \(primary)")
 
     private static let tables = "FROM ubiquity.running r, ubiquity.meta m"
 

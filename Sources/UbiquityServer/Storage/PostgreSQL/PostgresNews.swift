@@ -134,9 +134,9 @@ final class PostgresNews: Sendable {
         let name = Self.sessionName(connections: "\(settings.connectionsMax + 1)")
         _ = try connection.run(
             [
-                PostgresStatement("SELECT set_config('application_name', $1, false)", .text(name)),
-                PostgresStatement("LISTEN \(Self.channel)"),
-                PostgresStatement("LISTEN \(ownChannel)"),
+                SQLStatement("SELECT set_config('application_name', $1, false)", .text(name)),
+                SQLStatement("LISTEN \(Self.channel)"),
+                SQLStatement("LISTEN \(ownChannel)"),
             ], milliseconds: Self.flightMilliseconds)
     }
 
@@ -199,7 +199,7 @@ final class PostgresNews: Sendable {
         _ milliseconds: Int64
     ) throws {
         // One statement is a transaction of its own.
-        let statement = PostgresStatement(
+        let statement = SQLStatement(
             """
             SELECT set_config('synchronous_commit', 'off', true), pg_notify(channel, payload)
             FROM unnest($1::text[], $2::text[]) AS n (channel, payload)

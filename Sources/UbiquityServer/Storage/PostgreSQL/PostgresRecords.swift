@@ -35,8 +35,8 @@ struct PostgresRecords {
     private static let columns = "r.time, r.device, r.digest"
 
     /// The statement that reads the records of keys.
-    static func reading(_ requests: [Request]) -> PostgresStatement {
-        PostgresStatement(
+    static func reading(_ requests: [Request]) -> SQLStatement {
+        SQLStatement(
             """
             SELECT w.place, \(columns), r.value IS NULL, CASE WHEN
                 sum(octet_length(r.value)) OVER (ORDER BY w.place) <= $4 THEN r.value END
@@ -52,12 +52,12 @@ struct PostgresRecords {
     }
 
     /// The statement that reads all counts of keys that are not deleted, and ``Key/partsOfFold``.
-    static func readingCounts(_ requests: [Request]) -> PostgresStatement {
+    static func readingCounts(_ requests: [Request]) -> SQLStatement {
         let bounds = requests.map(\.key.boundsOfCounts)
         let folds = (0..<2).map { part in
-            PostgresValue.blobs(requests.map { Data($0.key.partsOfFold[part].bytes) })
+            SQLValue.blobs(requests.map { Data($0.key.partsOfFold[part].bytes) })
         }
-        return PostgresStatement(
+        return SQLStatement(
             """
             SELECT w.place, \(columns), r.key, r.value
             FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[])
@@ -207,9 +207,9 @@ struct PostgresRecords {
     /// is not written again.
     static func writing(
         _ changes: [(store: PostgresStore, written: HeldRecord)], running: Int64
-    ) -> PostgresStatement {
+    ) -> SQLStatement {
         let records = changes.map { StoredRecord($0.written.record) }
-        return PostgresStatement(
+        return SQLStatement(
             """
             INSERT INTO ubiquity.record AS r
                 (account, store, key, time, device, revision, value, digest, came, committed)

@@ -5,7 +5,7 @@ internal import Foundation
 internal import UbiquityCore
 
 /// The result of a statement.
-struct PostgresResult: Sendable {
+struct PostgresResult: SQLResult, Sendable {
     /// The rows that it returned.
     let rows: [PostgresRow]
     /// The number of rows that it inserted, changed, removed or returned.

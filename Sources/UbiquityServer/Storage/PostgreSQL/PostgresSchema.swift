@@ -80,7 +80,7 @@ enum PostgresSchema {
         let schemas = try transaction.run("SELECT FROM pg_namespace WHERE nspname = 'ubiquity'")
         if schemas.rows.isEmpty { try transaction.run("CREATE SCHEMA ubiquity") }
         let statements = migrations.dropFirst(Int(from)).joined()
-        try transaction.run(statements.map { PostgresStatement($0) })
+        try transaction.run(statements.map { SQLStatement($0) })
         try transaction.run(
             "UPDATE ubiquity.meta SET version = $1, compatible = $2", .integer(version),
             .integer(compatible))
@@ -96,27 +96,10 @@ enum PostgresSchema {
     /// Every table with much in it begins its key with the account, by which an engine of several
     /// machines can distribute it. No foreign keys: nobody else writes here.
     ///
-    /// Times are the server's milliseconds since 1970, except `record.time` and `folded.time`,
-    /// hybrid timestamps, and `committed`, the server's running time. Unsigned numbers are stored
-    /// with the same bits. A record without a value is a tombstone; values are messages of the
-    /// protocol. `store` in other tables is `store.number`, a random number that is never used
-    /// again. `store.head` is a ``StoreHead``. `folded.amount` and `folded.total` are integers or
-    /// the bits of reals, which `reals` says: 1 for the amount, 2 for the total, 3 for both. Names
-    /// that people gave are bytes, because a text cannot contain a zero byte. `directory` is a
-    /// ``Directory``, and `account.limits` an ``AccountLimits``.
-    ///
-    /// `version` has the history of the stores: what `record` does not hold any more, or never did.
-    /// A version came with `revision`, ended with `ended`, and `outcome` says how, see `StoredFate`.
-    /// `record.came` is when the record came, or null if it must not be kept.
-    ///
-    /// By how much a device's clock was ahead of the server's, when that was, and the version of its
-    /// client library, are in `device`. So is the confined device that added it (`adder`), with which it
-    /// ends.
-    ///
-    /// `code` and `sign_in_request` have what devices may grant: `credential_latest` is
-    /// ``CredentialTerms/latestMilliseconds``, and `maker` the device that made the code or approved the
-    /// request, or null for the operator. The terms of a request are those asked for until somebody
-    /// approves it, and `account` is null until then.
+    /// What the tables have in common with SQLite's is said at ``SQLiteSchema/migrations``. `store` in
+    /// other tables is `store.number`, a random number that is never used again. `store.head` is a
+    /// ``StoreHead``. Names that people gave are bytes, because a text cannot contain a zero byte. In
+    /// `version`, every version is a row.
     private static let version1 = [
         """
         CREATE TABLE ubiquity.meta (
@@ -211,12 +194,12 @@ enum PostgresSchema {
             account text COLLATE "C" NOT NULL, store bigint NOT NULL, key bytea NOT NULL,
             run bytea NOT NULL, times bigint NOT NULL, since bigint NOT NULL,
             amount bigint NOT NULL, total bigint NOT NULL, reals bigint NOT NULL,
-            mark bigint NOT NULL, removed boolean NOT NULL, time bigint NOT NULL,
+            mark bigint NOT NULL, removed bigint NOT NULL, time bigint NOT NULL,
             committed bigint NOT NULL, PRIMARY KEY (account, store, key, run, times))
         """,
         "CREATE INDEX folded_mark ON ubiquity.folded (account, store, mark)",
         """
-        CREATE INDEX folded_shown ON ubiquity.folded (account, store, key, mark) WHERE NOT removed
+        CREATE INDEX folded_shown ON ubiquity.folded (account, store, key, mark) WHERE removed = 0
         """,
         """
         CREATE TABLE ubiquity.passed (
@@ -247,8 +230,8 @@ enum PostgresSchema {
 
     /// Starts a new history: what was committed before is not a part of it.
     /// - Parameter old: The incarnation that is replaced; nil for any.
-    static func renewingIncarnation(_ old: Int64? = nil) -> PostgresStatement {
-        PostgresStatement(
+    static func renewingIncarnation(_ old: Int64? = nil) -> SQLStatement {
+        SQLStatement(
             """
             UPDATE ubiquity.meta SET incarnation = $1
             WHERE $2::bigint IS NULL OR incarnation = $2

@@ -51,7 +51,7 @@ extension PostgresServerStorage {
         _ part: Group.Part, of pushes: [PendingPush], _ rules: CommitRules
     ) throws -> [Result<CommittedPush, PushRefusal>] {
         let pushes = part.pushes.map { pushes[$0] }
-        let waitingLittle = PostgresStatement("SELECT set_config('lock_timeout', '200', true)")
+        let waitingLittle = SQLStatement("SELECT set_config('lock_timeout', '200', true)")
         let beginning = part.isHalf ? [Self.beginWriting, waitingLittle] : [Self.beginWriting]
         let floor = try checkHistory()
         let batch = try pool.with { connection in
@@ -76,7 +76,7 @@ extension PostgresServerStorage {
     /// Runs a batch in one transaction, or in a second one if stores must be made first.
     private func batch(
         _ pushes: [PendingPush], _ rules: CommitRules, _ mayBeRepeated: Bool,
-        _ beginning: [PostgresStatement], _ connection: PostgresConnection,
+        _ beginning: [SQLStatement], _ connection: PostgresConnection,
         check: (PostgresBatch) throws -> Void
     ) throws -> PostgresBatch {
         var making: Set<StoreReference> = []
@@ -97,7 +97,7 @@ extension PostgresServerStorage {
                 }
                 making.formUnion(batch.missing)
                 if beginning[0] == Self.beginWriting {
-                    beginning.insert(PostgresStatement("ROLLBACK"), at: 0)
+                    beginning.insert(SQLStatement("ROLLBACK"), at: 0)
                 }
             } catch {
                 transaction.rollBack()

@@ -20,7 +20,7 @@ extension PostgresServerStorage {
         var found: [StoreReference] = []
         var last: PostgresRow?
         repeat {
-            let statement = PostgresStatement(
+            let statement = SQLStatement(
                 """
                 SELECT account, identifier, revision, newest, head,
                     (SELECT limits FROM ubiquity.account a WHERE a.id = s.account)
@@ -52,19 +52,19 @@ extension PostgresServerStorage {
     func compact(
         _ rule: CompactionRule, folded: CompactionRule, in store: StoreReference, now: Int64
     ) throws(StorageError) -> Int {
-        func look(isLocking: Bool) -> [PostgresStatement] {
+        func look(isLocking: Bool) -> [SQLStatement] {
             PostgresStore.reading([store], isLocking: isLocking) + [
                 Self.tombstones(of: store),
                 Self.leastPassed(of: store, liveSince: now - rule.liveMilliseconds),
                 Self.increments(of: store),
-                PostgresStatement("SELECT milliseconds FROM ubiquity.running"),
+                SQLStatement("SELECT milliseconds FROM ubiquity.running"),
             ]
         }
         /// The statements to run, and the number of tombstones that they drop; nil if there is
         /// nothing to do.
         func judge(
             _ results: [PostgresResult]
-        ) throws -> (statements: [PostgresStatement], count: Int)? {
+        ) throws -> (statements: [SQLStatement], count: Int)? {
             let found = try PostgresStore.read([store], from: results[0...1])[store]
             guard var found = try found?.get() else { return nil }
             guard let time = results[5].rows.first else { throw StorageError.unreadable }
@@ -73,9 +73,11 @@ extension PostgresServerStorage {
                 row.isNull(0) ? nil : try row.revision(0)
             }
             let compacted = found.state.compact(
-                try Self.tombstones(results[2]), by: rule, passed: passed, running: running)
+                try results[2].rows.map { try CompactionRule.Tombstone($0) }, by: rule,
+                passed: passed, running: running)
             let dropped = found.state.compactFolded(
-                try Self.increments(results[4]), by: folded, running: running)
+                try results[4].rows.map(CompactionRule.Tombstone.init(increment:)), by: folded,
+                running: running)
             guard compacted != nil || dropped != nil else { return nil }
             let removing = [
                 compacted.map { Self.removingTombstones(of: found, through: $0.revision) },
@@ -94,8 +96,8 @@ extension PostgresServerStorage {
         }
     }
 
-    private static func tombstones(of store: StoreReference) -> PostgresStatement {
-        PostgresStatement(
+    private static func tombstones(of store: StoreReference) -> SQLStatement {
+        SQLStatement(
             """
             SELECT record.revision, record.committed, record.time, octet_length(record.key)
             FROM ubiquity.store JOIN ubiquity.record
@@ -105,21 +107,10 @@ extension PostgresServerStorage {
             """, .text(store.account.string), .text(store.identifier.string))
     }
 
-    private static func tombstones(
-        _ result: PostgresResult
-    ) throws -> [CompactionRule.Tombstone] {
-        try result.rows.map { row in
-            CompactionRule.Tombstone(
-                revision: try row.revision(0), committed: try row.time(1),
-                timestamp: try row.timestamp(2),
-                weight: CompactionRule.Tombstone.weight(bytes: try row.count(3)))
-        }
-    }
-
     private static func removingTombstones(
         of store: PostgresStore, through revision: Int64
-    ) -> PostgresStatement {
-        PostgresStatement(
+    ) -> SQLStatement {
+        SQLStatement(
             """
             DELETE FROM ubiquity.record
             WHERE account = $1 AND store = $2 AND value IS NULL AND revision <= $3
@@ -130,8 +121,8 @@ extension PostgresServerStorage {
     /// The smallest revision that a live device of the store is known to have.
     private static func leastPassed(
         of store: StoreReference, liveSince: Int64
-    ) -> PostgresStatement {
-        PostgresStatement(
+    ) -> SQLStatement {
+        SQLStatement(
             """
             SELECT min(passed.revision) FROM ubiquity.store
             JOIN ubiquity.passed ON passed.account = store.account AND passed.store = store.number
@@ -141,8 +132,8 @@ extension PostgresServerStorage {
     }
 
     /// In the order in which they were folded.
-    private static func increments(of store: StoreReference) -> PostgresStatement {
-        PostgresStatement(
+    private static func increments(of store: StoreReference) -> SQLStatement {
+        SQLStatement(
             """
             SELECT folded.mark, folded.committed, folded.time
             FROM ubiquity.store JOIN ubiquity.folded
@@ -151,20 +142,10 @@ extension PostgresServerStorage {
             """, .text(store.account.string), .text(store.identifier.string))
     }
 
-    private static func increments(
-        _ result: PostgresResult
-    ) throws -> [CompactionRule.Tombstone] {
-        try result.rows.map { row in
-            CompactionRule.Tombstone(
-                revision: FoldMark(rawValue: try row.integer(0)).revision,
-                committed: try row.time(1), timestamp: try row.timestamp(2))
-        }
-    }
-
     private static func removingIncrements(
         of store: PostgresStore, through revision: Int64
-    ) -> PostgresStatement {
-        PostgresStatement(
+    ) -> SQLStatement {
+        SQLStatement(
             "DELETE FROM ubiquity.folded WHERE account = $1 AND store = $2 AND mark < $3",
             .text(store.reference.account.string), .integer(store.number),
             .integer(FoldMark(revision: revision + 1, epoch: 0).rawValue))

@@ -14,47 +14,10 @@ internal import UbiquityCore
 /// ``scrub(pacedAt:)`` and ``emptyLog(pacedAt:)`` do nothing here: `docs/OPERATING.md` says what an
 /// operator can do.
 extension PostgresServerStorage {
-    /// Locks the directory, the account, its stores and its devices, so that no push, sign-in or
-    /// chore of the account is committed afterwards.
-    func erase(
-        _ account: AccountID, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Bool {
-        let event = AuditEvent(.accountErased, of: account, by: actor)
-        let owner: [PostgresValue] = [.text(account.string)]
-        let wasThere = try doing { transaction in
-            let found = try transaction.run([
-                Directory.locking, Self.locking(account), Self.lockingStores(of: account),
-                PostgresStatement(
-                    "SELECT 1 FROM ubiquity.device WHERE account = $1 ORDER BY id FOR UPDATE", owner
-                ),
-                PostgresAudit.reading(event),
-            ])
-            guard !found[1].rows.isEmpty else { return false }
-            try checkActor(actor, of: account, transaction)
-            try transaction.run(
-                Self.erasing.map { PostgresStatement($0, owner) } + [Directory.adding(-1)]
-                    + PostgresAudit.writing(event, at: now, after: found[4]))
-            return true
-        }
-        if wasThere { announce([.accountChanged(account)]) }
-        return wasThere
-    }
-
-    private static let erasing =
-        [
-            """
-            INSERT INTO ubiquity.erased (account, store)
-            SELECT account, number FROM ubiquity.store WHERE account = $1
-            """
-        ]
-        + ["store", "device", "code", "sign_in_request", "identity"].map { table in
-            "DELETE FROM ubiquity.\(table) WHERE account = $1"
-        } + ["DELETE FROM ubiquity.account WHERE id = $1"]
-
     /// Skips the stores that another node is removing.
     func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool {
         let start = ContinuousClock.now
-        let isAny = try reading(PostgresStatement("SELECT 1 FROM ubiquity.erased LIMIT 1")) {
+        let isAny = try reading(SQLStatement("SELECT 1 FROM ubiquity.erased LIMIT 1")) {
             !$0.rows.isEmpty
         }
         guard isAny else { return false }
@@ -65,7 +28,7 @@ extension PostgresServerStorage {
     }
 
     func erasedStores() throws(StorageError) -> Int {
-        try reading(PostgresStatement("SELECT count(*) FROM ubiquity.erased")) { result in
+        try reading(SQLStatement("SELECT count(*) FROM ubiquity.erased")) { result in
             try result.rows.first.map { Int(try $0.integer(0)) } ?? 0
         }
     }
@@ -78,12 +41,12 @@ extension PostgresServerStorage {
                 "SELECT account, store FROM ubiquity.erased LIMIT 1 FOR UPDATE SKIP LOCKED"
             ).rows.first
             guard let next else { return false }
-            let store: [PostgresValue] = [.text(try next.text(0)), .integer(try next.integer(1))]
+            let store: [SQLValue] = [.text(try next.text(0)), .integer(try next.integer(1))]
             let removed = try transaction.run(
-                Self.removing.map { PostgresStatement($0, store) })
+                Self.removing.map { SQLStatement($0, store) })
             if removed.allSatisfy({ $0.changes < Self.removedAtOnce }) {
                 try transaction.run([
-                    PostgresStatement(
+                    SQLStatement(
                         "DELETE FROM ubiquity.erased WHERE account = $1 AND store = $2", store)
                 ])
             }
@@ -103,6 +66,14 @@ extension PostgresServerStorage {
 
     /// The number of rows removed between two checks of the time.
     private static let removedAtOnce = 64
+
+    func removeAuditEntries(_ numbers: [Int64]) throws(StorageError) {
+        guard !numbers.isEmpty else { return }
+        try writing { transaction in
+            _ = try transaction.run(
+                "DELETE FROM ubiquity.audit WHERE number = ANY($1)", .integers(numbers))
+        }
+    }
 
     /// Removes the rest, unless it is to be done at a pace; nothing more, see above.
     func scrub(pacedAt uptime: Int64?) throws(StorageError) {

@@ -46,7 +46,7 @@ extension PostgresServerStorage {
         try writing { transaction in
             let heads = PostgresStore.reading([store], isLocking: true)
             let versions = PostgresVersions.lines(of: store, key: nil)[0]
-            let results = try transaction.run(heads + [versions, Self.account(store.account)])
+            let results = try transaction.run(heads + [versions, .account(store.account)])
             let found = try PostgresStore.read([store], from: results[..<heads.count])[store]
             guard var found = try found?.get() else { return 0 }
             let lines = try results[heads.count].rows.map {

@@ -70,18 +70,18 @@ extension PostgresServerStorage {
         }
     }
 
-    private static func records(of store: StoreReference, _ since: Position?) -> PostgresStatement {
+    private static func records(of store: StoreReference, _ since: Position?) -> SQLStatement {
         let columns =
             "SELECT r.key, r.time, r.device, r.digest, r.value FROM ubiquity.store s "
             + "JOIN ubiquity.record r ON r.account = s.account AND r.store = s.number "
             + "WHERE s.account = $1 AND s.identifier = $2 AND"
-        let arguments: [PostgresValue] = [
+        let arguments: [SQLValue] = [
             .text(store.account.string), .text(store.identifier.string),
         ]
         guard let since else {
-            return PostgresStatement("\(columns) r.value IS NOT NULL", arguments)
+            return SQLStatement("\(columns) r.value IS NOT NULL", arguments)
         }
-        return PostgresStatement(
+        return SQLStatement(
             "\(columns) r.revision > $3", arguments + [.integer(since.revision)])
     }
 }

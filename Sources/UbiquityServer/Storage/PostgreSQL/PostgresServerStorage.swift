@@ -8,14 +8,16 @@ internal import UbiquityCore
 ///
 /// State: the pool and the news are thread-safe. `wentBack` and `full` are guarded by their locks,
 /// since several threads commit. Nothing of records, stores or devices is remembered.
-final class PostgresServerStorage: ServerStorage {
+final class PostgresServerStorage: SQLStorage {
+    typealias DatabaseTransaction = PostgresTransaction
+
     let settings: PostgresSettings
     let pool: PostgresPool
     let news: PostgresNews
     /// Reads a ``PostgresMoment``.
-    let momentStatement: PostgresStatement
+    let momentStatement: SQLStatement
     /// Statements that fail if a commit is not permitted.
-    let commitGuards: [PostgresStatement]
+    let commitGuards: [SQLStatement]
     /// Names this node in its leases.
     let node = Int64.random(in: 1 ... .max)
     /// The way in which the database went back, after which nothing is committed; nil if it did not.
@@ -32,19 +34,19 @@ final class PostgresServerStorage: ServerStorage {
         commitGuards = settings.requiresSynchronousStandby ? [PostgresTransaction.standbyGuard] : []
     }
 
-    static let beginWriting = PostgresStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
-    static let beginReading = PostgresStatement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    static let beginWriting = SQLStatement("BEGIN ISOLATION LEVEL READ COMMITTED")
+    static let beginReading = SQLStatement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     /// Reads one moment by a statement, in one flight, and again if the connection is lost.
     func reading<T>(
-        _ statement: PostgresStatement, _ body: (PostgresResult) throws -> T
+        _ statement: SQLStatement, _ body: (PostgresResult) throws -> T
     ) throws(StorageError) -> T {
         try reading([statement]) { results, _ in try body(results[0]) }
     }
 
     /// Reads one moment by several statements, in one flight, and again if the connection is lost.
     func reading<T>(
-        _ statements: [PostgresStatement],
+        _ statements: [SQLStatement],
         _ body: ([PostgresResult], PostgresConnection) throws -> T
     ) throws(StorageError) -> T {
         try attempt { _ in
@@ -54,7 +56,7 @@ final class PostgresServerStorage: ServerStorage {
     }
 
     private func results(
-        of statements: [PostgresStatement], _ connection: PostgresConnection
+        of statements: [SQLStatement], _ connection: PostgresConnection
     ) throws -> [PostgresResult] {
         let milliseconds = settings.answerMilliseconds
         // A statement alone reads one moment by itself.
@@ -64,7 +66,7 @@ final class PostgresServerStorage: ServerStorage {
         let transaction = PostgresTransaction(
             connection, [Self.beginReading], milliseconds: milliseconds)
         do {
-            return try transaction.run(statements + [PostgresStatement("COMMIT")]).dropLast()
+            return try transaction.run(statements + [SQLStatement("COMMIT")]).dropLast()
         } catch {
             transaction.rollBack()
             throw error
@@ -82,33 +84,29 @@ final class PostgresServerStorage: ServerStorage {
 
     /// Runs the body in one transaction at READ COMMITTED, which an error rolls back. Runs it again
     /// after a failure that may pass, for some seconds, also if it may have been committed.
+    /// - Parameter milliseconds: As for reading.
     func writing<T>(
-        milliseconds: Int64? = nil, _ body: (PostgresTransaction) throws -> T
+        milliseconds: Int64?, _ body: (PostgresTransaction) throws -> T
     ) throws(StorageError) -> T {
         try transact(Self.beginWriting, guards: commitGuards, milliseconds, body)
     }
 
-    /// Runs the body, as ``writing(milliseconds:_:)`` does.
-    /// - Parameter body: Returns whether there was something to do.
-    /// - Returns: Whether it was done, perhaps by an earlier attempt whose commit was in doubt.
-    func doing(
-        _ body: (PostgresTransaction) throws -> Bool
-    ) throws(StorageError) -> Bool {
-        var isDone = false
-        try writing { transaction in
-            isDone = try body(transaction) || isDone && transaction.mayBeRepeated
-        }
-        return isDone
+    func writing<T>(
+        _ body: (PostgresTransaction) throws -> T, news: (T) -> [StorageNews]
+    ) throws(StorageError) -> T {
+        let result = try writing(milliseconds: nil, body)
+        announce(news(result))
+        return result
     }
 
     private func transact<T>(
-        _ begin: PostgresStatement, guards: [PostgresStatement], _ milliseconds: Int64?,
+        _ begin: SQLStatement, guards: [SQLStatement], _ milliseconds: Int64?,
         _ body: (PostgresTransaction) throws -> T
     ) throws(StorageError) -> T {
         var beginning = [begin]
         if let milliseconds {
             beginning.append(
-                PostgresStatement(
+                SQLStatement(
                     "SELECT set_config('statement_timeout', $1, true)", .text("\(milliseconds)")))
         }
         let answer = milliseconds.map { $0 + 5_000 } ?? settings.answerMilliseconds
@@ -152,6 +150,7 @@ final class PostgresServerStorage: ServerStorage {
     // MARK: - Nodes
 
     var isShared: Bool { true }
+    var isMoved: Bool { false }
 
     /// The pool is for pushes, reads, and the chores on one more thread.
     var commitLanes: Int { max(1, settings.connectionsMax / 2) }
@@ -187,6 +186,19 @@ final class PostgresServerStorage: ServerStorage {
                 WHERE l.holder = excluded.holder OR l.until < excluded.until - $2
                 """, .integer(node), .integer(milliseconds)
             ).changes > 0
+        }
+    }
+
+    func sharedFigures() throws(StorageError) -> SharedFigures? {
+        let statement = SQLStatement(
+            """
+            SELECT pg_database_size(current_database()), count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name ~ $1
+            """, .text("^\(PostgresNews.sessionName(connections: "[0-9]{1,6}"))$"))
+        return try reading(statement) { result in
+            try result.rows.first.map { row in
+                SharedFigures(bytes: try row.count(0), nodes: try row.count(1))
+            }
         }
     }
 

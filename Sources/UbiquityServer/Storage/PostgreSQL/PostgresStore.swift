@@ -29,16 +29,16 @@ struct PostgresStore: Sendable {
     ///   - stores: Sorted, if they are to be locked.
     ///   - isLocking: Whether to lock the rows for writing, in this order. The spans are of a later
     ///     moment then, when nobody else can change them.
-    static func reading(_ stores: [StoreReference], isLocking: Bool) -> [PostgresStatement] {
+    static func reading(_ stores: [StoreReference], isLocking: Bool) -> [SQLStatement] {
         let names = names(of: stores)
         return [
-            PostgresStatement(isLocking ? rows("FOR UPDATE") : rows("OFFSET 0"), names),
-            PostgresStatement(Self.spans, names),
+            SQLStatement(isLocking ? rows("FOR UPDATE") : rows("OFFSET 0"), names),
+            SQLStatement(Self.spans, names),
         ]
     }
 
     /// The accounts and identifiers, as two parameters.
-    static func names(of stores: [StoreReference]) -> [PostgresValue] {
+    static func names(of stores: [StoreReference]) -> [SQLValue] {
         [.texts(stores.map(\.account.string)), .texts(stores.map(\.identifier.string))]
     }
 
@@ -116,14 +116,14 @@ struct PostgresStore: Sendable {
 
     /// The statements that store the states of locked stores. They fail if a row is not as it was
     /// read, so that a commit that was already sent fails too.
-    static func updating(_ stores: [PostgresStore]) -> [PostgresStatement] {
+    static func updating(_ stores: [PostgresStore]) -> [SQLStatement] {
         guard !stores.isEmpty else { return [] }
         var stores = stores
         let spans = stores.indices.flatMap { index in
             stores[index].moveSpans().map { (stores[index], $0) }
         }
         var statements = [
-            PostgresStatement(
+            SQLStatement(
                 update,
                 names(of: stores.map(\.reference)) + [
                     .integers(stores.map(\.number)), .integers(stores.map(\.storedRevision)),
@@ -134,7 +134,7 @@ struct PostgresStore: Sendable {
         ]
         if !spans.isEmpty {
             statements.append(
-                PostgresStatement(
+                SQLStatement(
                     """
                     INSERT INTO ubiquity.span (account, store, first_revision, epoch)
                     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])

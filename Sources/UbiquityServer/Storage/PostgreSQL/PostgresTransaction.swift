@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import UbiquityCore
+
 /// A transaction under way. Begins with its first statement.
-final class PostgresTransaction {
-    /// Whether an earlier attempt may have been committed. What is already as wanted then counts as
-    /// done.
+final class PostgresTransaction: SQLTransaction {
     let mayBeRepeated: Bool
     let connection: PostgresConnection
     private let milliseconds: Int64
     /// Statements that fail if a commit is not permitted.
-    private let guards: [PostgresStatement]
+    private let guards: [SQLStatement]
     /// The statements that go with the next flight.
-    private var beginning: [PostgresStatement]
+    private var beginning: [SQLStatement]
 
     init(
-        _ connection: PostgresConnection, _ beginning: [PostgresStatement],
-        guards: [PostgresStatement] = [], milliseconds: Int64, mayBeRepeated: Bool = false
+        _ connection: PostgresConnection, _ beginning: [SQLStatement],
+        guards: [SQLStatement] = [], milliseconds: Int64, mayBeRepeated: Bool = false
     ) {
         self.connection = connection
         self.beginning = beginning
@@ -35,16 +35,10 @@ final class PostgresTransaction {
         }
     }
 
-    /// Runs one statement in a flight.
-    @discardableResult
-    func run(_ sql: String, _ values: PostgresValue...) throws -> PostgresResult {
-        try run([PostgresStatement(sql, values)])[0]
-    }
-
     /// Runs the statements in one flight.
     /// - Returns: One result for each.
     @discardableResult
-    func run(_ statements: [PostgresStatement]) throws -> [PostgresResult] {
+    func run(_ statements: [SQLStatement]) throws -> [PostgresResult] {
         let beginning = beginning
         self.beginning = []
         let results = try connection.run(beginning + statements, milliseconds: milliseconds)
@@ -53,10 +47,10 @@ final class PostgresTransaction {
 
     /// Runs the last statements and commits, in one flight.
     /// - Throws: ``PostgresFailure``, in doubt if the commit may have taken effect.
-    func commit(_ statements: [PostgresStatement] = []) throws {
+    func commit(_ statements: [SQLStatement] = []) throws {
         if statements.isEmpty, !beginning.isEmpty { return }
         do {
-            let results = try run(statements + guards + [PostgresStatement("COMMIT")])
+            let results = try run(statements + guards + [SQLStatement("COMMIT")])
             // A transaction that had failed is answered so.
             guard results.last?.tag == "COMMIT" else {
                 throw PostgresFailure(state: "40000", message: "the transaction was rolled back")
@@ -76,7 +70,7 @@ final class PostgresTransaction {
     }
 
     /// Fails if there is no synchronous standby. The names of standbys may be hidden from the user.
-    static let standbyGuard = PostgresStatement(
+    static let standbyGuard = SQLStatement(
         """
         SELECT CASE WHEN current_setting('synchronous_standby_names') = '' OR NOT EXISTS (
             SELECT FROM pg_stat_get_wal_senders() w
@@ -84,10 +78,25 @@ final class PostgresTransaction {
             THEN 'none' ELSE '1' END::int
         """)
 
+    static func forgettingProgress(of device: DeviceReference) -> SQLStatement {
+        SQLStatement(
+            "DELETE FROM ubiquity.passed WHERE account = $1 AND device = $2", device.values)
+    }
+
+    static func listingErased(_ account: AccountID) -> [SQLStatement] {
+        [
+            SQLStatement(
+                """
+                INSERT INTO ubiquity.erased (account, store)
+                SELECT account, number FROM ubiquity.store WHERE account = $1
+                """, .text(account.string))
+        ]
+    }
+
     /// Undoes everything.
     func rollBack() {
         guard beginning.isEmpty, !connection.isBroken else { return }
-        _ = try? connection.run([PostgresStatement("ROLLBACK")], milliseconds: milliseconds)
+        _ = try? connection.run([SQLStatement("ROLLBACK")], milliseconds: milliseconds)
         beginning = []
     }
 }

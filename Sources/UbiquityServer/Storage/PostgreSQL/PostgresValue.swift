@@ -3,47 +3,15 @@
 internal import CLibpq
 internal import Foundation
 
-/// A parameter of a statement. Sent in PostgreSQL's binary format.
-enum PostgresValue: Hashable, Sendable {
-    case null
-    case integer(Int64)
-    case boolean(Bool)
-    case text(String)
-    case bytes(Data)
-    case integers([Int64?])
-    case booleans([Bool?])
-    case texts([String?])
-    case blobs([Data?])
-}
-
-/// A statement and its parameters, which the text names `$1` and so on.
-struct PostgresStatement: Hashable, Sendable {
-    var sql: String
-    var values: [PostgresValue]
-
-    init(_ sql: String, _ values: PostgresValue...) { self.init(sql, values) }
-
-    init(_ sql: String, _ values: [PostgresValue]) {
-        self.sql = sql
-        self.values = values
-    }
-}
-
-extension PostgresValue {
-    static func optional(_ number: Int64?) -> PostgresValue { number.map { .integer($0) } ?? .null }
-
-    static func optional(_ text: String?) -> PostgresValue { text.map { .text($0) } ?? .null }
-
+extension SQLValue {
     /// The type's number in PostgreSQL; 0 if the server is to infer it.
     var type: Oid {
         switch self {
         case .null: 0
-        case .boolean: PostgresType.boolean
         case .integer: PostgresType.integer
         case .text: PostgresType.text
         case .bytes: PostgresType.bytes
         case .integers: 1016
-        case .booleans: 1000
         case .texts: 1009
         case .blobs: 1001
         }
@@ -68,7 +36,7 @@ struct PostgresParameters {
     /// Nil for null.
     private var ranges: [Range<Int>?] = []
 
-    init(_ values: [PostgresValue]) {
+    init(_ values: [SQLValue]) {
         ranges.reserveCapacity(values.count)
         for value in values {
             let start = bytes.count
@@ -95,17 +63,14 @@ struct PostgresParameters {
     }
 
     /// - Returns: False for null.
-    private mutating func append(_ value: PostgresValue) -> Bool {
+    private mutating func append(_ value: SQLValue) -> Bool {
         switch value {
         case .null: return false
         case .integer(let number): append(number)
-        case .boolean(let truth): bytes.append(truth ? 1 : 0)
         case .text(let text): bytes += text.utf8
         case .bytes(let data): bytes += data
         case .integers(let items):
             append(array: items, of: PostgresType.integer) { $0.append($1) }
-        case .booleans(let items):
-            append(array: items, of: PostgresType.boolean) { $0.bytes.append($1 ? 1 : 0) }
         case .texts(let items):
             append(array: items, of: PostgresType.text) { $0.bytes += $1.utf8 }
         case .blobs(let items):

@@ -40,7 +40,7 @@ struct PostgresVersions {
     /// The statements that store versions, in an order that matters, before the records are stored.
     static func writing(
         _ changes: [(store: PostgresStore, versions: PostgresVersions)]
-    ) -> [PostgresStatement] {
+    ) -> [SQLStatement] {
         let unkept = changes.flatMap { change in
             change.versions.unkept.sorted().flatMap(\.boundsOfEntries)
                 .map { (store: change.store, bounds: $0) }
@@ -61,8 +61,8 @@ struct PostgresVersions {
 
     private static func clearing(
         _ ranges: [(store: PostgresStore, bounds: (lower: [UInt8], upper: [UInt8]))]
-    ) -> PostgresStatement {
-        PostgresStatement(
+    ) -> SQLStatement {
+        SQLStatement(
             """
             DELETE FROM ubiquity.version v
             USING unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[])
@@ -79,8 +79,8 @@ struct PostgresVersions {
         _ entries: [(
             store: PostgresStore, entry: (key: Key, value: (ended: RecordVersion.Moment, by: Stamp))
         )]
-    ) -> PostgresStatement {
-        PostgresStatement(
+    ) -> SQLStatement {
+        SQLStatement(
             """
             INSERT INTO ubiquity.version (\(columns))
             SELECT n.account, n.store, n.key, n.ended, c.time, c.device, c.digest, c.value,
@@ -107,11 +107,11 @@ struct PostgresVersions {
 
     static func inserting(
         _ rows: [(store: PostgresStore, row: VersionRow)]
-    ) -> PostgresStatement {
-        func bits(_ numbers: [UInt64]) -> PostgresValue {
+    ) -> SQLStatement {
+        func bits(_ numbers: [UInt64]) -> SQLValue {
             .integers(numbers.map { Int64(bitPattern: $0) })
         }
-        return PostgresStatement(
+        return SQLStatement(
             """
             INSERT INTO ubiquity.version (\(columns))
             SELECT * FROM unnest(
@@ -137,13 +137,13 @@ struct PostgresVersions {
     /// - Returns: The statements that do it, and the number of rows to remove.
     static func prune(
         _ lines: [HistoryRule.Line], by rule: HistoryRule, in store: inout PostgresStore
-    ) -> (statements: [PostgresStatement], count: Int) {
+    ) -> (statements: [SQLStatement], count: Int) {
         let pruning = rule.prune(lines, of: store.state.history)
         store.state.history = pruning.state
-        var statements: [PostgresStatement] = []
+        var statements: [SQLStatement] = []
         if !pruning.removed.isEmpty {
             statements.append(
-                PostgresStatement(
+                SQLStatement(
                     """
                     DELETE FROM ubiquity.version v
                     USING unnest($3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -162,7 +162,7 @@ struct PostgresVersions {
     }
 
     /// The identifiers of versions in a store, as five parameters.
-    private static func names(of lines: [HistoryRule.Line]) -> [PostgresValue] {
+    private static func names(of lines: [HistoryRule.Line]) -> [SQLValue] {
         [
             .blobs(lines.map { Data($0.key.bytes) }),
             .integers(lines.map { $0.ended?.revision ?? 0 }),
@@ -176,7 +176,7 @@ struct PostgresVersions {
 
     /// The statements that read the lines of a store, or of a key and its parts: of the versions and
     /// notes, and of the current records.
-    static func lines(of store: StoreReference, key: Key?) -> [PostgresStatement] {
+    static func lines(of store: StoreReference, key: Key?) -> [SQLStatement] {
         let (condition, arguments) = entries(of: store, key: key)
         let columns =
             "t.key, t.time, t.device, t.digest, t.revision, t.came, octet_length(t.value)"
@@ -184,7 +184,7 @@ struct PostgresVersions {
             ("version", "\(columns), t.outcome, t.ended, t.ended_ms, t.by_time, t.by_device"),
             ("record", columns),
         ].map { table, columns in
-            PostgresStatement(
+            SQLStatement(
                 """
                 SELECT \(columns) FROM ubiquity.store s
                 JOIN ubiquity.\(table) t ON t.account = s.account AND t.store = s.number
@@ -196,8 +196,8 @@ struct PostgresVersions {
     /// The condition for rows `t` of a store `s`, or those of a key and its parts.
     static func entries(
         of store: StoreReference, key: Key?
-    ) -> (condition: String, arguments: [PostgresValue]) {
-        let name: [PostgresValue] = [
+    ) -> (condition: String, arguments: [SQLValue]) {
+        let name: [SQLValue] = [
             .text(store.account.string), .text(store.identifier.string),
         ]
         let condition = "WHERE s.account = $1 AND s.identifier = $2"
@@ -212,12 +212,12 @@ struct PostgresVersions {
     /// records. Each row begins with the line's place.
     static func values(
         of lines: [HistoryRule.Line], in store: PostgresStore
-    ) -> [PostgresStatement] {
-        let name: [PostgresValue] = [
+    ) -> [SQLStatement] {
+        let name: [SQLValue] = [
             .text(store.reference.account.string), .integer(store.number),
         ]
         return [
-            PostgresStatement(
+            SQLStatement(
                 """
                 SELECT n.place, v.value
                 FROM unnest($3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -227,7 +227,7 @@ struct PostgresVersions {
                         AND v.time = n.time AND v.device = n.device AND v.digest = n.digest
                     OFFSET 0) AS v
                 """, name + names(of: lines)),
-            PostgresStatement(
+            SQLStatement(
                 """
                 SELECT n.place, r.value
                 FROM unnest($3::bytea[], $4::bigint[]) WITH ORDINALITY AS n (key, ended, place)

@@ -23,9 +23,6 @@ struct RawStatement {
     /// Binds the bits of a number that is unsigned in the program.
     func bind(_ bits: UInt64, at index: Int32) { bind(Int64(bitPattern: bits), at: index) }
 
-    /// SQLite has no NaN: it becomes null.
-    func bind(_ number: Double, at index: Int32) { sqlite3_bind_double(pointer, index, number) }
-
     /// - Parameter bytes: Null for nil.
     func bind(_ bytes: (some ContiguousBytes)?, at index: Int32) {
         guard let bytes else {
@@ -98,13 +95,6 @@ extension RawStatement: ColumnReading {
     func isEmptyBlob(_ index: Int) -> Bool {
         sqlite3_column_type(pointer, Int32(index)) == SQLITE_BLOB
             && sqlite3_column_bytes(pointer, Int32(index)) == 0
-    }
-
-    /// Nil if the column is not a real.
-    func realIfAny(_ index: Int) -> Double? {
-        let index = Int32(index)
-        guard sqlite3_column_type(pointer, index) == SQLITE_FLOAT else { return nil }
-        return sqlite3_column_double(pointer, index)
     }
 
     func isNull(_ index: Int) -> Bool { sqlite3_column_type(pointer, Int32(index)) == SQLITE_NULL }

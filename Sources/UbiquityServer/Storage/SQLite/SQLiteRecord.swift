@@ -7,7 +7,7 @@ internal import UbiquityCore
 /// Stores a record as a row.
 enum SQLiteRecord {
     private static let heldColumns = "key, time, device, value, digest, revision, came"
-    /// Leaves out the stores' heads, see ``SQLiteHead``.
+    /// Leaves out the stores' heads, see ``SQLiteStore``.
     private static let isRecord = "key IS NOT x''"
 
     /// The stored records among these keys.

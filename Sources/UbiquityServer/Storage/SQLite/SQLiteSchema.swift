@@ -59,16 +59,16 @@ enum SQLiteSchema {
     ///
     /// Times of people and machines are milliseconds since 1970 by the server's clock, except
     /// `record.time` and `folded.time`, hybrid timestamps, and `committed`, the server's running time,
-    /// see `running`. Unsigned numbers are stored with the same bits. Keys are blobs, because SQLite
-    /// ends a text at its first zero byte, which a key may contain.
+    /// see `running`. Unsigned numbers are stored with the same bits. Keys, and names that people gave,
+    /// are blobs, because SQLite ends a text at its first zero byte, which they may contain.
     ///
     /// A record without a value is a tombstone; values are messages of the protocol. `record.came` is
     /// when the record came, or null if it must not be kept. Under the empty key is a store's state,
-    /// see ``SQLiteHead``, and `span` has its older spans. There is no index of revisions, which was
+    /// see ``SQLiteStore``, and `span` has its older spans. There is no index of revisions, which was
     /// another page to write for each push: changes after a revision are found among the store's
     /// records.
     ///
-    /// `account.limits` is an ``AccountLimits``. A confinement is a list of identifiers, one per line.
+    /// `directory` is a ``Directory``, and `account.limits` an ``AccountLimits``. A confinement is a list of identifiers, one per line.
     /// By how much a device's clock was ahead of the server's, when that was, and the version of its
     /// client library, are in `device`. So is the confined device that added it (`adder`), with which it
     /// ends.
@@ -90,7 +90,7 @@ enum SQLiteSchema {
     /// inner pages too.
     ///
     /// `folded` holds the increments in the folds of counters, see `FoldedIncrement`: `key` without
-    /// the part, `run` the part's name, `amount` and `total` integers or reals.
+    /// the part, and the rest as in ``FoldedIncrement/numbers``.
     ///
     /// `known_limit` contains the server's limits at its last start. `erased` contains the numbers of
     /// stores that no longer have a row, but whose records are still to be removed.
@@ -100,8 +100,11 @@ enum SQLiteSchema {
         CREATE TABLE account (
             id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,
             limits TEXT) WITHOUT ROWID;
+        CREATE TABLE directory (
+            id INTEGER PRIMARY KEY CHECK (id = 1), accounts INTEGER NOT NULL);
+        INSERT INTO directory VALUES (1, 0);
         CREATE TABLE device (
-            account TEXT NOT NULL, id INTEGER NOT NULL, title TEXT NOT NULL,
+            account TEXT NOT NULL, id INTEGER NOT NULL, title BLOB NOT NULL,
             credential BLOB NOT NULL UNIQUE, created INTEGER NOT NULL, seen INTEGER NOT NULL,
             stores TEXT, expires INTEGER, clock_ahead INTEGER, clock_measured INTEGER,
             version TEXT, adder INTEGER, PRIMARY KEY (account, id)) WITHOUT ROWID;
@@ -111,7 +114,7 @@ enum SQLiteSchema {
             credential_latest INTEGER, maker INTEGER) WITHOUT ROWID;
         CREATE INDEX code_account ON code (account);
         CREATE TABLE identity (
-            issuer TEXT NOT NULL, subject TEXT NOT NULL, account TEXT NOT NULL,
+            issuer BLOB NOT NULL, subject BLOB NOT NULL, account TEXT NOT NULL,
             PRIMARY KEY (issuer, subject)) WITHOUT ROWID;
         CREATE INDEX identity_account ON identity (account);
         CREATE TABLE app (
@@ -147,13 +150,14 @@ enum SQLiteSchema {
             UNIQUE (store, ended, key, time, device, digest));
         CREATE TABLE folded (
             store INTEGER NOT NULL, key BLOB NOT NULL, run BLOB NOT NULL, times INTEGER NOT NULL,
-            since INTEGER NOT NULL, amount, total, mark INTEGER NOT NULL, removed INTEGER NOT NULL,
+            since INTEGER NOT NULL, amount INTEGER NOT NULL, total INTEGER NOT NULL,
+            reals INTEGER NOT NULL, mark INTEGER NOT NULL, removed INTEGER NOT NULL,
             time INTEGER NOT NULL, committed INTEGER NOT NULL,
             PRIMARY KEY (store, key, run, times)) WITHOUT ROWID;
         CREATE INDEX folded_mark ON folded (store, mark, committed, time);
         CREATE INDEX folded_shown ON folded (store, key, mark) WHERE removed = 0;
         CREATE TABLE sign_in_request (
-            hash BLOB PRIMARY KEY NOT NULL, user_code BLOB NOT NULL UNIQUE, title TEXT NOT NULL,
+            hash BLOB PRIMARY KEY NOT NULL, user_code BLOB NOT NULL UNIQUE, title BLOB NOT NULL,
             address TEXT NOT NULL, expires INTEGER NOT NULL, stores TEXT,
             credential_milliseconds INTEGER, credential_latest INTEGER, account TEXT,
             maker INTEGER, denied INTEGER, used INTEGER) WITHOUT ROWID;

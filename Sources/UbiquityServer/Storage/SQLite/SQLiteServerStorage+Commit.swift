@@ -9,7 +9,7 @@ extension SQLiteServerStorage {
     func commit(
         _ pushes: [PendingPush], rules: CommitRules
     ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
-        let batch = try writing { db in
+        let batch = try transact { db in
             try forgetAfterForeignWrites(db)
             var batch = SQLiteBatch(db: db, rules: rules, storage: self)
             for push in pushes {

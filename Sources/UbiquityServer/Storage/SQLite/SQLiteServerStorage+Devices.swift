@@ -6,20 +6,15 @@ internal import Synchronization
 internal import UbiquityCore
 
 extension SQLiteServerStorage {
-    /// The columns of a ``Device``.
-    static let deviceColumns =
-        "account, id, \(SQLiteText.read("title")), created, seen, stores, expires, clock_ahead, "
-        + "clock_measured, version, \(limits)"
-    /// The limits of the device's account.
-    private static let limits = "(SELECT limits FROM account WHERE account.id = device.account)"
+    private static let devicesByCredential = SQLiteTransaction.sql(
+        "SELECT \(Device.columns) FROM ubiquity.device WHERE credential = $1")
 
     func rights(
         of credentials: [SecretHash]
     ) throws(StorageError) -> [Result<DeviceRights?, StorageError>] {
         let generation = memory.withLock { $0.devices.generation }
         let found = try readingWithoutTransaction { db in
-            let statement = try RawStatement(
-                "SELECT \(Self.deviceColumns) FROM device WHERE credential = ?", db)
+            let statement = try RawStatement(Self.devicesByCredential, db)
             return credentials.map { credential in
                 statement.bind(credential.bytes, at: 1)
                 var rights: DeviceRights?
@@ -38,23 +33,10 @@ extension SQLiteServerStorage {
         return found
     }
 
-    func devices(of account: AccountID) throws(StorageError) -> [Device] {
-        try reading { try Self.devices(of: account, $0) }
-    }
-
-    private static func devices(of account: AccountID, _ db: Database) throws -> [Device] {
-        try Row.fetchAll(
-            db,
-            sql: """
-                SELECT \(deviceColumns) FROM device
-                WHERE account = ? ORDER BY created, id
-                """, arguments: [account.string]
-        ).compactMap { try? Device($0) }
-    }
-
     func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings {
         try reading { db in
-            var holdings = StoreHoldings(devices: try Self.devices(of: store.account, db))
+            let devices = try SQLiteTransaction(db: db).run([.devices(of: store.account)])[0].rows
+            var holdings = StoreHoldings(devices: devices.compactMap { try? Device($0) })
             guard let found = try SQLiteStore.fetch(store, db), let id = found.id else {
                 return holdings
             }
@@ -68,83 +50,17 @@ extension SQLiteServerStorage {
         }
     }
 
-    func rename(
-        _ device: DeviceReference, displayName: String, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Bool {
-        try writing { db in
-            try checkActor(actor, of: device.account, db)
-            try db.execute(
-                sql: """
-                    UPDATE device SET title = \(SQLiteText.bound) WHERE account = ? AND id = ?
-                    """,
-                arguments: [SQLiteText.bytes(displayName), device.account.string, device.id.bits])
-            guard db.changesCount == 1 else { return false }
-            try record(
-                AuditEvent(.deviceRenamed, of: device.account, device.id, by: actor), at: now, db)
-            return true
-        }
-    }
-
-    func revoke(
-        _ device: DeviceReference, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Set<DeviceReference> {
-        let removed = try writing { db in
-            try checkActor(actor, of: device.account, db)
-            return try removeAll(endingWith: device, .deviceRevoked, now: now, by: actor, db)
-        } committed: { _, names in
-            memory.withLock { memory in names.forEach { memory.devices.remove($0) } }
-        }
-        return Set(removed)
-    }
-
     func removeDevices(expiredBy time: Int64, now: Int64) throws(StorageError) -> Int {
-        try writing { db in
-            let names = try Row.fetchAll(
-                db, sql: "SELECT account, id FROM device WHERE expires <= ?", arguments: [time]
-            ).compactMap { try? DeviceReference(account: $0.account(0), id: $0.device(1)) }
-            return try names.flatMap { name in
-                try removeAll(
-                    endingWith: name, .deviceRemoved, now: now, by: .housekeeping, db)
+        try writing { transaction -> [DeviceReference] in
+            let expired = try transaction.run([.devices(expiredBy: time, max: .max)])[0].rows
+            let devices = expired.compactMap { try? DeviceReference($0) }
+            return try Dictionary(grouping: devices, by: \.account).flatMap { account, devices in
+                try Self.remove(
+                    devices, of: account, .deviceRemoved, now: now, by: .housekeeping, transaction)
             }
-        } committed: { _, names in
-            memory.withLock { memory in names.forEach { memory.devices.remove($0) } }
+        } news: {
+            $0.map { .revoked($0) }
         }.count
-    }
-
-    /// Removes a device, and what ends with it.
-    /// - Returns: What was there.
-    private func removeAll(
-        endingWith device: DeviceReference, _ action: AuditAction, now: Int64,
-        by actor: AuditActor, _ db: Database
-    ) throws -> [DeviceReference] {
-        let added = try Row.fetchAll(
-            db, sql: "SELECT id, adder FROM device WHERE account = ? AND adder IS NOT NULL",
-            arguments: [device.account.string])
-        // What cannot be read must not keep the others.
-        let adders = added.compactMap { row in try? (row.device(0), row.device(1)) }
-        let ending = PairingRule.ending(
-            with: [device.id], Dictionary(adders) { first, _ in first })
-        return try ending.map { DeviceReference(account: device.account, id: $0) }
-            .filter { try remove($0, action, now: now, by: actor, db) }
-    }
-
-    /// - Returns: Whether it was there.
-    private func remove(
-        _ device: DeviceReference, _ action: AuditAction, now: Int64, by actor: AuditActor,
-        _ db: Database
-    ) throws -> Bool {
-        let arguments: StatementArguments = [device.account.string, device.id.bits]
-        try db.execute(
-            sql: "DELETE FROM device WHERE account = ? AND id = ?", arguments: arguments)
-        guard db.changesCount == 1 else { return false }
-        try removeCodes(madeBy: device, db)
-        try db.execute(
-            sql: """
-                DELETE FROM passed
-                WHERE store IN (SELECT id FROM store WHERE account = ?) AND device = ?
-                """, arguments: arguments)
-        try record(AuditEvent(action, of: device.account, device.id, by: actor), at: now, db)
-        return true
     }
 
     func signedIn(
@@ -164,7 +80,7 @@ extension SQLiteServerStorage {
     }
 
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError) {
-        try writing { db in
+        try transact { db in
             for (device, time) in lastSeen.seenMilliseconds {
                 try set("seen = max(seen, ?)", [time], of: device, db)
             }
@@ -206,37 +122,4 @@ extension SQLiteServerStorage {
             deviceStore.device.id.bits,
         ])
     }
-
-    /// - Throws: ``StorageError/tooMany(_:)``.
-    func insert(
-        _ device: NewDevice, _ id: DeviceID = .random(), of account: AccountID, now: Int64,
-        _ db: Database
-    ) throws -> Device {
-        let counts = try Row.fetchOne(
-            db,
-            sql: """
-                SELECT count(*), count(adder) FROM device
-                WHERE account = ? AND (expires IS NULL OR expires > ?)
-                """, arguments: [account.string, now])
-        try device.checkRoom(
-            besides: counts?.count(0) ?? 0, added: counts?.count(1) ?? 0)
-        try db.execute(
-            sql: """
-                INSERT INTO device
-                    (account, id, title, credential, created, seen, stores, expires, adder)
-                VALUES (?, ?, \(SQLiteText.bound), ?, ?, ?, ?, ?, ?)
-                """,
-            arguments: [
-                account.string, id.bits, SQLiteText.bytes(device.displayName),
-                device.credential.bytes, now, now, device.stores.map(StoreList.text),
-                device.expiresMilliseconds, device.adder?.bits,
-            ])
-        try record(AuditEvent(.deviceSignedIn, of: account, id, by: .device(id)), at: now, db)
-        return Device(device, DeviceReference(account: account, id: id), now: now)
-    }
-}
-
-extension DeviceID {
-    /// The form in SQLite.
-    var bits: Int64 { Int64(bitPattern: rawValue) }
 }

@@ -17,33 +17,9 @@ internal import UbiquityCore
 /// Deleted and replaced data is only overwritten in the file itself, so the log is emptied every
 /// few seconds in which something was written, unless it has been overwritten in them.
 extension SQLiteServerStorage {
-    func erase(
-        _ account: AccountID, now: Int64, by actor: AuditActor
-    ) throws(StorageError) -> Bool {
-        try writing { db in
-            guard try fetchAccount(db, "id = ?", account.string) != nil else { return false }
-            try checkActor(actor, of: account, db)
-            for statement in Self.erasing {
-                try db.execute(sql: statement, arguments: ["account": account.string])
-            }
-            try db.execute(sql: "INSERT OR IGNORE INTO chore (name) VALUES ('scrub')")
-            try record(AuditEvent(.accountErased, of: account, by: actor), at: now, db)
-            return true
-        } committed: { _, _ in
-            memory.withLock { $0.forgetAll() }
-            positions.forgetAll()
-        }
-    }
-
-    private static let erasing =
-        ["INSERT INTO erased (store) SELECT id FROM store WHERE account = :account"]
-        + ["store", "device", "code", "sign_in_request", "identity"].map { table in
-            "DELETE FROM \(table) WHERE account = :account"
-        } + ["DELETE FROM account WHERE id = :account"]
-
     func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool {
         guard try readingWithoutTransaction({ try nextErased($0) }) != nil else { return false }
-        return try writing { db in
+        return try transact { db in
             let start = ContinuousClock.now
             while let store = try nextErased(db) {
                 if try !removeSome(of: store, db) {
@@ -87,6 +63,13 @@ extension SQLiteServerStorage {
     ]
     /// The number of rows removed between two checks of the time.
     private static let removedAtOnce = 16
+
+    func removeAuditEntries(_ numbers: [Int64]) throws(StorageError) {
+        try transact { db in
+            let statement = try db.cachedStatement(sql: "DELETE FROM audit WHERE number = ?")
+            for number in numbers { try statement.execute(arguments: [number]) }
+        }
+    }
 
     func scrub(pacedAt uptime: Int64?) throws(StorageError) {
         if let uptime {
@@ -203,7 +186,7 @@ extension SQLiteServerStorage {
         checkpointer?.stop()
         try db.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
         defer {
-            let milliseconds = Int(SQLiteFile.busySecondsMax * 1_000)
+            let milliseconds = Int(ServerDatabase.busySecondsMax * 1_000)
             try? db.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
         }
         _ = try db.checkpoint(.truncate)

@@ -36,7 +36,7 @@ extension SQLiteServerStorage {
             try Row.fetchAll(db, sql: Self.storesWithHistory).compactMap { row in
                 guard let id = try? row.integer(0), let account = try? row.account(1),
                     let identifier = try? row.store(2),
-                    let state = try? SQLiteHead.fetch(of: id, db).state,
+                    let state = try? SQLiteStore.head(of: id, db).state,
                     let limits = try? AccountLimits(stored: row.valueIfAny(3)),
                     state.history.isDue(within: rule.of(limits).limits, now: rule.now)
                 else { return nil }
@@ -60,7 +60,7 @@ extension SQLiteServerStorage {
 
     /// Makes a row of each version of all stores.
     func unpackHistory() throws(StorageError) {
-        try writing { db in
+        try transact { db in
             memory.withLock { $0.forgetAll() }
             try SQLiteVersion.unpackAll(db)
         }
@@ -69,11 +69,11 @@ extension SQLiteServerStorage {
     func pruneHistory(
         _ rule: HistoryRule, of store: StoreReference
     ) throws(StorageError) -> Int {
-        try writing { db in
+        try transact { db in
             memory.withLock { $0.stores.remove(store) }
             guard var stored = try SQLiteStore.fetch(store, db) else { return 0 }
-            let account = try fetchAccount(db, "id = ?", store.account.string)
-            let limits = account?.limits ?? AccountLimits()
+            let account = try SQLiteTransaction(db: db).run([.account(store.account)])[0].rows.first
+            let limits = try account.map(Account.init)?.limits ?? AccountLimits()
             let count = try SQLiteVersion.prune(rule.of(limits), in: &stored, db)
             try stored.update(db)
             return count

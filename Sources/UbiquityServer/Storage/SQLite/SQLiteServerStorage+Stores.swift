@@ -91,7 +91,7 @@ extension SQLiteServerStorage {
     func compact(
         _ rule: CompactionRule, folded: CompactionRule, in store: StoreReference, now: Int64
     ) throws(StorageError) -> Int {
-        try writing { db in
+        try transact { db in
             memory.withLock { $0.stores.remove(store) }
             guard var found = try SQLiteStore.fetch(store, db), let id = found.id else { return 0 }
             let passed = try leastPassed(of: id, liveSince: now - rule.liveMilliseconds, db)
@@ -122,15 +122,10 @@ extension SQLiteServerStorage {
         try Row.fetchAll(
             db.cachedStatement(
                 sql: """
-                    SELECT revision, committed, time, key FROM record
+                    SELECT revision, committed, time, length(key) FROM record
                     WHERE store = ? AND value IS NULL ORDER BY revision
                     """), arguments: [store]
-        ).map { row in
-            CompactionRule.Tombstone(
-                revision: try row.revision(0), committed: try row.time(1),
-                timestamp: try row.timestamp(2),
-                weight: CompactionRule.Tombstone.weight(bytes: (try row.value(3) as Data).count))
-        }
+        ).map { try CompactionRule.Tombstone($0) }
     }
 
     private func leastPassed(of store: Int64, liveSince: Int64, _ db: Database) throws -> Int64? {
@@ -145,7 +140,7 @@ extension SQLiteServerStorage {
     }
 
     func addRunningTime(_ milliseconds: Int64) throws(StorageError) {
-        let sum = try writing { db in
+        let sum = try transact { db in
             try Int64.fetchOne(
                 db,
                 sql: "UPDATE running SET milliseconds = milliseconds + ? RETURNING milliseconds",

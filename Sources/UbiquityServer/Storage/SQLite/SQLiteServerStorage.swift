@@ -11,7 +11,9 @@ internal import UbiquityCore
 /// the writing connection, one at a time, and by ``rights(of:)``. Only ``commit(_:rules:)`` and
 /// housekeeping, on one thread, use `scrubs`, `logEmptying`, the uptime of the next emptying, and
 /// `runningTime`, the time stored in the file.
-final class SQLiteServerStorage: Sendable {
+final class SQLiteServerStorage: SQLStorage {
+    typealias DatabaseTransaction = SQLiteTransaction
+
     let database: any DatabaseWriter
     let memory = Mutex(WriterMemory())
     let positions = KnownPositions()
@@ -49,25 +51,25 @@ final class SQLiteServerStorage: Sendable {
     static func openForServer(
         _ path: String, reserve: DiskReserve? = nil
     ) throws(ServerStartError) -> SQLiteServerStorage {
-        let database = try SQLiteFile.openPool(path)
+        let database = try ServerDatabase.openPool(path)
         do {
             // Not 0 if it cannot be read: that would be saved, and tombstones would be kept too
             // long.
             let running = try database.read { db in
                 try Int64.fetchOne(db, sql: "SELECT milliseconds FROM running")
             }
-            let checkpointer = try Checkpointer(try SQLiteFile.openQueue(path))
+            let checkpointer = try Checkpointer(try ServerDatabase.openQueue(path))
             try database.writeWithoutTransaction { try checkpointer.watch($0) }
             return SQLiteServerStorage(
                 database, running: running ?? 0, reserve: reserve, checkpointer: checkpointer,
                 place: FilePlace(path: path))
-        } catch { throw SQLiteFile.startError(error, path) }
+        } catch { throw ServerDatabase.startError(error, path) }
     }
 
     static func openForAdministration(
         _ path: String
     ) throws(ServerStartError) -> SQLiteServerStorage {
-        SQLiteServerStorage(try SQLiteFile.openQueue(path))
+        SQLiteServerStorage(try ServerDatabase.openQueue(path))
     }
 
     var running: Int64 { runningTime.withLock { $0 } }
@@ -84,19 +86,45 @@ final class SQLiteServerStorage: Sendable {
         do { return try database.unsafeRead(body) } catch { throw StorageError(error) }
     }
 
-    /// Runs the body in one transaction, which an error rolls back. If the disk is full, tries
-    /// again with the reserved space.
-    /// - Parameter committed: Called after the commit, before another transaction can begin.
-    func writing<T>(
-        _ body: (Database) throws -> T, committed: (Database, T) -> Void = { _, _ in }
+    func reading<T>(
+        _ statement: SQLStatement, _ body: (SQLiteTransaction.StatementResult) throws -> T
     ) throws(StorageError) -> T {
-        do { return try writingOnce(body, committed) } catch .full {
-            guard reserve?.giveUp() ?? false else { throw .full }
-            return try writingOnce(body, committed)
+        try reading { try body(SQLiteTransaction(db: $0).run([statement])[0]) }
+    }
+
+    func writing<T>(
+        _ body: (SQLiteTransaction) throws -> T, news: (T) -> [StorageNews]
+    ) throws(StorageError) -> T {
+        try transact { db in
+            try body(SQLiteTransaction(db: db))
+        } committed: { _, result in
+            for item in news(result) { forget(item) }
         }
     }
 
-    private func writingOnce<T>(
+    private func forget(_ news: StorageNews) {
+        switch news {
+        case .revoked(let device): memory.withLock { $0.devices.remove(device) }
+        case .accountChanged:
+            memory.withLock { $0.forgetAll() }
+            positions.forgetAll()
+        default: break
+        }
+    }
+
+    /// Runs the body in one transaction, which an error rolls back. If the disk is full, tries
+    /// again with the reserved space.
+    /// - Parameter committed: Called after the commit, before another transaction can begin.
+    func transact<T>(
+        _ body: (Database) throws -> T, committed: (Database, T) -> Void = { _, _ in }
+    ) throws(StorageError) -> T {
+        do { return try transactOnce(body, committed) } catch .full {
+            guard reserve?.giveUp() ?? false else { throw .full }
+            return try transactOnce(body, committed)
+        }
+    }
+
+    private func transactOnce<T>(
         _ body: (Database) throws -> T, _ committed: (Database, T) -> Void
     ) throws(StorageError) -> T {
         do {
@@ -158,6 +186,18 @@ final class SQLiteServerStorage: Sendable {
             try database.close()
         } catch { throw StorageError(error) }
     }
+}
+
+/// A file is one process's alone.
+extension SQLiteServerStorage {
+    var isShared: Bool { false }
+    var commitLanes: Int { 1 }
+    var readLanes: Int { 2 }
+    func observe(_ observer: @escaping @Sendable (StorageNews) -> Void) {}
+    func lease(for milliseconds: Int64) throws(StorageError) -> Bool { true }
+    func clock() throws(StorageError) -> Int64? { nil }
+    func history() throws(StorageError) -> UInt64? { nil }
+    func sharedFigures() throws(StorageError) -> SharedFigures? { nil }
 }
 
 extension StorageError {

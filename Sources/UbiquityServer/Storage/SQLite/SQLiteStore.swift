@@ -6,6 +6,10 @@ internal import UbiquityCore
 
 /// A store's number and state. `id` is nil until it is stored.
 ///
+/// The state is a row among the store's records, under the empty key, which no record has. It is
+/// beside them so that a push to a small store writes one page. Its revision is the store's, and its
+/// time is the newest one. The rest is in the value, see ``StoreHead``.
+///
 /// Each run of the server that writes to the store begins a span. The newest are in the head, which
 /// every push writes; when they become many, all but the last become rows of `span`.
 struct SQLiteStore: Sendable {
@@ -34,7 +38,7 @@ struct SQLiteStore: Sendable {
         var found: Int64?
         try statement.run { found = try $0.integer(0) }
         guard let id = found else { return nil }
-        var (state, spanRows, recent) = try SQLiteHead.fetch(of: id, db)
+        var (state, spanRows, recent) = try head(of: id, db)
         if spanRows > 0 {
             state.lineage = Lineage(
                 spans: try spans(id, db) + state.lineage.spans, revision: state.lineage.revision,
@@ -91,7 +95,41 @@ struct SQLiteStore: Sendable {
         if value.count + recent.bytes.count > StoreHead.bytesMax {
             try SQLiteVersion.settle(&self, db)
         }
-        try SQLiteHead.write(state, value + recent.bytes, of: id, db)
+        try Self.write(state, value + recent.bytes, of: id, db)
         isStored = true
+    }
+
+    private static func write(
+        _ state: StoreState, _ value: [UInt8], of store: Int64, _ db: Database
+    ) throws {
+        let statement = try RawStatement(
+            """
+            INSERT INTO record (store, key, time, device, revision, committed, value)
+            VALUES (?, x'', ?, 0, ?, 0, ?)
+            ON CONFLICT DO UPDATE SET
+                time = excluded.time, revision = excluded.revision, value = excluded.value
+            """, db)
+        statement.bind(store, at: 1)
+        statement.bind(state.newest.rawValue, at: 2)
+        statement.bind(state.lineage.revision, at: 3)
+        statement.bind(value, at: 4)
+        try statement.run()
+    }
+
+    /// The state without the spans that are rows.
+    /// - Throws: ``StorageError/unreadable``, also if there is none.
+    static func head(
+        of store: Int64, _ db: Database
+    ) throws -> (state: StoreState, spanRows: Int, recent: VersionPack) {
+        let statement = try RawStatement(
+            "SELECT time, revision, value FROM record WHERE store = ? AND key = x''", db)
+        statement.bind(store, at: 1)
+        var head: (state: StoreState, spanRows: Int, recent: VersionPack)?
+        try statement.run { row in
+            head = try StoreHead.state(
+                try row.bytes(2), newest: try row.timestamp(0), revision: try row.revision(1))
+        }
+        guard let head else { throw StorageError.unreadable }
+        return head
     }
 }

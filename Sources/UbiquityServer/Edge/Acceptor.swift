@@ -6,7 +6,7 @@ internal import NIOPosix
 internal import ServiceLifecycle
 
 /// Accepts connections until the server is to stop, and then waits until the last one has ended.
-struct Listener: Service {
+struct Acceptor: Service {
     enum Address: Sendable {
         case hostname(String, port: Int)
         /// For the owner of a data folder.

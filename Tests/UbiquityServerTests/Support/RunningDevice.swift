@@ -8,15 +8,15 @@ internal import UbiquityServer
 internal import UbiquityWire
 
 /// A device that is signed in to a test's server.
-struct TestDevice: Sendable {
-    let server: TestServer
+struct RunningDevice: Sendable {
+    let server: RunningServer
     let id: String
     let account: String
     let credential: String
 
     func push(
         _ writes: [WireRecord], store: String = "notes", _ format: WireFormat = .json
-    ) async throws -> TestServer.Answer {
+    ) async throws -> RunningServer.Answer {
         var transaction = WireTransaction()
         transaction.writes = writes
         var push = WirePush()
@@ -32,17 +32,17 @@ struct TestDevice: Sendable {
         try await push([.write(key, value)], store: store).message(WirePushAnswer.self)
     }
 
-    func pull(since: String? = nil, store: String = "notes") async throws -> TestServer.Answer {
+    func pull(since: String? = nil, store: String = "notes") async throws -> RunningServer.Answer {
         let query = since.map { "?since=\($0)" } ?? ""
         return try await get("/v1/stores/\(store)/changes\(query)")
     }
 
-    func get(_ path: String) async throws -> TestServer.Answer {
+    func get(_ path: String) async throws -> RunningServer.Answer {
         try await server.send("GET", path, credential: credential)
     }
 }
 
-extension TestServer {
+extension RunningServer {
     var operatorCredential: String {
         get throws {
             try String(contentsOfFile: folder.file("data/operator-credential"), encoding: .utf8)
@@ -66,7 +66,7 @@ extension TestServer {
     }
 
     /// A device of a new account.
-    func newDevice(account: String = "ada") async throws -> TestDevice {
+    func newDevice(account: String = "ada") async throws -> RunningDevice {
         try await device(code: invite(account).code)
     }
 
@@ -75,7 +75,7 @@ extension TestServer {
     ///   - seconds: How long its credential is good; 0: until it is revoked.
     func furtherDevice(
         account: String = "ada", stores: [String] = [], seconds: UInt64 = 0
-    ) async throws -> TestDevice {
+    ) async throws -> RunningDevice {
         var code = WireNewCode()
         code.stores = stores
         code.credentialSeconds = seconds
@@ -84,9 +84,9 @@ extension TestServer {
         return try await device(code: answer.message(WireNewAccountAnswer.self).code)
     }
 
-    private func device(code: String) async throws -> TestDevice {
+    private func device(code: String) async throws -> RunningDevice {
         let answer = try await signIn(code: code).message(WireSignInAnswer.self)
-        return TestDevice(
+        return RunningDevice(
             server: self, id: answer.device, account: answer.account,
             credential: answer.credential)
     }

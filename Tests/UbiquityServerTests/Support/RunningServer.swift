@@ -12,7 +12,7 @@ internal import UbiquityServer
 internal import UbiquityWire
 
 /// A running server on a port of its own, and requests to it.
-struct TestServer: Sendable {
+struct RunningServer: Sendable {
     let folder: TemporaryFolder
     let port: Int
     /// Of the metrics, where the settings ask for them.
@@ -22,7 +22,7 @@ struct TestServer: Sendable {
     static func start(
         in folder: TemporaryFolder? = nil, log: LogRecorder? = nil,
         _ configure: (inout ServerSettings) -> Void = { _ in }
-    ) async throws -> TestServer {
+    ) async throws -> RunningServer {
         let folder = try folder ?? TemporaryFolder()
         var settings = ServerSettings(dataFolder: folder.file("data"))
         settings.port = 0
@@ -36,7 +36,7 @@ struct TestServer: Sendable {
             try await runServer(settings, logger: log?.logger ?? silent) { isReady.yield(($0, $1)) }
         }
         for await (port, metricsPort) in ready {
-            return TestServer(
+            return RunningServer(
                 folder: folder, port: port, metricsPort: metricsPort, running: running)
         }
         try await running.value
@@ -163,7 +163,7 @@ struct TestServer: Sendable {
     }
 
     func listen(
-        _ device: TestDevice, since: String? = nil, lastEvent: String? = nil,
+        _ device: RunningDevice, since: String? = nil, lastEvent: String? = nil,
         store: String = "notes", accept: String = "text/event-stream"
     ) async throws -> EventReader {
         let query = since.map { "?since=\($0)" } ?? ""
@@ -203,9 +203,9 @@ struct TestServer: Sendable {
 /// Runs a test against a server, and stops it.
 func withServer(
     in folder: TemporaryFolder? = nil, _ configure: (inout ServerSettings) -> Void = { _ in },
-    _ body: (TestServer) async throws -> Void
+    _ body: (RunningServer) async throws -> Void
 ) async throws {
-    let server = try await TestServer.start(in: folder, configure)
+    let server = try await RunningServer.start(in: folder, configure)
     do { try await body(server) } catch {
         try? await server.stop()
         throw error

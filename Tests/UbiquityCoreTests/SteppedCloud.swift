@@ -6,19 +6,19 @@ import Testing
 
 /// A server and its devices in one thread and virtual time: the rules that ship, joined by function
 /// calls. What a device sends arrives when ``settle()`` runs.
-final class TestCloud {
+final class SteppedCloud {
     private(set) var now: Int64 = 1_800_000_000_000
     var serverClockError: Int64 = 0
     var serverNow: Int64 { now + serverClockError }
-    private(set) var server = TestServer(epoch: 1)
-    private(set) var devices: [TestDevice] = []
+    private(set) var server = SteppedServer(epoch: 1)
+    private(set) var devices: [SteppedDevice] = []
 
     /// - Parameter unkept: The keys that it excludes from the history.
     func device(
         clockError: Int64 = 0, policy: FirstSyncPolicy = .serverWins,
         unkept: Set<ExactString> = []
-    ) -> TestDevice {
-        let device = TestDevice(
+    ) -> SteppedDevice {
+        let device = SteppedDevice(
             number: devices.count + 1, cloud: self, clockError: clockError, policy: policy,
             unkept: unkept)
         devices.append(device)
@@ -26,8 +26,8 @@ final class TestCloud {
     }
 
     /// Another machine with the same sign-in: a clone, or the device itself from an older copy.
-    func device(as other: TestDevice, on disk: TestDisk) -> TestDevice {
-        let device = TestDevice(
+    func device(as other: SteppedDevice, on disk: TestDisk) -> SteppedDevice {
+        let device = SteppedDevice(
             number: Int(other.id.rawValue), cloud: self, clockError: other.clockError,
             policy: .serverWins, disk: disk)
         devices.append(device)
@@ -59,7 +59,7 @@ final class TestCloud {
     /// Without a word to those who listen.
     func compactTombstones() { server.compactTombstones() }
 
-    func replaceServer(by server: TestServer) {
+    func replaceServer(by server: SteppedServer) {
         self.server = server
         for device in devices { device.cut() }
     }
@@ -79,7 +79,7 @@ final class TestCloud {
 }
 
 /// One store of a server.
-struct TestServer {
+struct SteppedServer {
     var epoch: UInt64
     var limits = StoreLimits()
     var allowance = Allowance(burst: 1_000, perSecond: 1_000)
@@ -188,11 +188,11 @@ final class TestDisk {
 }
 
 /// One process of a device: its driver, whose steps are carried out by calls.
-final class TestDevice {
-    private unowned var cloud: TestCloud
+final class SteppedDevice {
+    private unowned var cloud: SteppedCloud
     private(set) var disk: TestDisk
     /// Where the device turns to.
-    private var other: (cloud: TestCloud, disk: TestDisk)?
+    private var other: (cloud: SteppedCloud, disk: TestDisk)?
     private var state = DeviceState()
     let id: DeviceID
     var clockError: Int64
@@ -235,7 +235,7 @@ final class TestDevice {
     private var streamCursor: Cursor?
 
     init(
-        number: Int, cloud: TestCloud, clockError: Int64, policy: FirstSyncPolicy,
+        number: Int, cloud: SteppedCloud, clockError: Int64, policy: FirstSyncPolicy,
         disk: TestDisk = TestDisk(), leads: Bool = true, isSignedIn: Bool = true,
         boot: UInt64 = 1, unkept: Set<ExactString> = []
     ) {
@@ -256,7 +256,7 @@ final class TestDevice {
     }
 
     private static func reading(
-        _ cloud: TestCloud, _ error: Int64, _ boot: UInt64
+        _ cloud: SteppedCloud, _ error: Int64, _ boot: UInt64
     ) -> ClockReading {
         ClockReading(wall: cloud.now + error, uptime: cloud.now - 1_700_000_000_000, boot: boot)
     }
@@ -286,22 +286,22 @@ final class TestDevice {
     func happened(_ event: Driver.Event) { driver.handle(event, at: reading) }
 
     /// Another process of this device.
-    func helper(unkept: Set<ExactString> = []) -> TestDevice {
-        TestDevice(
+    func helper(unkept: Set<ExactString> = []) -> SteppedDevice {
+        SteppedDevice(
             number: Int(id.rawValue), cloud: cloud, clockError: clockError,
             policy: engine.settings.firstSync, disk: disk, leads: false, unkept: unkept)
     }
 
     /// The device turns to another account, which another server has, and which has this disk here.
-    func turn(to account: String, in cloud: TestCloud, _ disk: TestDisk) {
+    func turn(to account: String, in cloud: SteppedCloud, _ disk: TestDisk) {
         other = (cloud, disk)
         signIn(to: account)
         while step() {}
     }
 
     /// The process ends without a word, and another one starts on the same disk.
-    func restarted(isSignedIn: Bool = true, boot: UInt64 = 1) -> TestDevice {
-        TestDevice(
+    func restarted(isSignedIn: Bool = true, boot: UInt64 = 1) -> SteppedDevice {
+        SteppedDevice(
             number: Int(id.rawValue), cloud: cloud, clockError: clockError,
             policy: engine.settings.firstSync, disk: disk, isSignedIn: isSignedIn, boot: boot)
     }
@@ -487,7 +487,7 @@ final class TestDevice {
 }
 
 // Under a policy.
-extension TestDevice {
+extension SteppedDevice {
     subscript(key: Key) -> PropertyListValue? { engine[key] }
 
     func apply(

@@ -3,23 +3,26 @@
 internal import Foundation
 internal import UbiquityCore
 
-extension PostgresServerStorage {
+extension SQLStorage {
     /// Locks the directory, so that requests of several nodes are counted one after the other.
     func addRequest(_ request: SignInRequest, now: Int64) throws(StorageError) {
         try writing { transaction in
             let found = try transaction.run(
                 [
                     Directory.locking,
-                    PostgresStatement(
+                    SQLStatement(
                         """
                         DELETE FROM ubiquity.sign_in_request WHERE hash IN (
                             SELECT hash FROM ubiquity.sign_in_request WHERE expires <= $1
-                            ORDER BY expires DESC OFFSET $2 FOR UPDATE SKIP LOCKED)
-                        """, .integer(now), .integer(Int64(PairingRule.requestsMax))),
-                    PostgresStatement(
+                            ORDER BY expires DESC LIMIT $3 OFFSET $2 FOR UPDATE SKIP LOCKED)
+                        """, .integer(now), .integer(Int64(PairingRule.requestsMax)),
+                        .integer(.max)),
+                    // Whatever is in a damaged row, it counts.
+                    SQLStatement(
                         """
-                        SELECT address, hash FROM ubiquity.sign_in_request
-                        WHERE expires > $1 AND account IS NULL AND denied IS NULL
+                        SELECT CAST(coalesce(address, '') AS text), hash
+                        FROM ubiquity.sign_in_request
+                        WHERE account IS NULL AND denied IS NULL AND (expires <= $1) IS NOT TRUE
                         """, [.integer(now)]),
                 ]
             )[2].rows
@@ -33,7 +36,7 @@ extension PostgresServerStorage {
                 throw StorageError.tooManyWaiting("devices waiting to sign in")
             }
             try transaction.run([
-                PostgresStatement(
+                SQLStatement(
                     """
                     INSERT INTO ubiquity.sign_in_request
                         (hash, user_code, title, address, expires, \(CredentialTerms.columns))
@@ -50,15 +53,15 @@ extension PostgresServerStorage {
     }
 
     func request(userCode: SecretHash, now: Int64) throws(StorageError) -> SignInRequest? {
-        try reading(Self.request(userCode, now: now)) { result in
+        try reading(Self.waiting(userCode, now: now)) { result in
             try result.rows.first.map { try SignInRequest($0, userCode) }
         }
     }
 
-    private static func request(
+    private static func waiting(
         _ userCode: SecretHash, now: Int64, locking: String = ""
-    ) -> PostgresStatement {
-        PostgresStatement(
+    ) -> SQLStatement {
+        SQLStatement(
             """
             SELECT hash, title, address, expires, \(CredentialTerms.columns) FROM ubiquity.sign_in_request
             WHERE user_code = $1 AND expires > $2 AND account IS NULL AND denied IS NULL \(locking)
@@ -75,8 +78,8 @@ extension PostgresServerStorage {
             let locks = account.map { Self.lockingMaker(actor, of: $0) } ?? []
             let found = try transaction.run(
                 locks + [
-                    Self.request(userCode, now: now, locking: "FOR UPDATE"),
-                    PostgresAudit.reading(decision.event(about: "", by: actor)),
+                    Self.waiting(userCode, now: now, locking: "FOR UPDATE"),
+                    AuditWriting.reading(decision.event(about: "", by: actor)),
                 ])
             guard let row = found[locks.count].rows.first else {
                 if try transaction.mayBeRepeated && isDecided(userCode, decision, transaction) {
@@ -89,16 +92,16 @@ extension PostgresServerStorage {
             let event = decision.event(about: request.address, by: actor)
             try transaction.run(
                 [Self.deciding(request.secret, decision, now: now, by: actor)]
-                    + PostgresAudit.writing(event, at: now, after: found.last))
+                    + AuditWriting.writing(event, at: now, after: found[locks.count + 1]))
         }
     }
 
     private static func deciding(
         _ secret: SecretHash, _ decision: SignInDecision, now: Int64, by actor: AuditActor
-    ) -> PostgresStatement {
+    ) -> SQLStatement {
         switch decision {
         case .approved(let account, let terms):
-            PostgresStatement(
+            SQLStatement(
                 """
                 UPDATE ubiquity.sign_in_request SET account = $2, maker = $3, stores = $4,
                     credential_milliseconds = $5, credential_latest = $6
@@ -109,7 +112,7 @@ extension PostgresServerStorage {
                 ] + terms.values
             )
         case .denied:
-            PostgresStatement(
+            SQLStatement(
                 "UPDATE ubiquity.sign_in_request SET denied = $2 WHERE hash = $1",
                 [.bytes(secret.bytes), .integer(now)])
         }
@@ -117,7 +120,7 @@ extension PostgresServerStorage {
 
     /// Whether an earlier attempt, whose commit was in doubt, decided in this way.
     private func isDecided(
-        _ userCode: SecretHash, _ decision: SignInDecision, _ transaction: PostgresTransaction
+        _ userCode: SecretHash, _ decision: SignInDecision, _ transaction: DatabaseTransaction
     ) throws -> Bool {
         let row = try transaction.run(
             "SELECT account, denied FROM ubiquity.sign_in_request WHERE user_code = $1",
@@ -150,12 +153,12 @@ extension PostgresServerStorage {
             device.displayName = String(decoding: try row.bytes(2), as: UTF8.self)
             device.adder = row.isNull(7) ? nil : try row.device(7)
             let account = try row.account(0)
-            let using = PostgresStatement(
+            let using = SQLStatement(
                 """
                 UPDATE ubiquity.sign_in_request SET used = $1
                 WHERE hash = $2 AND used IS NULL AND account = $3 AND expires > $1
                 """, .integer(now), .bytes(secret.bytes), .text(account.string))
-            return try SignIn(device, to: account, now: now).redeem(using, transaction)
+            return try SignIn<Self>(device, to: account, now: now).redeem(using, transaction)
         }
     }
 
@@ -173,9 +176,9 @@ extension PostgresServerStorage {
     }
 
     /// Two statements. They leave what others are working on to a later time.
-    static func removingCodes(expiredBy now: Int64) -> [PostgresStatement] {
+    static func removingCodes(expiredBy now: Int64) -> [SQLStatement] {
         ["code", "sign_in_request"].map { table in
-            PostgresStatement(
+            SQLStatement(
                 """
                 DELETE FROM ubiquity.\(table) WHERE hash IN (
                     SELECT hash FROM ubiquity.\(table) WHERE expires <= $1
@@ -185,15 +188,13 @@ extension PostgresServerStorage {
         }
     }
 
-    /// Removes what devices have granted to others that have not signed in yet.
-    /// - Parameter owned: The account and the IDs of the devices.
-    static func removingCodes(madeBy owned: [PostgresValue]) -> [PostgresStatement] {
+    /// Removes what a device has granted to others that have not signed in yet.
+    static func removingCodes(madeBy device: DeviceReference) -> [SQLStatement] {
         ["code", "sign_in_request"].map { table in
-            PostgresStatement(
+            SQLStatement(
                 """
-                DELETE FROM ubiquity.\(table)
-                WHERE account = $1 AND maker = ANY($2) AND used IS NULL
-                """, owned)
+                DELETE FROM ubiquity.\(table) WHERE account = $1 AND maker = $2 AND used IS NULL
+                """, device.values)
         }
     }
 
@@ -201,10 +202,10 @@ extension PostgresServerStorage {
     /// statements, whose results ``checkMaker(_:_:)`` examines.
     static func lockingMaker(
         _ actor: AuditActor, of account: AccountID
-    ) -> [PostgresStatement] {
+    ) -> [SQLStatement] {
         [
-            locking(account),
-            PostgresStatement(
+            .locking(account),
+            SQLStatement(
                 "SELECT 1 FROM ubiquity.device WHERE account = $1 AND id = $2",
                 [.text(account.string), .optional(actor.device?.bits)]
             ),
@@ -214,7 +215,7 @@ extension PostgresServerStorage {
     /// Call with the account's lock, which who signs out a device needs, too.
     /// - Throws: ``StorageError/noSuchDevice`` if the actor is a device that is not signed in.
     func checkActor(
-        _ actor: AuditActor, of account: AccountID, _ transaction: PostgresTransaction
+        _ actor: AuditActor, of account: AccountID, _ transaction: DatabaseTransaction
     ) throws {
         guard actor.device != nil else { return }
         let found = try transaction.run([Self.lockingMaker(actor, of: account)[1]])
@@ -224,7 +225,7 @@ extension PostgresServerStorage {
     /// - Throws: ``StorageError/noSuchAccount`` if it was erased since it was looked up,
     ///   ``StorageError/noSuchDevice`` if the actor is a device that is not signed in.
     static func checkMaker(
-        _ actor: AuditActor, _ results: [PostgresResult]
+        _ actor: AuditActor, _ results: [DatabaseTransaction.StatementResult]
     ) throws(StorageError) {
         guard !results[0].rows.isEmpty else { throw .noSuchAccount }
         guard actor.device == nil || !results[1].rows.isEmpty else { throw .noSuchDevice }
@@ -233,7 +234,7 @@ extension PostgresServerStorage {
 
 extension CredentialTerms {
     /// The values of the columns.
-    var values: [PostgresValue] {
+    var values: [SQLValue] {
         [
             .optional(stores.map(StoreList.text)), .optional(milliseconds),
             .optional(latestMilliseconds),

@@ -7,16 +7,16 @@ internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
-struct ListenerTests {
+struct AcceptorTests {
     @Test func `further connections wait until one ends`() async throws {
         let edge = Edge(
             ServerSettings(dataFolder: ""), tls: nil, metrics: ServerMetrics(), logger: .off)
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let listener = Listener(
+        let acceptor = Acceptor(
             address: .hostname("127.0.0.1", port: 0), connectionsMax: 2,
             channel: EdgeChannel(edge: edge) { $0.answer(Answer(.noContent)) },
             onReady: { port.yield($0) })
-        let running = Task { try await listener.run() }
+        let running = Task { try await acceptor.run() }
         let number = try #require(await ports.first { _ in true })
         func ask(_ connection: RawConnection) async {
             await connection.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

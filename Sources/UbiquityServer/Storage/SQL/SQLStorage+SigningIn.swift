@@ -3,30 +3,31 @@
 internal import Foundation
 internal import UbiquityCore
 
-extension PostgresServerStorage {
+extension SQLStorage {
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         let event = AuditEvent(.codeMade, of: code.account, by: actor)
-        let own: [PostgresValue] = [
+        let own: [SQLValue] = [
             .text(code.account.string), .optional(actor.device?.bits), .integer(now),
         ]
         try writing { transaction in
             let found = try transaction.run(
                 Self.lockingMaker(actor, of: code.account) + [
-                    PostgresAudit.reading(event),
-                    PostgresStatement(
+                    AuditWriting.reading(event),
+                    SQLStatement(
                         "SELECT 1 FROM ubiquity.code WHERE hash = $1", [.bytes(code.hash.bytes)]),
-                    PostgresStatement(
+                    SQLStatement(
                         """
                         SELECT count(*) FROM ubiquity.code
                         WHERE account = $1 AND maker = $2 AND expires > $3 AND used IS NULL
                         """, own),
-                    PostgresStatement(
+                    SQLStatement(
                         """
                         DELETE FROM ubiquity.code WHERE hash IN (
                             SELECT hash FROM ubiquity.code
                             WHERE account = $1 AND maker = $2 AND expires <= $3
-                            ORDER BY expires DESC OFFSET $4 FOR UPDATE SKIP LOCKED)
-                        """, own + [.integer(Int64(PairingRule.codesPerDeviceMax))]),
+                            ORDER BY expires DESC LIMIT $5 OFFSET $4 FOR UPDATE SKIP LOCKED)
+                        """,
+                        own + [.integer(Int64(PairingRule.codesPerDeviceMax)), .integer(.max)]),
                 ])
             if transaction.mayBeRepeated, !found[3].rows.isEmpty { return }
             try Self.checkMaker(actor, found)
@@ -34,7 +35,7 @@ extension PostgresServerStorage {
             guard count < PairingRule.codesPerDeviceMax else {
                 throw StorageError.tooManyWaiting("unused codes")
             }
-            let inserting = PostgresStatement(
+            let inserting = SQLStatement(
                 """
                 INSERT INTO ubiquity.code (hash, account, expires, maker, \(CredentialTerms.columns))
                 VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -45,7 +46,7 @@ extension PostgresServerStorage {
                 ] + code.terms.values
             )
             try transaction.run(
-                [inserting] + PostgresAudit.writing(event, at: now, after: found[2]))
+                [inserting] + AuditWriting.writing(event, at: now, after: found[2]))
         }
     }
 
@@ -55,12 +56,12 @@ extension PostgresServerStorage {
             guard try found[0].rows.first?.count(0) == 0 else { return false }
             // Without an account, there are no other codes.
             _ = try transaction.run([
-                PostgresStatement(
+                SQLStatement(
                     """
                     DELETE FROM ubiquity.code WHERE hash NOT IN
                         (SELECT hash FROM ubiquity.code ORDER BY expires DESC LIMIT $1)
                     """, [.integer(Int64(PairingRule.firstCodesMax - 1))]),
-                PostgresStatement(
+                SQLStatement(
                     """
                     INSERT INTO ubiquity.code (hash, account, expires) VALUES ($1, $2, $3)
                     ON CONFLICT (hash) DO NOTHING
@@ -89,12 +90,12 @@ extension PostgresServerStorage {
             let account = try found.account(0)
             var device = try device.on(CredentialTerms(found, from: 1), now: now)
             device.adder = found.isNull(4) ? nil : try found.device(4)
-            let using = PostgresStatement(
+            let using = SQLStatement(
                 """
                 UPDATE ubiquity.code SET used = $1
                 WHERE hash = $2 AND used IS NULL AND expires > $1
                 """, .integer(now), .bytes(code.bytes))
-            return try SignIn(device, to: account, now: now)
+            return try SignIn<Self>(device, to: account, now: now)
                 .redeem(using, naming: name, transaction)
         }
     }
@@ -108,7 +109,7 @@ extension PostgresServerStorage {
                 .map(Account.init)
             // Erasing may have removed it before the lock.
             if let known,
-                let signedIn = try SignIn(device, to: known.id, now: now).run(transaction)
+                let signedIn = try SignIn<Self>(device, to: known.id, now: now).run(transaction)
             {
                 return signedIn
             }
@@ -121,15 +122,15 @@ extension PostgresServerStorage {
     /// Makes the account, unless another node just did.
     private func signInNew(
         _ identity: Identity, _ preferredName: AccountName?, accountsMax: Int,
-        by device: NewDevice, now: Int64, _ transaction: PostgresTransaction
+        by device: NewDevice, now: Int64, _ transaction: DatabaseTransaction
     ) throws -> (account: Account, device: Device) {
         let id = AccountID.random()
         let name = preferredName ?? AccountName(id.string)!
         let found = try transaction.run([
-            Directory.locking, Self.account(of: identity), Self.account(named: name),
+            Directory.locking, Self.account(of: identity), .account(named: name),
         ])
         let known = try found[1].rows.first.map(Account.init)
-        let signIn = SignIn(device, to: known?.id ?? id, now: now)
+        let signIn = SignIn<Self>(device, to: known?.id ?? id, now: now)
         if known == nil {
             let account = Account(
                 id: id, name: found[2].rows.isEmpty ? name : AccountName(id.string)!,
@@ -145,15 +146,15 @@ extension PostgresServerStorage {
 
     private static func inserting(
         _ identity: Identity, of account: AccountID
-    ) -> PostgresStatement {
-        PostgresStatement(
+    ) -> SQLStatement {
+        SQLStatement(
             "INSERT INTO ubiquity.identity (issuer, subject, account) VALUES ($1, $2, $3)",
             .bytes(Data(identity.issuer.utf8)), .bytes(Data(identity.subject.utf8)),
             .text(account.string))
     }
 
-    private static func account(of identity: Identity) -> PostgresStatement {
-        PostgresStatement(
+    private static func account(of identity: Identity) -> SQLStatement {
+        SQLStatement(
             """
             SELECT \(Account.columns) FROM ubiquity.account WHERE id = (
                 SELECT account FROM ubiquity.identity WHERE issuer = $1 AND subject = $2)
@@ -164,7 +165,9 @@ extension PostgresServerStorage {
 }
 
 /// A device that is being signed in to an account.
-struct SignIn {
+struct SignIn<Storage: SQLStorage> {
+    typealias DatabaseTransaction = Storage.DatabaseTransaction
+
     let device: NewDevice
     let id = DeviceID.random()
     let account: AccountID
@@ -179,21 +182,21 @@ struct SignIn {
     }
 
     /// Locks the account, which the first result is, and reads what decides.
-    private var first: [PostgresStatement] {
+    private var first: [SQLStatement] {
         [
-            PostgresServerStorage.locking(account),
-            PostgresStatement(
+            .locking(account),
+            SQLStatement(
                 """
                 SELECT count(*), count(adder) FROM ubiquity.device
                 WHERE account = $1 AND (expires IS NULL OR expires > $2)
                 """, [.text(account.string), .integer(now)]
-            ), PostgresAudit.reading(event),
-            PostgresServerStorage.device(credential: device.credential),
+            ), AuditWriting.reading(event),
+            .device(credential: device.credential),
         ]
     }
 
     /// The device that an earlier attempt signed in.
-    private func done(_ results: [PostgresResult]) throws -> Device? {
+    private func done(_ results: [DatabaseTransaction.StatementResult]) throws -> Device? {
         let done = try results[3].rows.first.map(Device.init)
         return done?.reference.account == account ? done : nil
     }
@@ -202,7 +205,7 @@ struct SignIn {
     /// - Returns: Nil if there is no such account.
     /// - Throws: ``StorageError/tooMany(_:)``.
     func run(
-        _ transaction: PostgresTransaction
+        _ transaction: DatabaseTransaction
     ) throws -> (account: Account, device: Device)? {
         let results = try transaction.run(first)
         guard let account = try results[0].rows.first.map(Account.init) else { return nil }
@@ -216,8 +219,8 @@ struct SignIn {
     ///   - name: The name of the first account, which this makes; nil for an account that exists.
     /// - Throws: ``StorageError/codeInvalid``, ``StorageError/tooMany(_:)``.
     func redeem(
-        _ using: PostgresStatement, naming name: AccountName? = nil,
-        _ transaction: PostgresTransaction
+        _ using: SQLStatement, naming name: AccountName? = nil,
+        _ transaction: DatabaseTransaction
     ) throws -> (account: Account, device: Device) {
         // Only the first account needs the directory.
         let directory = name == nil ? [] : [Directory.locking]
@@ -232,7 +235,7 @@ struct SignIn {
             guard try found[0].rows.first?.count(0) == 0 else { throw StorageError.codeInvalid }
             let new = Account(id: self.account, name: name, createdMilliseconds: now)
             try transaction.run(
-                PostgresServerStorage.inserting(new, accountsMax: 1, by: .device(id), found[0]))
+                Storage.inserting(new, accountsMax: 1, by: .device(id), found[0]))
             account = new
         }
         guard let account else { throw StorageError.codeInvalid }
@@ -241,12 +244,12 @@ struct SignIn {
 
     /// - Parameter results: Those of ``first``.
     private func finish(
-        _ results: [PostgresResult], _ transaction: PostgresTransaction
+        _ results: [DatabaseTransaction.StatementResult], _ transaction: DatabaseTransaction
     ) throws -> Device {
         let counts = results[1].rows.first
         try device.checkRoom(
             besides: try counts?.count(0) ?? 0, added: try counts?.count(1) ?? 0)
-        let inserting = PostgresStatement(
+        let inserting = SQLStatement(
             """
             INSERT INTO ubiquity.device
                 (account, id, title, credential, created, seen, stores, expires, adder)
@@ -260,7 +263,7 @@ struct SignIn {
             ]
         )
         try transaction.run(
-            [inserting] + PostgresAudit.writing(event, at: now, after: results[2]))
+            [inserting] + AuditWriting.writing(event, at: now, after: results[2]))
         return Device(device, DeviceReference(account: account, id: id), now: now)
     }
 }

@@ -8,7 +8,7 @@ internal import GRDB
 /// The database file, its log and its index are opened by SQLite alone. By hand they are only
 /// created: closing any descriptor of the file releases all of SQLite's locks on it in this process
 /// (`docs/decisions/0021`).
-enum SQLiteFile {
+enum ServerDatabase {
     static let busySecondsMax: TimeInterval = 5
     static let readersMax = 4
     /// Larger files are not read through at the start, because that would take long. Damage in them
