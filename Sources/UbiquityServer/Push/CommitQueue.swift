@@ -107,7 +107,7 @@ final class CommitQueue: Sendable {
         let account = waiting.push.store.account
         let lane = lane(of: account)
         return state.withLock { state in
-            guard state.count < settings.waitingPushesMax,
+            guard state.count < settings.constants.waitingPushesMax,
                 state.bytes + waiting.bytes <= settings.waitingPushBytesMax || state.bytes == 0
             else { return false }
             if !state.lanes[lane].isScheduled {
@@ -128,7 +128,7 @@ final class CommitQueue: Sendable {
         let admission = PushAdmission(
             limits: settings.limits, now: settings.clock.now(), history: settings.history)
         let rules = CommitRules(
-            admission: admission, storesPerAccountMax: settings.storesPerAccountMax)
+            admission: admission, storesPerAccountMax: settings.constants.storesPerAccountMax)
         let start = NIODeadline.now()
         do throws(StorageError) {
             let results = try storage.commit(group.map(\.push), rules: rules)
@@ -212,7 +212,7 @@ final class CommitQueue: Sendable {
     private func noteCrowded(_ commits: [PushHub.Commit]) {
         for (store, push) in commits
         where !push.writes.isEmpty
-            && (push.deletions > settings.deletionsPerStoreMax
+            && (push.deletions > settings.constants.deletionsPerStoreMax
                 || push.foldedCount > CompactionRule.folded.tombstonesMax)
         {
             crowded.withLock { _ = $0.insert(store) }

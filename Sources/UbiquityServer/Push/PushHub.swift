@@ -61,21 +61,21 @@ final class PushHub: Sendable {
         self.threads = threads
         self.settings = settings
         self.edge = edge
-        waiting = ByteBudget(max: settings.listenersBytesMax)
+        waiting = ByteBudget(max: settings.streamsBytesMax)
         shares = AccountShares(
-            of: waiting, placesMax: settings.listenersPerAccountMax,
-            bytesMin: settings.listenerBufferBytesMax)
+            of: waiting, placesMax: settings.streamsPerAccountMax,
+            bytesMin: settings.constants.streamBufferBytesMax)
         unsentShares = AccountShares(
-            of: waiting, placesMax: .max, bytesMin: settings.listenerBufferBytesMax)
+            of: waiting, placesMax: .max, bytesMin: settings.constants.streamBufferBytesMax)
     }
 
     /// The bytes that wait for all subscribers, or to be encoded for them.
     var waitingBytes: Int { waiting.bytes }
     var count: Int { state.withLock { $0.groups.values.reduce(0) { $0 + $1.subscribers.count } } }
-    var bytesPerListenerMax: Int { settings.listenerBufferBytesMax }
+    var bytesPerStreamMax: Int { settings.constants.streamBufferBytesMax }
 
     /// The time that a slow listener has.
-    var slowMilliseconds: Int64 { settings.slowSecondsMax * 1_000 }
+    var slowMilliseconds: Int64 { settings.constants.slowSeconds * 1_000 }
     /// The stores with subscribers.
     var stores: [StoreReference] { state.withLock { Array($0.groups.keys) } }
     /// The devices with subscribers.
@@ -239,7 +239,7 @@ final class PushHub: Sendable {
             return send(event, to: state.groups[store]?.subscribers ?? [], &work)
         }
         let bytes = unsent.reduce(event.bytes) { $0 + $1.event.bytes }
-        guard unsent.isEmpty || bytes <= bytesPerListenerMax,
+        guard unsent.isEmpty || bytes <= bytesPerStreamMax,
             let permit = try? unsentShares.take(store.account), permit.take(event.bytes)
         else {
             noteOverflow()

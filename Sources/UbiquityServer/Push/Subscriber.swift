@@ -74,7 +74,7 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
         guard !hasEnded, beginning?.isNews(event.revision) ?? true else { return }
         if isIdle { return send(event) }
         let size = bytes(of: event).readableBytes
-        guard waiting.isEmpty || waitingBytes + size <= hub.bytesPerListenerMax, permit.take(size)
+        guard waiting.isEmpty || waitingBytes + size <= hub.bytesPerStreamMax, permit.take(size)
         else {
             hub.noteOverflow()
             return end(.overflow)

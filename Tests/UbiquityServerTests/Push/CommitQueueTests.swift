@@ -51,8 +51,8 @@ struct CommitQueueTests {
 
     @Test func `a push that does not fit into the queue is asked to come again`() async throws {
         let queue = queue {
-            $0.waitingPushesMax = 2
-            $0.waitingPushBytesMax = 10
+            $0.constants.waitingPushesMax = 2
+            $0.buffersBytesMax = 120
         }
         let gate = DispatchSemaphore(value: 0)
         #expect(writer.submit { gate.wait() })
@@ -110,7 +110,7 @@ struct CommitQueueTests {
     }
 
     @Test func `a group reads few histories for what must not be kept`() async throws {
-        let queue = queue { $0.storesPerAccountMax = 99 }
+        let queue = queue { $0.constants.storesPerAccountMax = 99 }
         let gate = DispatchSemaphore(value: 0)
         #expect(writer.submit { gate.wait() })
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -60,10 +60,7 @@ extension PostgresServerStorage {
         let known = try reading(statement) { result in
             try result.rows.reduce(into: [String: String]()) { $0[try $1.text(0)] = try $1.text(1) }
         }
-        func number(_ name: String) -> Int? { known[name].flatMap { Int($0) } }
-        if let number = number("accountsMax") { settings.accountsMax = number }
-        if let number = number("appsMax") { settings.appsMax = number }
-        if let number = number("signInCodeSeconds") { settings.signInCodeSeconds = Int64(number) }
+        if let number = known["accountsMax"].flatMap({ Int($0) }) { settings.accountsMax = number }
     }
 
     func auditSurplus(by rule: AuditRule) throws(StorageError) -> [Int64] {
