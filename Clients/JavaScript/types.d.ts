@@ -43,7 +43,7 @@ interface Intent { plain: [string, Wire | null][]; merging: [string, Operation][
 
 interface Settings { firstSync?: 'serverWins' | 'timestamps'; unkept?: string[] }
 
-type Limits = typeof import('./src/rules.js').defaultLimits;
+type Limits = typeof import('./src/limits.js').defaultLimits;
 type Config = ReturnType<typeof import('./src/rules.js').checkedConfig>;
 
 interface Changes {

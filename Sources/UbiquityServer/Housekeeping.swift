@@ -188,7 +188,7 @@ final class Housekeeping: Service {
         }
         let mustTidy = isNewSecond && state.withLock { $0.tidying.isOver(now: uptime) }
         if mustTidy {
-            let rule = AuditRule(entriesMax: settings.auditEntriesMax)
+            let rule = AuditRule(entriesMax: settings.constants.auditEntriesMax)
             let numbers = try await server.readers.run { [storage] in
                 try storage.auditSurplus(by: rule)
             }
@@ -270,7 +270,7 @@ final class Housekeeping: Service {
         let time = removalTime
         try storage.removeCodes(expiredBy: time)
         let count = try storage.removeDevices(
-            expiredBy: time - settings.expiredDevicesKeptSeconds * 1_000,
+            expiredBy: time - ServerConstants.expiredDevicesKeptSeconds * 1_000,
             now: settings.clock.now())
         if count > 0 {
             logger.info("Expired devices were removed.", metadata: ["count": "\(count)"])
@@ -317,9 +317,9 @@ final class Housekeeping: Service {
         }
         state.withLock { $0.crowded.formUnion(crowded) }
         let rule = CompactionRule(
-            retentionMilliseconds: settings.deletionsRememberedSeconds * 1_000,
-            liveMilliseconds: settings.deviceLiveSeconds * 1_000,
-            tombstonesMax: settings.deletionsPerStoreMax)
+            retentionMilliseconds: ServerConstants.deletionsRememberedSeconds * 1_000,
+            liveMilliseconds: ServerConstants.deviceLiveSeconds * 1_000,
+            tombstonesMax: settings.constants.deletionsPerStoreMax)
         let count = try handleStores(
             ifUnreadable: "A store's deletions cannot be read, so they are not compacted."
         ) {

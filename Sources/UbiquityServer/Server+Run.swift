@@ -153,7 +153,7 @@ extension Server {
         var configuration = ServiceGroupConfiguration(
             services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration = .seconds(
-            settings.drainSeconds + settings.shutdownSeconds)
+            settings.drainSeconds + ServerConstants.shutdownSeconds)
         let group = ServiceGroup(configuration: configuration)
         let lost = Mutex<String?>(nil)
         otherNodes.follow { reason in

@@ -37,16 +37,16 @@ struct Server: Sendable {
         self.storage = storage
         self.logger = logger
         writer = BlockingThreads(
-            name: "writer", count: 1, waitingMax: settings.waitingReadsMax)
+            name: "writer", count: 1, waitingMax: ServerConstants.waitingReadsMax)
         lanes =
             storage.commitLanes == 1
             ? [writer]
             : (1...storage.commitLanes).map { number in
                 BlockingThreads(
-                    name: "lane-\(number)", count: 1, waitingMax: settings.waitingReadsMax)
+                    name: "lane-\(number)", count: 1, waitingMax: ServerConstants.waitingReadsMax)
             }
         readers = BlockingThreads(
-            name: "reader", count: storage.readLanes, waitingMax: settings.waitingReadsMax)
+            name: "reader", count: storage.readLanes, waitingMax: ServerConstants.waitingReadsMax)
         edge = Edge(settings, tls: tls, metrics: ServerMetrics(), logger: logger)
         readiness = Readiness(clock: settings.clock)
         hub = PushHub(storage: storage, threads: readers, settings: settings, edge: edge)

@@ -2,8 +2,8 @@
 
 package import UbiquityCore
 
-/// Reads the file of an account in pieces, with one of its stores at a time in memory. Of the records
-/// of a key, the last one counts. Ignores fields that it does not know, and histories, which are for
+/// Reads the file of an account in pieces, with one of its stores at a time in memory. The last
+/// record of a key wins. Ignores fields that it does not know, and histories, which are for
 /// people.
 package struct AccountFileReader: Sendable {
     package struct Store: Sendable {
@@ -46,10 +46,9 @@ package struct AccountFileReader: Sendable {
     private var place = Place.beginning
     private var level = Level.root
     private var leaf = Leaf.ignored
-    /// Of the leaf that is being read: its open brackets, and whether it is within a string.
+    /// The open brackets of the leaf that is being read, and its strings.
     private var depth = 0
-    private var isText = false
-    private var isEscaped = false
+    private var texts = JSONTexts()
     /// The bytes of the leaf, unless it is ignored.
     private var kept: [UInt8] = []
     private var name = ""
@@ -154,7 +153,7 @@ package struct AccountFileReader: Sendable {
     // MARK: - Leaves
 
     private mutating func begin(_ kind: Leaf, _ byte: UInt8) throws(AccountFileError) {
-        (place, leaf, depth, isText, isEscaped) = (.leaf, kind, 0, false, false)
+        (place, leaf, depth, texts) = (.leaf, kind, 0, JSONTexts())
         kept.removeAll(keepingCapacity: kind == .record)
         switch byte {
         case UInt8(ascii: ","), UInt8(ascii: ":"), UInt8(ascii: "]"), UInt8(ascii: "}"):
@@ -166,18 +165,10 @@ package struct AccountFileReader: Sendable {
     /// - Returns: False if the leaf ended before this byte.
     private mutating func takeLeaf(_ byte: UInt8) throws(AccountFileError) -> Bool {
         var isLast = false
-        if isText {
-            if isEscaped {
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\\") {
-                isEscaped = true
-            } else if byte == UInt8(ascii: "\"") {
-                isText = false
-                isLast = depth == 0
-            }
+        if texts.take(byte) {
+            isLast = depth == 0 && !texts.isOpen
         } else {
             switch byte {
-            case UInt8(ascii: "\""): isText = true
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 depth += 1
                 storeElements += leaf == .record ? 1 : 0

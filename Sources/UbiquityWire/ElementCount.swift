@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import UbiquityCore
+internal import Foundation
+internal import SwiftProtobuf
+internal import Synchronization
 
 /// Counts the elements that decoding a message would make, before it is decoded, because two bytes
 /// can become an object of a hundred. Takes one pass and no memory.
@@ -13,13 +15,13 @@ struct ElementCount {
         rest = max
     }
 
-    static func fits(
-        _ bytes: UnsafeRawBufferPointer, _ format: WireFormat, _ shape: MessageShape, max: Int
+    static func fits<M: Message>(
+        _ bytes: UnsafeRawBufferPointer, _ format: WireFormat, _ type: M.Type, max: Int
     ) -> Bool {
         var count = ElementCount(bytes, max: max)
         switch format {
         case .json: count.countJSON()
-        case .protobuf: count.countFields(shape)
+        case .protobuf: count.countFields(MessageFields.table(of: type))
         }
         return count.rest >= 0
     }
@@ -27,21 +29,9 @@ struct ElementCount {
     // MARK: - JSON
 
     private mutating func countJSON() {
-        var isText = false
-        var isEscaped = false
-        for byte in bytes {
-            if isText {
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    isEscaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    isText = false
-                }
-                continue
-            }
+        var texts = JSONTexts()
+        for byte in bytes where !texts.take(byte) {
             switch byte {
-            case UInt8(ascii: "\""): isText = true
             case UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: ","):
                 rest -= 1
                 if rest < 0 { return }
@@ -56,10 +46,10 @@ struct ElementCount {
     /// nest deeply, and invalid bytes may nest without limit. Where a field is invalid, the count
     /// continues after the message around it, because a decoder may skip that unread, as a part of
     /// a group or an unknown field.
-    private mutating func countFields(_ shape: MessageShape) {
-        var open: [(shape: MessageShape, end: Int)] = [(shape, bytes.count)]
+    private mutating func countFields(_ table: [UInt8]) {
+        var open: [(type: UInt8, end: Int)] = [(MessageFields.root, bytes.count)]
         var offset = 0
-        while let (shape, end) = open.last {
+        while let (type, end) = open.last {
             guard offset < end else {
                 offset = end
                 open.removeLast()
@@ -72,11 +62,8 @@ struct ElementCount {
                 continue
             }
             if let length = field.length {
-                if let inner = shape.message(in: field.number) {
-                    open.append((inner, offset + length))
-                } else {
-                    offset += length
-                }
+                let inner = MessageFields.type(in: field.number, of: type, table)
+                if inner > 0 { open.append((inner, offset + length)) } else { offset += length }
             }
         }
     }
@@ -114,36 +101,104 @@ struct ElementCount {
     }
 }
 
-/// Tells which fields of a message are messages.
-package enum MessageShape: Sendable {
-    case value, array, dictionary, entry, record
-    case changes
-    case push, transaction
-    case pushAnswer, transactionResult, committed, writeResult
-    case history, version, ended, snapshot
-    /// Fields 1 to 3 may be lists of messages without nested ones.
-    case list
-    /// No nested messages.
-    case fields
+/// Follows the texts in JSON, so that no character of theirs is taken for a bracket or a comma.
+struct JSONTexts {
+    /// Whether a text has begun that has not ended.
+    private(set) var isOpen = false
+    private var isEscaped = false
 
-    func message(in field: UInt64) -> MessageShape? {
-        switch (self, field) {
-        case (.value, 8): .array
-        case (.value, 9): .dictionary
-        case (.array, 1), (.entry, 2), (.record, 2): .value
-        case (.dictionary, 1): .entry
-        case (.changes, 1), (.transaction, 1), (.writeResult, 2), (.version, 1), (.snapshot, 1):
-            .record
-        case (.push, 1): .transaction
-        case (.record, 9), (.ended, 3): .fields
-        case (.pushAnswer, 3): .transactionResult
-        case (.transactionResult, 1): .committed
-        case (.transactionResult, 2): .fields
-        case (.committed, 1): .writeResult
-        case (.history, 1): .version
-        case (.version, 5...6): .ended
-        case (.list, 1...3): .fields
-        default: nil
+    /// - Returns: Whether the byte belongs to a text, as its quotation marks do.
+    mutating func take(_ byte: UInt8) -> Bool {
+        guard isOpen else {
+            isOpen = byte == UInt8(ascii: "\"")
+            return isOpen
+        }
+        if isEscaped {
+            isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+            isEscaped = true
+        } else if byte == UInt8(ascii: "\"") {
+            isOpen = false
+        }
+        return true
+    }
+}
+
+/// The fields of messages that are messages themselves. The generated code is asked which: a message
+/// is decoded that has one field without content, and visited.
+private struct MessageFields: Visitor {
+    /// No field of the protocol has a higher number. The tag of such a field is one byte.
+    private static let fieldsMax = 15
+    private static let tables = Mutex<[ObjectIdentifier: [UInt8]]>([:])
+
+    /// The number of the outermost type of a table.
+    static let root: UInt8 = 1
+
+    /// The numbers of the types in each field of each type; 0 for a field that is not a message.
+    static func table<M: Message>(of type: M.Type) -> [UInt8] {
+        let name = ObjectIdentifier(type)
+        return tables.withLock { tables in
+            if let table = tables[name] { return table }
+            let table = make(of: type)
+            tables[name] = table
+            return table
         }
     }
+
+    static func type(in field: UInt64, of type: UInt8, _ table: [UInt8]) -> UInt8 {
+        field > fieldsMax ? 0 : table[Int(type - root) * (fieldsMax + 1) + Int(field)]
+    }
+
+    private static func make(of outermost: any Message.Type) -> [UInt8] {
+        var types: [any Message.Type] = [outermost]
+        var table: [UInt8] = []
+        var next = 0
+        while next < types.count {
+            for field in 0...fieldsMax {
+                guard let inner = message(in: field, of: types[next]) else {
+                    table.append(0)
+                    continue
+                }
+                let number = types.firstIndex { $0 == inner } ?? types.count
+                if number == types.count { types.append(inner) }
+                table.append(root + UInt8(number))
+            }
+            next += 1
+        }
+        return table
+    }
+
+    private static func message(in field: Int, of type: any Message.Type) -> (any Message.Type)? {
+        let bytes = [UInt8(field) << 3 | 2, 0]
+        var fields = MessageFields()
+        try? type.init(serializedBytes: bytes).traverse(visitor: &fields)
+        return fields.message
+    }
+
+    private var message: (any Message.Type)?
+
+    mutating func visitSingularMessageField<M: Message>(value: M, fieldNumber: Int) {
+        message = M.self
+    }
+
+    func visitUnknown(bytes: Data) {}
+    func visitSingularDoubleField(value: Double, fieldNumber: Int) {}
+    func visitSingularInt64Field(value: Int64, fieldNumber: Int) {}
+    func visitSingularUInt64Field(value: UInt64, fieldNumber: Int) {}
+    func visitSingularBoolField(value: Bool, fieldNumber: Int) {}
+    func visitSingularStringField(value: String, fieldNumber: Int) {}
+    func visitSingularBytesField(value: Data, fieldNumber: Int) {}
+    func visitSingularEnumField<E: Enum>(value: E, fieldNumber: Int) {}
+    func visitMapField<KeyType, ValueType: MapValueType>(
+        fieldType: _ProtobufMap<KeyType, ValueType>.Type,
+        value: _ProtobufMap<KeyType, ValueType>.BaseType, fieldNumber: Int
+    ) {}
+    func visitMapField<KeyType, ValueType>(
+        fieldType: _ProtobufEnumMap<KeyType, ValueType>.Type,
+        value: _ProtobufEnumMap<KeyType, ValueType>.BaseType, fieldNumber: Int
+    ) {}
+    func visitMapField<KeyType, ValueType>(
+        fieldType: _ProtobufMessageMap<KeyType, ValueType>.Type,
+        value: _ProtobufMessageMap<KeyType, ValueType>.BaseType, fieldNumber: Int
+    ) {}
 }

@@ -55,11 +55,10 @@ package enum WireFormat: String, CaseIterable, Sendable {
     /// memory.
     /// - Throws: ``WireError``, also if the message exceeds the bounds.
     package func decode<M: Message>(
-        _ type: M.Type, _ shape: MessageShape, from bytes: some SwiftProtobufContiguousBytes,
-        within bounds: MessageBounds
+        _ type: M.Type, from bytes: some SwiftProtobufContiguousBytes, within bounds: MessageBounds
     ) throws(WireError) -> M {
         try bounds.check(bytes: bytes.count)
-        guard hasAtMost(bounds.elements, in: bytes, shape) else {
+        guard hasAtMost(bounds.elements, in: bytes, type) else {
             throw WireError("it has more than \(bounds.elements) elements")
         }
         return try decode(type, from: bytes)
@@ -67,10 +66,10 @@ package enum WireFormat: String, CaseIterable, Sendable {
 
     /// Whether a message has at most this many elements, see ``MessageBounds/elements``. Takes one
     /// pass and no memory, and leaves it to the decoder to refuse bytes that are not a message.
-    package func hasAtMost(
-        _ elements: Int, in bytes: some SwiftProtobufContiguousBytes, _ shape: MessageShape
+    package func hasAtMost<M: Message>(
+        _ elements: Int, in bytes: some SwiftProtobufContiguousBytes, _ type: M.Type
     ) -> Bool {
-        bytes.withUnsafeBytes { ElementCount.fits($0, self, shape, max: elements) }
+        bytes.withUnsafeBytes { ElementCount.fits($0, self, type, max: elements) }
     }
 
     /// Decodes a message, ignoring unknown fields.

@@ -280,7 +280,7 @@ final class ClientDevice {
                 return
             }
             let wire = try WireFormat.json.decode(
-                WirePushAnswer.self, .pushAnswer, from: body, within: bounds)
+                WirePushAnswer.self, from: body, within: bounds)
             driver?.handle(.engine(.pushAnswered(number, try PushAnswer(wire))), at: now)
         case .pull(let number, let withConfig):
             requests[id] = nil

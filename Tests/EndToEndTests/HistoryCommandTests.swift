@@ -13,6 +13,8 @@ extension EndToEndTests {
         /// Two signed-in homes.
         private struct Two {
             var stage: Stage
+            /// The server's folder.
+            var data: String
             var phone: String
             var laptop: String
 
@@ -50,7 +52,8 @@ extension EndToEndTests {
                 let server = try await ServerProcess.started(stage, options: options)
                 let phone = try await server.newHome("phone", isFirst: true)
                 let two = Two(
-                    stage: stage, phone: phone, laptop: try await server.newHome("laptop"))
+                    stage: stage, data: server.data, phone: phone,
+                    laptop: try await server.newHome("laptop"))
                 // Otherwise a new device's values would yield to the account's.
                 try await two.run(two.laptop, "sync")
                 try await body(two)
@@ -135,7 +138,11 @@ extension EndToEndTests {
         }
 
         @Test func `a rewind that can compare nothing says so, and fails`() async throws {
-            try await onTwo(["--history-versions", "1"]) { two in
+            try await onTwo { two in
+                try await two.stage.run(
+                    ["account", "limits", "ada", "--history-versions", "1", "--data"]
+                        + [two.data]
+                ).expectSuccess()
                 try await two.run(two.phone, "set", "theme", "1")
                 try await Task.sleep(for: .milliseconds(20))
                 let then = Date().formatted(

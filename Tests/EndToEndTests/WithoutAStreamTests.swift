@@ -14,7 +14,7 @@ extension EndToEndTests {
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(
-                    stage, options: ["--listeners-max", "1"])
+                    stage, options: ["--streams-max", "1"])
                 let a = try Device(home: await server.newHome("a", isFirst: true))
                 defer { a.close() }
                 try await until("the stream") { a.isConnected }

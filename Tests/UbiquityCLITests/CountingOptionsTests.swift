@@ -190,10 +190,10 @@ struct CountingOptionsTests {
             words: ["serve", "--tls-certificate", "c", "--tls-key", "k", "--metrics-port", "1"],
             counts: needIssuer.union(needDatabase).union(["--identity-issuer"]), isOthers: true),
         Mode(
-            words: ["serve", "--key-bytes-max", "9", "--identity-issuer", "https://i.example"]
+            words: ["serve", "--identity-issuer", "https://i.example"]
                 + ["--identity-audience", "a", "--identity-keys", "k"],
             counts: needDatabase.union([
-                "--tls-certificate", "--tls-key", "--metrics-host", "--key-utf16-max",
+                "--tls-certificate", "--tls-key", "--metrics-host",
             ]), isOthers: true),
         Mode(
             words: ["backup", "--output", "f"],
@@ -249,7 +249,8 @@ struct CountingOptionsTests {
     private func words(_ option: Option) -> [String] {
         guard let name = option.long, option.kind == "option" else { return [option.long ?? ""] }
         let samples = [
-            "--server": "https://prod.example", "--apps": "registered", "--log-level": "info",
+            "--server": "https://prod.example", "--apps": "registered", "--key-limit": "64-bytes",
+            "--log-level": "info",
             "--log-format": "json", "--for": "30d", "--keep": "newest",
             "--trusted-proxy": "10.0.0.0/8", "--allowed-origin": "https://a.example",
             "--database": "postgresql", "--config": "/dev/null",
@@ -318,7 +319,6 @@ struct CountingOptionsTests {
         {
             return true
         }
-        if names == ["--key-bytes-max", "--key-utf16-max"] { return true }
         // A server has one place for its data, and a copy has two.
         if names == ["--data", "--database"] { return command != "database" }
         return switch command {

@@ -11,11 +11,15 @@ import UbiquityServer
 @testable import UbiquityCLI
 
 struct SettingsTests {
+    private func text(_ path: String) throws -> String {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../" + path)
+        return try String(contentsOf: file, encoding: .utf8)
+    }
+
     /// The rows of the tables of docs/SETTINGS.md.
     private func documented() throws -> [(option: String, unit: String, fallback: String)] {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../docs/SETTINGS.md")
-        return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").compactMap {
+        try text("docs/SETTINGS.md").split(separator: "\n").compactMap {
             let cells = $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             guard cells.count > 3, cells[0].hasPrefix("`--") else { return nil }
             return (String(cells[0].dropFirst().dropLast()), cells[1], cells[2])
@@ -109,6 +113,35 @@ struct SettingsTests {
         }
     }
 
+    @Test func `there are at most 40 settings, each with somebody who changes it`() throws {
+        let rows = try text("docs/SETTINGS.md").split(separator: "\n").filter {
+            $0.hasPrefix("| `--")
+        }
+        .map { $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) } }
+        #expect(rows.count <= 40)
+        for row in rows { #expect(row.count == 5 && row.last?.isEmpty == false, "\(row)") }
+    }
+
+    @Test func `limits that contradict each other are refused`() throws {
+        func refusal(_ words: [String]) throws -> String? {
+            var settings = ServerSettings(dataFolder: "")
+            try ServeCommand.parse(words).limits.apply(to: &settings)
+            do { try LimitOptions.check(settings) } catch { return "\(error)" }
+            return nil
+        }
+        #expect(try refusal([]) == nil)
+        let small = ["--buffers-bytes-max", "50331647"]
+        #expect(try refusal(small)?.contains("Raise it to 50331648, or") == true)
+        #expect(try refusal(["--buffers-bytes-max", "50331648"]) == nil)
+        #expect(try refusal(["--push-bytes-max", "1000000"])?.contains("contradict") == true)
+    }
+
+    @Test func `a key's limit is one of two`() throws {
+        #expect(try ServeCommand.parse([]).keyLimit.limit == .utf8Bytes(64))
+        let sdk = try ServeCommand.parse(["--key-limit", "128-utf16-units"])
+        #expect(sdk.keyLimit.limit == .utf16Units(128))
+    }
+
     @Test func `a limit is set to what is given, and no other is`() throws {
         for limit in ServerLimit.all {
             var (given, wanted) = (ServerSettings(dataFolder: ""), ServerSettings(dataFolder: ""))
@@ -126,8 +159,9 @@ struct SettingsTests {
         ["--store-bytes-max", "1099511627777"], ["--keep-alive-seconds", "0"],
         ["--tls-certificate", "a"], ["--tls-key", "a"], ["--trusted-proxy", "example.com"],
         ["--trusted-proxy", "10.0.0.0/99"], ["--metrics-port", "70000"],
-        ["--connections-max", "0"], ["--header-bytes-max", "-1"],
+        ["--connections-max", "0"], ["--buffers-bytes-max", "-1"],
         ["--requests-per-second", "0"], ["--keep-alive-seconds", "241"],
+        ["--requests-per-second", "1000000001"], ["--key-limit", "64"],
         ["--host-name", "u.example:80"], ["--host-name", ""], ["--log-format", "xml"],
         ["--allowed-origin", "*"], ["--allowed-origin", "https://u.example/"],
     ])
@@ -151,8 +185,8 @@ struct SettingsTests {
     @Test func `what is said on the command line reaches the server`() throws {
         let command = try ServeCommand.parse([
             "--tls-certificate", "/c.pem", "--tls-key", "/k.pem", "--trusted-proxy", "10.0.0.0/8",
-            "--trusted-proxy", "::1", "--metrics-port", "0", "--slow-seconds-max", "7",
-            "--requests-per-second", "0.5", "--device-live-days", "2", "--host-name", "u.example",
+            "--trusted-proxy", "::1", "--metrics-port", "0", "--requests-per-second", "0.5",
+            "--sign-ins-per-second", "2", "--history-days", "2", "--host-name", "u.example",
             "--allowed-origin", "https://a.example", "--allowed-origin", "https://b.example",
         ])
         var settings = ServerSettings(dataFolder: "")
@@ -163,9 +197,10 @@ struct SettingsTests {
         #expect(settings.hostNames == ["u.example"])
         #expect(settings.allowedOrigins == ["https://a.example", "https://b.example"])
         #expect(settings.metricsPort == 0)
-        #expect(settings.slowSecondsMax == 7)
-        #expect(settings.requestAllowance.perSecond == 0.5)
-        #expect(settings.deviceLiveSeconds == 172_800)
+        #expect(settings.requestAllowance == Allowance(burst: 5, perSecond: 0.5))
+        #expect(settings.signInAllowance == Allowance(burst: 120, perSecond: 2))
+        #expect(settings.signInTotalAllowance == Allowance(burst: 2_000, perSecond: 100))
+        #expect(settings.historySeconds == 172_800)
     }
 
     @Test(arguments: [
@@ -216,9 +251,7 @@ struct SettingsTests {
             ("Clients/JavaScript/src/http.js", #/version = '([0-9.]+)'/#),
         ]
         for (file, pattern) in places {
-            let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-                .appendingPathComponent("../../\(file)")
-            let found = try String(contentsOf: url, encoding: .utf8).matches(of: pattern)
+            let found = try text(file).matches(of: pattern)
             #expect(Set(found.map { String($0.output.1) }) == [ClientVersion.text], "\(file)")
         }
     }

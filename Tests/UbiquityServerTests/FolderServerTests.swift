@@ -67,7 +67,7 @@ struct FolderServerTests {
             let valid = (before + seconds * 1_000)...(nowMilliseconds() + seconds * 1_000)
             #expect(valid.contains(Int64(answer.expiresMilliseconds)))
         }
-        try await withServer(in: folder, { $0.signInCodeSeconds = 60 }) { _ in
+        try await withServer(in: folder, { $0.constants.signInCodeSeconds = 60 }) { _ in
             try await check("a", codeSeconds: 0, is: 60)
             try await check("b", codeSeconds: 3_600, is: 3_600)
             #expect(try await create("c", codeSeconds: 60_000_001).status == 400)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 import UbiquityCore
 
@@ -9,9 +10,9 @@ struct ElementCountTests {
     private let device = DeviceID(rawValue: 1)
 
     private func fits(
-        _ bytes: [UInt8], _ format: WireFormat, _ shape: MessageShape, max: Int
+        _ bytes: [UInt8], _ format: WireFormat, _ type: any WireMessage.Type, max: Int
     ) -> Bool {
-        bytes.withUnsafeBytes { ElementCount.fits($0, format, shape, max: max) }
+        bytes.withUnsafeBytes { ElementCount.fits($0, format, type, max: max) }
     }
 
     private func changes(_ values: [PropertyListValue]) throws -> [WireFormat: [UInt8]] {
@@ -67,7 +68,7 @@ struct ElementCountTests {
         for (format, bytes) in try changes(values) {
             // Leaves the same again for parts and tombstones.
             #expect(bytes.count < Self.bounds.bytes / 2)
-            #expect(fits(bytes, format, .changes, max: Self.bounds.elements * 3 / 4))
+            #expect(fits(bytes, format, WireChanges.self, max: Self.bounds.elements * 3 / 4))
         }
     }
 
@@ -87,7 +88,7 @@ struct ElementCountTests {
                 records: records, cursor: Cursor("c")!, serverMilliseconds: 1, isWhole: false))
         for format in WireFormat.allCases {
             _ = try format.decode(
-                WireChanges.self, .changes, from: format.encode(wire), within: Self.bounds)
+                WireChanges.self, from: format.encode(wire), within: Self.bounds)
         }
     }
 
@@ -106,46 +107,58 @@ struct ElementCountTests {
         let inDictionary = nested(1, nested(2, nested(9, many)))
         let inEntry = nested(1, nested(2, nested(9, nested(1, nested(2, nested(8, many))))))
         for bytes in [many, inArray, inDictionary, inEntry] {
-            #expect(!fits(bytes, .protobuf, .changes, max: 999))
-            #expect(fits(bytes, .protobuf, .changes, max: 1_010))
+            #expect(!fits(bytes, .protobuf, WireChanges.self, max: 999))
+            #expect(fits(bytes, .protobuf, WireChanges.self, max: 1_010))
         }
         let answer = nested(3, nested(1, many))
-        #expect(!fits(answer, .protobuf, .pushAnswer, max: 999))
+        #expect(!fits(answer, .protobuf, WirePushAnswer.self, max: 999))
         let superseded = nested(3, nested(1, nested(1, nested(2, nested(2, nested(8, many))))))
-        #expect(!fits(superseded, .protobuf, .pushAnswer, max: 999))
+        #expect(!fits(superseded, .protobuf, WirePushAnswer.self, max: 999))
         #expect(
-            !fits(nested(1, (0..<1_000).flatMap { _ in nested(6, []) }), .protobuf, .list, max: 999)
+            !fits(
+                nested(1, (0..<1_000).flatMap { _ in nested(6, []) }), .protobuf,
+                WireDeviceList.self, max: 999)
         )
         // A text is a single element.
-        #expect(fits(nested(2, many), .protobuf, .changes, max: 1))
+        #expect(fits(nested(2, many), .protobuf, WireChanges.self, max: 1))
+    }
+
+    /// Numbers above are not looked up.
+    @Test func `no field of the protocol has a number above 15`() throws {
+        let file = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Protocol/ubiquity.proto")
+        let numbers = try String(contentsOf: file, encoding: .utf8).matches(of: /= (\d+);/)
+            .compactMap { Int($0.output.1) }
+        #expect(numbers.count > 100 && numbers.allSatisfy { (1...15).contains($0) })
     }
 
     /// A decoder skips these, whatever is in them.
-    private static let skipped: [(MessageShape, [UInt8])] = [
-        (.push, [0x7B, 0x0A, 0x01, 0x07, 0x7C]), (.push, [0x7B, 0x0A, 0x01, 0x09, 0x7C]),
-        (.push, [0x7B, 0x0A, 0x01, 0x80, 0x7C]), (.list, [0x1A, 0x01, 0x80]),
-        (.list, [0x1A, 0x02, 0x0A, 0x7F]),
+    private static let skipped: [(any WireMessage.Type, [UInt8])] = [
+        (WirePush.self, [0x7B, 0x0A, 0x01, 0x07, 0x7C]),
+        (WirePush.self, [0x7B, 0x0A, 0x01, 0x09, 0x7C]),
+        (WirePush.self, [0x7B, 0x0A, 0x01, 0x80, 0x7C]), (WirePushAnswer.self, [0x1A, 0x01, 0x80]),
+        (WirePushAnswer.self, [0x1A, 0x02, 0x0A, 0x7F]),
     ]
 
     @Test(arguments: skipped)
     func `what a decoder skips does not hide what follows`(
-        _ shape: MessageShape, _ skipped: [UInt8]
+        _ type: any WireMessage.Type, _ skipped: [UInt8]
     ) {
         let many: [UInt8] = Array(Array(repeating: [0x0A, 0x00], count: 1_000).joined())
-        #expect(!fits(skipped + many, .protobuf, shape, max: 999))
-        #expect(fits(skipped + many, .protobuf, shape, max: 1_010))
+        #expect(!fits(skipped + many, .protobuf, type, max: 999))
+        #expect(fits(skipped + many, .protobuf, type, max: 1_010))
     }
 
     @Test func `a group does not hide what follows it`() {
         let group: [UInt8] = [0x7B, 0x7C] + Array(repeating: [0x0A, 0x00], count: 1_000).joined()
-        #expect(!fits(group, .protobuf, .changes, max: 999))
-        #expect(fits(group, .protobuf, .changes, max: 1_002))
+        #expect(!fits(group, .protobuf, WireChanges.self, max: 999))
+        #expect(fits(group, .protobuf, WireChanges.self, max: 1_002))
     }
 
     @Test func `JSON's texts are one element, and its escapes are no ends`() {
         let text = #"{"a":"{[,\"{[,\\","b":[1,2,{}]}"#
-        #expect(fits(Array(text.utf8), .json, .changes, max: 6))
-        #expect(!fits(Array(text.utf8), .json, .changes, max: 5))
+        #expect(fits(Array(text.utf8), .json, WireChanges.self, max: 6))
+        #expect(!fits(Array(text.utf8), .json, WireChanges.self, max: 5))
     }
 
     @Test func `what is beyond a bound is said`() {
@@ -154,12 +167,12 @@ struct ElementCountTests {
             MessageBounds(bytes: 10, elements: 100), MessageBounds(bytes: 100, elements: 6),
         ] {
             #expect(throws: WireError.self) {
-                try WireFormat.json.decode(WireDeviceList.self, .list, from: bytes, within: bounds)
+                try WireFormat.json.decode(WireDeviceList.self, from: bytes, within: bounds)
             }
         }
         #expect(throws: Never.self) {
             try WireFormat.json.decode(
-                WireDeviceList.self, .list, from: bytes,
+                WireDeviceList.self, from: bytes,
                 within: MessageBounds(bytes: 100, elements: 7))
         }
     }

@@ -73,7 +73,7 @@ def say(name, values, unit, digits=0):
 
 
 class Figures(PageTest):
-    options = ("--push-burst", "1000000", "--pushes-per-second", "1000000")
+    options = ("--pushes-per-second", "1000000")
 
     def first(self, browser, name):
         browser.driver.get("about:blank")

@@ -52,7 +52,7 @@ class Server:
     def start(self, place=None, level="error", log=None):
         self.process = subprocess.Popen(
             [PROGRAM, "serve", *(place or ["--data", self.data]), "--port", str(self.port), "--json", "--end-with-input",
-             "--log-level", level, "--request-burst", "1000000", *self.options],
+             "--log-level", level, "--requests-per-second", "100000", *self.options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
         ready = json.loads(self.process.stdout.readline())
         self.url, self.port = ready["url"], ready["port"]

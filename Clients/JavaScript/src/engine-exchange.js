@@ -11,7 +11,8 @@ import {
   deviceOf, idOf, isOfServer, isSameRow, keyAndPart, later, pushBytes, timeOf, timestamp, wins, wireRow,
   withoutDigest, zero,
 } from './records.js';
-import { Backoff, Usage, isTooMuch, tombstonesMax } from './rules.js';
+import { tombstonesMax } from './limits.js';
+import { Backoff, Usage, isTooMuch } from './rules.js';
 import { compare } from './values.js';
 
 const pushBytesMin = 1_024;

@@ -6,7 +6,8 @@ import { DeviceClock } from './clock.js';
 import { Entries, drop, dropIfBeaten, stateOf } from './entries.js';
 import { PartNames, fits, isReached, partChanges, policies } from './merging.js';
 import { digest, digestOf, entryID, noDevice, stampOf, timeOf } from './records.js';
-import { Random, Receipts, TokenBucket, checkLimits, defaultLimits } from './rules.js';
+import { defaultAllowance, defaultLimits } from './limits.js';
+import { Random, Receipts, TokenBucket, checkLimits } from './rules.js';
 import { isSame } from './values.js';
 
 const refusedMax = 1_024;
@@ -15,7 +16,7 @@ const saveRetryMilliseconds = 1_000;
 /** The stored state besides the entries. `applied`: the last intent of each other tab that was written. */
 const newMeta = () => ({
   account: null, cursor: null, hasCompletedFirstSync: false, correction: null, limits: { ...defaultLimits },
-  allowance: { burst: 600, perSecond: 20 }, lastSync: null, applied: {}, refusedCount: 0,
+  allowance: { ...defaultAllowance }, lastSync: null, applied: {}, refusedCount: 0,
 });
 
 export class WritingEngine {

@@ -11,6 +11,7 @@ import {
   WireError, checkedInteger, checkedText, checkedValue, compareText, compareValues, isObject, isSame,
   quotaBytes, textBytes,
 } from './values.js';
+import { ceiling } from './limits.js';
 import { comparable, comparableRemoved, countOf, isLess } from './merging.js';
 
 export const zero = '0'.repeat(16);
@@ -119,7 +120,7 @@ export const checkedNumber = (json, max = 2n ** 53n - 1n) => Number(checkedInteg
 export function checkedRow(json) {
   if (!isObject(json)) throw new WireError('a record is not an object');
   const [key, part] = [checkedText(json.key, 'a key'), checkedText(json.part ?? '', 'a part')];
-  if (key === '' || textBytes(key) > 1_024 || textBytes(part) > 1_024) {
+  if (key === '' || textBytes(key) > ceiling.keyBytesMax || textBytes(part) > ceiling.keyBytesMax) {
     throw new WireError('a key or a part is empty or too long');
   }
   if ((json.deleted === true) === (json.value != null)) {

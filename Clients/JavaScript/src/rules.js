@@ -2,6 +2,7 @@
 
 /** Small rules: pauses, the allowance, receipts, limits. */
 
+import { bytesPerToken, ceiling, defaultLimits, partsMax } from './limits.js';
 import { checkedNumber } from './records.js';
 import { isTakenAway } from './merging.js';
 import { UbiquityError, quotaBytes, textBytes } from './values.js';
@@ -54,7 +55,7 @@ export class TokenBucket {
   }
 
   /** The cost of a push beyond its token, which the next push waits for. */
-  charge(bytes) { this.tokens -= Math.floor(bytes / 8_192); }
+  charge(bytes) { this.tokens -= Math.floor(bytes / bytesPerToken); }
 
   /** The tokens since the last count are those of the old allowance. */
   adopt(allowance, now) {
@@ -109,19 +110,6 @@ export class Receipts {
 
   sending(now) { this.notBefore = Math.max(this.notBefore, now - 240_000) + 60_000; }
 }
-
-export const defaultLimits = {
-  storeBytesMax: 1_048_576, keysMax: 1_024, valueBytesMax: 1_048_576, keyBytesMax: 64, keyUtf16Max: 0,
-  pushBytesMax: 8_388_608,
-};
-/** The highest limits that are believed, whatever a server announces. @type {Limits} */
-const ceiling = {
-  storeBytesMax: 2 ** 26, keysMax: 65_536, valueBytesMax: 2 ** 26, keyBytesMax: 1_024, keyUtf16Max: 1_024,
-  pushBytesMax: 2 ** 26,
-};
-const partsMax = 16_384;
-/** The most tombstones that are kept, if the server does not say up to when it forgot its own. */
-export const tombstonesMax = 4 * 16_384;
 
 export function checkedConfig(json) {
   const number = (one) => checkedNumber(one, 2n ** 64n - 1n);

@@ -6,8 +6,8 @@
  * Two values are equal if their JSON texts are.
  */
 
-/** The most levels of a value: 511 containers in each other, and what the innermost contains. */
-export const depthMax = 512;
+import { depthMax } from './limits.js';
+
 /** Enough for the digits of any real. */
 const realTextMax = 2_048;
 const reference = 978_307_200_000;

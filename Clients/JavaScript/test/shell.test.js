@@ -12,7 +12,7 @@ import { test } from 'node:test';
 import { openDevice, openStore } from '../src/node.js';
 import { openDeviceIn } from '../src/device.js';
 import { applyRows } from '../src/entries.js';
-import { defaultLimits } from '../src/rules.js';
+import { defaultLimits } from '../src/limits.js';
 import { served, until } from './support/server.js';
 
 const identifier = 'T.example';

@@ -175,11 +175,11 @@ package struct ServerStore: Hashable, Sendable {
 extension ServerRequest {
     /// Sends a request for an account's stores.
     package func stores() async throws(LinkFailure) -> [ServerStore] {
-        try await answer(WireStoreList.self, .list) { $0.stores.map(ServerStore.init) }
+        try await answer(WireStoreList.self, isList: true) { $0.stores.map(ServerStore.init) }
     }
 
     /// Sends a request for an account's devices.
     package func devices() async throws(LinkFailure) -> [ServerDevice] {
-        try await answer(WireDeviceList.self, .list) { $0.devices.map(ServerDevice.init) }
+        try await answer(WireDeviceList.self, isList: true) { $0.devices.map(ServerDevice.init) }
     }
 }

@@ -50,18 +50,18 @@ extension StreamMessage {
         switch event.name {
         case "changes":
             let changes = try WireFormat.json.decode(
-                WireChanges.self, .changes, from: event.data, within: bounds)
+                WireChanges.self, from: event.data, within: bounds)
             self = .changes(try ChangeSet(changes))
         case "binary":
             guard let bytes = Data(base64Encoded: Data(event.data)) else {
                 throw WireError("an event is not base64")
             }
             let changes = try WireFormat.protobuf.decode(
-                WireChanges.self, .changes, from: bytes, within: bounds)
+                WireChanges.self, from: bytes, within: bounds)
             self = .changes(try ChangeSet(changes))
         case "ready":
             let ready = try WireFormat.json.decode(
-                WireReady.self, .fields, from: event.data, within: .small)
+                WireReady.self, from: event.data, within: .small)
             self = .ready(try Cursor(wire: ready.cursor), ServerConfig(ready.config))
         case "resync": self = .resync
         default: return nil

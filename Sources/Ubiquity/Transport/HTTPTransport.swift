@@ -79,7 +79,7 @@ package struct HTTPTransport: Sendable {
         let config = withConfig ? try await AccountClient.config(at: address.get()) : nil
         var request = try request(.get, since: cursor, isSaved: isSaved)
         request.bounds = intake.message
-        var changes = try await request.answer(WireChanges.self, .changes) {
+        var changes = try await request.answer(WireChanges.self) {
             wire throws(WireError) in try ChangeSet(wire)
         }
         changes.config = config
@@ -127,7 +127,7 @@ extension HTTPTransport: StoreLink {
             request.isNamed = false
             // A repeated push changes nothing.
             request.isRepeatable = true
-            request.answer(WirePushAnswer.self, .pushAnswer) { wire throws(WireError) in
+            request.answer(WirePushAnswer.self) { wire throws(WireError) in
                 try PushAnswer(wire)
             } answered: {
                 answered($0)
@@ -142,7 +142,9 @@ extension HTTPTransport: StoreLink {
         var query: [(name: String, value: String)] = []
         if let key { query.append((name: "key", value: key.string)) }
         if let saved { query.append((name: "saved", value: saved.text)) }
-        ask(["stores", store.string, "devices"], query, WireDeliveries.self, .list, answered) {
+        ask(
+            ["stores", store.string, "devices"], query, WireDeliveries.self, isList: true, answered
+        ) {
             wire throws(WireError) in
             var deliveries: [DeviceDelivery] = []
             for delivery in wire.deliveries { deliveries.append(try DeviceDelivery(delivery)) }
@@ -172,7 +174,7 @@ extension HTTPTransport: StoreLink {
         var query = [(name: "limit", value: "\(max)")]
         if let key { query.append((name: "key", value: key.string)) }
         if let place { query.append((name: "before", value: place)) }
-        askHistory("history", query, WireHistory.self, .history, answered) {
+        askHistory("history", query, WireHistory.self, answered) {
             wire throws(WireError) in try HistoryPage(wire)
         }
     }
@@ -186,7 +188,7 @@ extension HTTPTransport: StoreLink {
             case .revision(let revision): (name: "revision", value: "\(revision)")
             case .milliseconds(let milliseconds): (name: "milliseconds", value: "\(milliseconds)")
             }
-        askHistory("snapshot", [query], WireSnapshot.self, .snapshot, answered) {
+        askHistory("snapshot", [query], WireSnapshot.self, answered) {
             wire throws(WireError) in try StoreSnapshot(wire)
         }
     }
@@ -194,7 +196,7 @@ extension HTTPTransport: StoreLink {
     package func deviceNames(
         answered: @escaping @Sendable (Result<[DeviceID: String], LinkFailure>) -> Void
     ) {
-        ask(["devices"], [], WireDeviceList.self, .list, answered) { list in
+        ask(["devices"], [], WireDeviceList.self, isList: true, answered) { list in
             let names = list.devices.compactMap { device in
                 DeviceID(device.id).map { ($0, device.name) }
             }
@@ -205,12 +207,11 @@ extension HTTPTransport: StoreLink {
     /// Asks for something that servers of earlier versions do not have.
     private func askHistory<Wire: WireMessage, Answer: Sendable>(
         _ path: String, _ query: [(name: String, value: String)], _ type: Wire.Type,
-        _ shape: MessageShape,
         _ answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void,
         _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer
     ) {
         ask(
-            ["stores", store.string, path], query, type, shape, within: IntakeLimits(nil).message,
+            ["stores", store.string, path], query, type, within: IntakeLimits(nil).message,
             { answered($0.mapError(historyFailure)) }, read)
     }
 
@@ -223,7 +224,7 @@ extension HTTPTransport: StoreLink {
 
     private func ask<Wire: WireMessage, Answer: Sendable>(
         _ path: [String], _ query: [(name: String, value: String)], _ type: Wire.Type,
-        _ shape: MessageShape, within bounds: MessageBounds = .small,
+        isList: Bool = false, within bounds: MessageBounds = .small,
         _ answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void,
         _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer
     ) {
@@ -231,7 +232,7 @@ extension HTTPTransport: StoreLink {
             var request = ServerRequest(
                 .get, path, query: query, at: try address.get(), credential: credential)
             request.bounds = bounds
-            request.answer(type, shape, read, answered: answered)
+            request.answer(type, isList: isList, read, answered: answered)
         } catch { answered(.failure(error)) }
     }
 }

@@ -89,7 +89,7 @@ extension LinkFailure {
             type.lowercased().hasPrefix("application/problem+json")
             ? .json : WireFormat(mediaType: type)
         return try? format?.decode(
-            WireProblem.self, .fields, from: Data(body.readableBytesView), within: .small)
+            WireProblem.self, from: Data(body.readableBytesView), within: .small)
     }
 
     private static func withoutPoint(_ sentence: String) -> String {

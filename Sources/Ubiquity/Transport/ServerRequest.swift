@@ -66,44 +66,44 @@ package struct ServerRequest: Sendable {
     /// - Throws: ``LinkFailure`` for every status except 2xx, and if there is no answer or it
     ///   cannot be decoded.
     package func answer<Wire: WireMessage, Answer>(
-        _ type: Wire.Type, _ shape: MessageShape = .fields,
+        _ type: Wire.Type, isList: Bool = false,
         _ read: (Wire) throws(WireError) -> Answer
     ) async throws(LinkFailure) -> Answer {
-        let receiver = receiver(of: shape)
+        let receiver = receiver(isList: isList)
         let body = try await send(to: receiver)
-        return try decode(type, shape, read, from: body, of: receiver)
+        return try decode(type, read, from: body, of: receiver)
     }
 
     /// Does the same without waiting, on the connection's event loop: no other thread is woken.
     /// - Parameter answered: Called once.
     func answer<Wire: WireMessage, Answer: Sendable>(
-        _ type: Wire.Type, _ shape: MessageShape = .fields,
+        _ type: Wire.Type, isList: Bool = false,
         _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer,
         answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
     ) {
-        let receiver = receiver(of: shape)
+        let receiver = receiver(isList: isList)
         send(to: receiver, isRepeated: false) { result in
             answered(
                 result.flatMap { body in
                     Result { () throws(LinkFailure) in
-                        try decode(type, shape, read, from: body, of: receiver)
+                        try decode(type, read, from: body, of: receiver)
                     }
                 })
         }
     }
 
-    private func receiver(of shape: MessageShape) -> AnswerReceiver {
-        AnswerReceiver(address, shape == .list ? .list : bounds)
+    private func receiver(isList: Bool) -> AnswerReceiver {
+        AnswerReceiver(address, isList ? .list : bounds)
     }
 
     private func decode<Wire: WireMessage, Answer>(
-        _ type: Wire.Type, _ shape: MessageShape, _ read: (Wire) throws(WireError) -> Answer,
+        _ type: Wire.Type, _ read: (Wire) throws(WireError) -> Answer,
         from body: ByteBuffer, of receiver: AnswerReceiver
     ) throws(LinkFailure) -> Answer {
         do {
             return try read(
                 (accept == nil ? receiver.format : .protobuf)
-                    .decode(type, shape, from: [UInt8](buffer: body), within: receiver.bounds))
+                    .decode(type, from: [UInt8](buffer: body), within: receiver.bounds))
         } catch { throw LinkFailure(error, address) }
     }
 

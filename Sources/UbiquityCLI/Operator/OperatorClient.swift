@@ -65,7 +65,7 @@ struct OperatorClient: Sendable {
             let last = accounts.last?.name
             let query = last.map { [(name: "after", value: $0)] } ?? []
             let page = try await request(.get, ["accounts"], query: query)
-                .answer(WireAccountList.self, .list) { $0.accounts }
+                .answer(WireAccountList.self, isList: true) { $0.accounts }
             // A server that starts over would never come to an end. It sorts by bytes.
             let isFurther = page.allSatisfy { account in
                 last?.utf8.lexicographicallyPrecedes(account.name.utf8) ?? true
@@ -164,7 +164,7 @@ struct OperatorClient: Sendable {
     /// - Returns: `isRegisteredOnly` is false if the server accepts all apps; nil if that is unknown,
     ///   because no server is running on the data folder.
     func apps() async throws(LinkFailure) -> (isRegisteredOnly: Bool?, apps: [WireAppList.App]) {
-        let answer = try await request(.get, ["apps"]).answer(WireAppList.self, .list) { $0 }
+        let answer = try await request(.get, ["apps"]).answer(WireAppList.self, isList: true) { $0 }
         return (folder?.isRunning == false ? nil : answer.registeredOnly, answer.apps)
     }
 
@@ -194,7 +194,7 @@ struct OperatorClient: Sendable {
     ) async throws(LinkFailure) -> [WireAuditTrail.Entry] {
         let query = number.map { [(name: "before", value: "\($0)")] } ?? []
         return try await request(.get, ["audit"], query: query)
-            .answer(WireAuditTrail.self, .list) { $0.entries }
+            .answer(WireAuditTrail.self, isList: true) { $0.entries }
     }
 
     private static func rename(to name: String) -> [UInt8] {

@@ -41,18 +41,20 @@ struct LimitOptions: ParsableArguments, CustomReflectable {
         }
     }
 
-    func validate() throws {
-        if numbers["key-bytes-max"] != nil, numbers["key-utf16-max"] != nil {
-            throw ValidationError("Give --key-bytes-max or --key-utf16-max, not both.")
-        }
-    }
-
     /// - Throws: `ValidationError` for limits that contradict each other.
     static func check(_ settings: ServerSettings) throws {
-        guard let contradiction = settings.limits.contradiction else { return }
-        throw ValidationError(
-            "The limits contradict each other: \(contradiction). Raise --push-bytes-max, or lower "
-                + "--value-bytes-max.")
+        if let contradiction = settings.limits.contradiction {
+            throw ValidationError(
+                "The limits contradict each other: \(contradiction). Raise --push-bytes-max, or "
+                    + "lower --value-bytes-max.")
+        }
+        let pushBytesMax = settings.limits.pushBytesMax
+        guard settings.bodiesBytesMax >= pushBytesMax else {
+            throw ValidationError(
+                "The limits contradict each other: a sixth of --buffers-bytes-max must hold one "
+                    + "request of \(pushBytesMax) bytes. Raise it to \(6 * pushBytesMax), or lower "
+                    + "--push-bytes-max.")
+        }
     }
 
     func apply(to settings: inout ServerSettings) {
@@ -67,7 +69,7 @@ struct LimitOptions: ParsableArguments, CustomReflectable {
             throw ValidationError(
                 limit.isWhole
                     ? "it needs a whole number from 1 to \(Self.text(limit.range.upperBound))."
-                    : "it needs a number above 0.")
+                    : "it needs a number above 0, of at most \(Self.text(limit.range.upperBound)).")
         }
         return number
     }

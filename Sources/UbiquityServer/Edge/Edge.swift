@@ -56,8 +56,8 @@ final class Edge: Sendable {
         bodies = ByteBudget(max: settings.bodiesBytesMax)
         requestRules = RequestPhase.Rules(settings)
         answerPace = TrafficPace.Rule(
-            windowMilliseconds: settings.slowSecondsMax * 1_000,
-            bytesPerSecondMin: settings.answerBytesPerSecondMin,
+            windowMilliseconds: settings.constants.slowSeconds * 1_000,
+            bytesPerSecondMin: settings.constants.answerBytesPerSecondMin,
             lumpBytesMax: Self.answerLumpBytesMax)
     }
 
@@ -231,12 +231,12 @@ extension HTTPHeaders {
 extension RequestPhase.Rules {
     init(_ settings: ServerSettings) {
         self.init(
-            headMilliseconds: settings.headSecondsMax * 1_000,
-            idleMilliseconds: settings.idleConnectionSeconds * 1_000,
+            headMilliseconds: settings.constants.headSeconds * 1_000,
+            idleMilliseconds: settings.constants.idleConnectionSeconds * 1_000,
             body: TrafficPace.Rule(
-                windowMilliseconds: settings.slowSecondsMax * 1_000,
-                bytesPerSecondMin: settings.bodyBytesPerSecondMin,
-                totalMilliseconds: settings.bodySecondsMax * 1_000),
-            pipelinedMax: settings.pipelinedRequestsMax)
+                windowMilliseconds: settings.constants.slowSeconds * 1_000,
+                bytesPerSecondMin: ServerConstants.bodyBytesPerSecondMin,
+                totalMilliseconds: settings.constants.bodySeconds * 1_000),
+            pipelinedMax: ServerConstants.pipelinedRequestsMax)
     }
 }

@@ -35,7 +35,7 @@ struct EdgeChannel: Sendable {
         let requests = RequestLimitHandler(
             edge, isRefusal: entry != .welcome, now: channel.eventLoop.milliseconds)
         let decoder = HTTPRequestDecoder(
-            leftOverBytesStrategy: .dropBytes, limitConfiguration: edge.settings.decoderLimits)
+            leftOverBytesStrategy: .dropBytes, limitConfiguration: Self.decoderLimits)
         let http: [any RemovableChannelHandler] = [
             InboundByteHandler(requests), ByteToMessageHandler(decoder), requests,
         ]
@@ -56,12 +56,12 @@ struct EdgeChannel: Sendable {
     }
 }
 
-extension ServerSettings {
-    fileprivate var decoderLimits: NIOHTTPDecoderLimitConfiguration {
+extension EdgeChannel {
+    private static var decoderLimits: NIOHTTPDecoderLimitConfiguration {
         var limits = NIOHTTPDecoderLimitConfiguration()
-        limits.maxHeaderFieldSize = headerBytesMax
-        limits.maxHeaderListSize = headerBytesMax
-        limits.maxHeaderFieldCount = headerFieldsMax
+        limits.maxHeaderFieldSize = ServerConstants.headerBytesMax
+        limits.maxHeaderListSize = ServerConstants.headerBytesMax
+        limits.maxHeaderFieldCount = ServerConstants.headerFieldsMax
         return limits
     }
 }

@@ -68,7 +68,7 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
         // The connection may be another handler's now.
         guard self.context != nil else { return }
         headBytes = phase.heads == before && phase.isHeading ? headBytes + count : 0
-        if headBytes > edge.settings.headerBytesMax { refuse(.headerTooLarge, .headerTooLarge) }
+        if headBytes > ServerConstants.headerBytesMax { refuse(.headerTooLarge, .headerTooLarge) }
         check(context)
     }
 

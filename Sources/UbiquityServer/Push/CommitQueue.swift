@@ -46,7 +46,7 @@ final class CommitQueue: Sendable {
         self.lanes = lanes
         state = Mutex(
             Queue(
-                lanes: lanes.count, countMax: settings.waitingPushesMax,
+                lanes: lanes.count, countMax: settings.constants.waitingPushesMax,
                 bytesMax: settings.waitingPushBytesMax))
         self.hub = hub
         self.settings = settings
@@ -89,7 +89,7 @@ final class CommitQueue: Sendable {
         let admission = PushAdmission(
             limits: settings.limits, now: settings.clock.now(), history: settings.history)
         let rules = CommitRules(
-            admission: admission, storesPerAccountMax: settings.storesPerAccountMax)
+            admission: admission, storesPerAccountMax: settings.constants.storesPerAccountMax)
         let start = NIODeadline.now()
         do throws(StorageError) {
             let results = try storage.commit(group.map(\.push), rules: rules)
@@ -136,7 +136,7 @@ final class CommitQueue: Sendable {
     private func noteCrowded(_ commits: [PushHub.Commit]) {
         for (store, push) in commits
         where !push.writes.isEmpty
-            && (push.deletions > settings.deletionsPerStoreMax
+            && (push.deletions > settings.constants.deletionsPerStoreMax
                 || push.foldedCount > CompactionRule.folded.tombstonesMax)
         {
             crowded.withLock { _ = $0.insert(store) }

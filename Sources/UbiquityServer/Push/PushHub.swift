@@ -36,22 +36,22 @@ final class PushHub: Sendable {
         self.threads = threads
         self.settings = settings
         self.edge = edge
-        state = Mutex(Hub(unsentBytesMax: settings.listenerBufferBytesMax))
-        waiting = ByteBudget(max: settings.listenersBytesMax)
+        state = Mutex(Hub(unsentBytesMax: settings.constants.streamBufferBytesMax))
+        waiting = ByteBudget(max: settings.streamsBytesMax)
         shares = AccountShares(
-            of: waiting, placesMax: settings.listenersPerAccountMax,
-            bytesMin: settings.listenerBufferBytesMax)
+            of: waiting, placesMax: settings.streamsPerAccountMax,
+            bytesMin: settings.constants.streamBufferBytesMax)
         unsentShares = AccountShares(
-            of: waiting, placesMax: .max, bytesMin: settings.listenerBufferBytesMax)
+            of: waiting, placesMax: .max, bytesMin: settings.constants.streamBufferBytesMax)
     }
 
     /// The bytes that wait for all subscribers, or to be encoded for them.
     var waitingBytes: Int { waiting.bytes }
     var count: Int { subscribers { _ in true }.count }
-    var bytesPerListenerMax: Int { settings.listenerBufferBytesMax }
+    var bytesPerStreamMax: Int { settings.constants.streamBufferBytesMax }
 
     /// The time that a slow listener has.
-    var slowMilliseconds: Int64 { settings.slowSecondsMax * 1_000 }
+    var slowMilliseconds: Int64 { settings.constants.slowSeconds * 1_000 }
     /// The stores with subscribers.
     var stores: [StoreReference] { state.withLock(\.stores) }
     /// The devices with subscribers.

@@ -44,7 +44,7 @@ final class Subscriber: ChannelInboundHandler, HubSubscriber, @unchecked Sendabl
         self.permit = permit
         self.hub = hub
         self.loop = loop
-        queue = SendQueue(bytesMax: hub.bytesPerListenerMax)
+        queue = SendQueue(bytesMax: hub.bytesPerStreamMax)
     }
 
     // MARK: - Events

@@ -89,7 +89,7 @@ struct AccountRoutes: Sendable {
         NewDevice(
             displayName: DeviceDisplayName.ofNewDevice(displayName),
             credential: SecretHash(of: credential),
-            devicesPerAccountMax: settings.devicesPerAccountMax)
+            devicesPerAccountMax: ServerConstants.devicesPerAccountMax)
     }
 
     /// The size that a rename counts as: it waits for the disk by itself, while many pushes share

@@ -38,10 +38,9 @@ struct ExportRoutes: Sendable {
         return routes
     }
 
-    /// A quarter of the answers' memory.
     private static func shares(_ settings: ServerSettings) -> AccountShares {
         AccountShares(
-            of: ByteBudget(max: max(1, settings.answersBytesMax / 4)), placesMax: 1, bytesMin: 1)
+            of: ByteBudget(max: settings.exportsBytesMax), placesMax: 1, bytesMin: 1)
     }
 
     @Sendable func own(

@@ -194,7 +194,7 @@ struct OperatorRoutes: Sendable {
         let identifier = try exchange.storeIdentifier()
         try await writer.run { [self] in
             let app = RegisteredApp(identifier: identifier, registered: now)
-            _ = try storage.register(app, appsMax: settings.appsMax, by: actor)
+            _ = try storage.register(app, appsMax: ServerConstants.appsMax, by: actor)
             try gate.apps.reload()
         }
         return Answer(.noContent)

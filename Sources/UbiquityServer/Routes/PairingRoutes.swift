@@ -26,7 +26,7 @@ struct PairingRoutes: Sendable {
         let message = try await exchange.readMessage(orNone: WireNewCode.self)
         let asked = try CredentialTerms(message.stores, seconds: message.credentialSeconds)
         let seconds = try settings.codeSeconds(
-            message.codeSeconds, max: settings.signInCodeSeconds, of: "a device's code")
+            message.codeSeconds, max: settings.constants.signInCodeSeconds, of: "a device's code")
         // Receiving the body may have taken two minutes.
         try await gate.checkAgain(exchange.bearer, .makeOwnCode(asked.stores))
         let now = now
@@ -184,7 +184,7 @@ extension ServerSettings {
             throw .malformed(
                 "\"codeSeconds\": \(subject) can be valid for at most \(max) seconds.")
         }
-        return asked == 0 ? signInCodeSeconds : Int64(asked)
+        return asked == 0 ? constants.signInCodeSeconds : Int64(asked)
     }
 }
 

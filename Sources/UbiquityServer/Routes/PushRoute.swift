@@ -85,7 +85,7 @@ final class PushRoute: Sendable {
         let format = arrival.bodyFormat
         onFittingThread(isShallow: body.count <= Self.shallowBytesMax, arrival) {
             [bounds, lastSeen] in
-            guard format.hasAtMost(bounds.elements, in: body, .push) else {
+            guard format.hasAtMost(bounds.elements, in: body, WirePush.self) else {
                 throw Problem(
                     .bodyTooLarge,
                     "The push may have at most \(bounds.elements) elements. Send less at once.",

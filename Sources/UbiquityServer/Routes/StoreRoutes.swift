@@ -76,7 +76,7 @@ extension ServerConfig {
         self.init(
             serverMilliseconds: settings.clock.now(), limits: account.applied(to: settings.limits),
             allowance: settings.allowance,
-            deletionsRememberedSeconds: settings.deletionsRememberedSeconds,
+            deletionsRememberedSeconds: ServerConstants.deletionsRememberedSeconds,
             keepAliveSeconds: Int64(settings.keepAliveSeconds))
     }
 }

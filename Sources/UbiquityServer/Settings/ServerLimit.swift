@@ -10,11 +10,8 @@ package struct ServerLimit: Sendable {
     package enum Unit: String, Sendable {
         case count = ""
         case bytes
-        case utf16Units = "UTF-16 units"
         case seconds
-        case minutes
         case days
-        case bytesPerSecond = "bytes a second"
         case perSecond = "a second"
     }
 
@@ -32,7 +29,7 @@ package struct ServerLimit: Sendable {
     private enum Place {
         case count(Path<Int>)
         case seconds(Path<Int64>, each: Int64)
-        case rate(Path<Double>)
+        case rate([Path<Allowance>])
     }
 
     private static func count(
@@ -52,18 +49,19 @@ package struct ServerLimit: Sendable {
     private static func time(
         _ option: String, in unit: Unit, _ path: Path<Int64>, _ sentence: String, min: Double = 1
     ) -> ServerLimit {
-        let each: Int64 = unit == .days ? 86_400 : unit == .minutes ? 60 : 1
+        let each: Int64 = unit == .days ? 86_400 : 1
         return ServerLimit(
             option: option, unit: unit, sentence: sentence, range: min...0x1p32,
             place: .seconds(path, each: each))
     }
 
+    /// A rate, with what grows with it: its burst, and further allowances.
     private static func rate(
-        _ option: String, _ path: Path<Double>, _ sentence: String
+        _ option: String, _ paths: [Path<Allowance>], _ sentence: String
     ) -> ServerLimit {
         ServerLimit(
             option: option, unit: .perSecond, sentence: sentence,
-            range: .leastNonzeroMagnitude ... .greatestFiniteMagnitude, place: .rate(path))
+            range: .leastNonzeroMagnitude...1e9, place: .rate(paths))
     }
 
     /// Whether its number has no fraction.
@@ -77,7 +75,7 @@ package struct ServerLimit: Sendable {
             switch place {
             case .count(let path): Double(Self.defaults[keyPath: path])
             case .seconds(let path, let each): Double(Self.defaults[keyPath: path] / each)
-            case .rate(let path): Self.defaults[keyPath: path]
+            case .rate(let paths): Self.defaults[keyPath: paths[0]].perSecond
             }
         return range.contains(number) ? number : nil
     }
@@ -87,7 +85,14 @@ package struct ServerLimit: Sendable {
         switch place {
         case .count(let path): settings[keyPath: path] = Int(number)
         case .seconds(let path, let each): settings[keyPath: path] = Int64(number) * each
-        case .rate(let path): settings[keyPath: path] = number
+        case .rate(let paths):
+            let rate = Self.defaults[keyPath: paths[0]].perSecond
+            for path in paths {
+                let usual = Self.defaults[keyPath: path]
+                settings[keyPath: path] = Allowance(
+                    burst: Int((Double(usual.burst) * number / rate).rounded()),
+                    perSecond: usual.perSecond * number / rate)
+            }
         }
     }
 
@@ -97,137 +102,38 @@ package struct ServerLimit: Sendable {
         .bytes("store-bytes-max", \.limits.storeBytesMax, "Bytes of all values of a store."),
         .count("keys-max", \.limits.keysMax, "Keys of a store."),
         .bytes("value-bytes-max", \.limits.valueBytesMax, "Bytes of one value."),
-        .bytes("key-bytes-max", \.keyBytesMax, "Bytes of UTF-8 of a key."),
-        .count(
-            "key-utf16-max", \.keyUTF16Max, "UTF-16 units of a key, instead of bytes.",
-            unit: .utf16Units),
-        .bytes(
-            "push-bytes-max", \.limits.pushBytesMax, "Bytes of one request."),
-        .count("push-burst", \.allowance.burst, "Pushes that a device may send at once."),
+        .bytes("push-bytes-max", \.limits.pushBytesMax, "Bytes of one request."),
         .rate(
-            "pushes-per-second", \.allowance.perSecond,
-            "Pushes a second that a device may send in the long run."),
-        .time(
-            "deletions-remembered-days", in: .days, \.deletionsRememberedSeconds,
-            "Days for which deletions are remembered."),
-        .count(
-            "deletions-max", \.deletionsPerStoreMax,
-            "Deletions that a store remembers; of long keys fewer."),
-        .time(
-            "device-live-days", in: .days, \.deviceLiveSeconds,
-            "Days after which an unseen device no longer holds up compaction."),
+            "pushes-per-second", [\.allowance],
+            "Pushes a second that a device may send; 30 seconds' worth at once."),
         .time(
             "history-days", in: .days, \.historySeconds,
             "Days for which replaced values stay in the history; 0 for no history.", min: 0),
-        .count(
-            "history-versions", \.versionsPerEntryMax,
-            "Replaced values of a key, or of one of its parts, in the history."),
-        .bytes(
-            "history-bytes", \.historyBytesMax,
-            "Bytes of the history of a store; if not given, four times --store-bytes-max."),
-        .time(
-            "code-minutes", in: .minutes, \.signInCodeSeconds,
-            "Minutes for which a sign-in code is valid."),
         .count("accounts-max", \.accountsMax, "Accounts."),
-        .count("devices-max", \.devicesPerAccountMax, "Devices of an account."),
-        .count("stores-max", \.storesPerAccountMax, "Stores of an account."),
-        .count("apps-max", \.appsMax, "Registered apps."),
-        .count("audit-entries-max", \.auditEntriesMax, "Entries of the audit log."),
         // Streams.
-        .count("listeners-max", \.listenersPerAccountMax, "Open streams of an account."),
-        .bytes(
-            "listener-buffer-bytes-max", \.listenerBufferBytesMax,
-            "Bytes that may wait for one stream."),
-        .bytes(
-            "listeners-bytes-max", \.listenersBytesMax,
-            "Bytes that may wait for all streams together."),
+        .count("streams-max", \.streamsPerAccountMax, "Open streams of an account."),
         // The maximum is the value at which ``IdleTimeout`` reaches its own: devices take a stream for
         // dead that is silent for ten minutes.
         .count(
             "keep-alive-seconds", \.keepAliveSeconds,
             "Seconds between the keep-alives of a stream; at most 240.", unit: .seconds, max: 240),
         // Connections and requests.
-        .count(
-            "connections-max", \.connectionsMax, "Connections."),
+        .count("connections-max", \.connectionsMax, "Connections."),
         .count(
             "connections-per-address-max", \.connectionsPerAddressMax,
             "Connections from one address."),
-        .time(
-            "idle-connection-seconds", in: .seconds, \.idleConnectionSeconds,
-            "Seconds after which a connection without requests is closed."),
         .bytes(
-            "header-bytes-max", \.headerBytesMax,
-            "Bytes of the address and the headers of a request."),
-        .count("header-fields-max", \.headerFieldsMax, "Headers of a request."),
-        .time(
-            "head-seconds-max", in: .seconds, \.headSecondsMax,
-            "Seconds for the headers of a request to arrive."),
-        .time(
-            "body-seconds-max", in: .seconds, \.bodySecondsMax,
-            "Seconds for the body of a request to arrive."),
-        .time(
-            "slow-seconds-max", in: .seconds, \.slowSecondsMax,
-            "Seconds for which a body or an answer may be slower than the next two options."),
-        .count(
-            "body-bytes-per-second-min", \.bodyBytesPerSecondMin,
-            "The minimum rate of a body, in bytes a second.", unit: .bytesPerSecond),
-        .count(
-            "answer-bytes-per-second-min", \.answerBytesPerSecondMin,
-            "The minimum rate at which an answer is read, in bytes a second.",
-            unit: .bytesPerSecond),
-        .count(
-            "pipelined-requests-max", \.pipelinedRequestsMax,
-            "Requests of a connection that wait for their answers."),
-        .bytes(
-            "bodies-bytes-max", \.bodiesBytesMax,
-            "Bytes of all request bodies together."),
-        .bytes(
-            "answers-bytes-max", \.answersBytesMax,
-            "Bytes of all unread answers together."),
-        .count(
-            "request-burst", \.requestAllowance.burst,
-            "Requests that one address may send at once."),
+            "buffers-bytes-max", \.buffersBytesMax,
+            "Bytes of memory for all requests, answers and events that wait."),
         .rate(
-            "requests-per-second", \.requestAllowance.perSecond,
-            "Requests a second that one address may send in the long run."),
-        .count(
-            "sign-in-burst", \.signInAllowance.burst,
-            "Sign-in attempts that one address may make at once."),
+            "requests-per-second", [\.requestAllowance],
+            "Requests a second from one address; 10 seconds' worth at once."),
         .rate(
-            "sign-ins-per-second", \.signInAllowance.perSecond,
-            "Sign-in attempts a second that one address may make in the long run."),
-        .count(
-            "total-sign-in-burst", \.signInTotalAllowance.burst,
-            "Sign-in attempts that all addresses together may make at once."),
-        .rate(
-            "total-sign-ins-per-second", \.signInTotalAllowance.perSecond,
-            "Sign-in attempts a second from all addresses together in the long run."),
-        // Work.
-        .count("waiting-pushes-max", \.waitingPushesMax, "Pushes that wait for the disk."),
-        .bytes(
-            "waiting-push-bytes-max", \.waitingPushBytesMax,
-            "Bytes of the pushes that wait for the disk."),
-        .count("waiting-reads-max", \.waitingReadsMax, "Reads that wait for a thread."),
+            "sign-ins-per-second", [\.signInAllowance, \.signInTotalAllowance],
+            "Sign-in attempts a second from one address; a minute's worth at once."),
         .time(
             "drain-seconds", in: .seconds, \.drainSeconds,
             "Seconds over which a server that is to stop ends its streams; it answers requests "
                 + "meanwhile.", min: 0),
-        .time(
-            "shutdown-seconds", in: .seconds, \.shutdownSeconds,
-            "Seconds for which a shutdown waits for requests under way."),
     ]
-}
-
-extension ServerSettings {
-    /// 0 where keys are limited in UTF-16 units.
-    fileprivate var keyBytesMax: Int {
-        get { if case .utf8Bytes(let max) = limits.key { max } else { 0 } }
-        set { limits.key = .utf8Bytes(newValue) }
-    }
-
-    /// 0 where keys are limited in bytes.
-    fileprivate var keyUTF16Max: Int {
-        get { if case .utf16Units(let max) = limits.key { max } else { 0 } }
-        set { limits.key = .utf16Units(newValue) }
-    }
 }

@@ -3,7 +3,7 @@
 package import UbiquityCore
 
 /// The settings of a server operator. All limits default to values for a few thousand devices on a
-/// small machine; ``ServerLimit`` says what an operator may change.
+/// small machine; those that have an option are in ``ServerLimit``.
 package struct ServerSettings: Sendable {
     /// The path of the folder with all of the server's data. Made at the first start.
     package var dataFolder: String
@@ -36,6 +36,8 @@ package struct ServerSettings: Sendable {
     package var limits = StoreLimits()
     /// The rate of pushes of a device.
     package var allowance = Allowance()
+    /// The rate of requests from one remote address.
+    package var requestAllowance = Allowance(burst: 6_000, perSecond: 600)
     /// The rate of attempts to sign in from one remote address.
     package var signInAllowance = Allowance(burst: 60, perSecond: 1)
     /// The rate of attempts to sign in from all addresses together: an attacker may have many.
@@ -43,78 +45,27 @@ package struct ServerSettings: Sendable {
 
     /// The apps that may have stores here.
     package var apps = AppAdmission.open
-
     /// The identity provider whose tokens sign devices in, besides codes; nil for none.
     package var identity: IdentitySettings?
-    /// The rate of requests from one remote address.
-    package var requestAllowance = Allowance(burst: 6_000, perSecond: 600)
-
-    /// The minimum time for which tombstones are kept, unless there are more than
-    /// ``deletionsPerStoreMax``.
-    package var deletionsRememberedSeconds: Int64 = 30 * 86_400
-    package var deletionsPerStoreMax = 16_384
-    /// A device not seen for this long does not hold up compaction.
-    package var deviceLiveSeconds: Int64 = 90 * 86_400
-    package var signInCodeSeconds: Int64 = 600
+    package var accountsMax = 100_000
 
     /// The time for which a version stays in a store's history after its end. 0 means no history.
     package var historySeconds: Int64 = 30 * 86_400
-    package var versionsPerEntryMax = 50
-    /// For the history of a store. 0 for four times the most bytes of a store.
-    package var historyBytesMax = 0
-
-    /// A device is removed this long after its credential has expired.
-    package var expiredDevicesKeptSeconds: Int64 = 30 * 86_400
-
-    package var accountsMax = 100_000
-    package var appsMax = 10_000
-    /// For the audit log. The oldest entries beyond it are removed.
-    package var auditEntriesMax = 100_000
-    package var devicesPerAccountMax = 256
-    package var storesPerAccountMax = 256
-    package var listenersPerAccountMax = 64
-    /// The buffer of a slow listener. When it is full, the listener is told to pull again.
-    package var listenerBufferBytesMax = 4 << 20
-    /// The buffers of all listeners together.
-    package var listenersBytesMax = 256 << 20
-    /// The interval of keep-alives for an idle listener. At least 1.
-    package var keepAliveSeconds = 20
 
     package var connectionsMax = 16_384
     package var connectionsPerAddressMax = 1_024
-    /// For a request's address and headers.
-    package var headerBytesMax = 16_384
-    package var headerFieldsMax = 64
-    /// The requests of a connection that may wait for their answers.
-    package var pipelinedRequestsMax = 16
-    /// From the opening of a connection, or the first byte of a request, to the end of the headers.
-    package var headSecondsMax: Int64 = 20
-    /// From the end of the headers to the end of the body.
-    package var bodySecondsMax: Int64 = 120
-    /// The minimum rate of a body, measured over each ``slowSecondsMax``.
-    package var bodyBytesPerSecondMin = 1_024
-    /// The minimum rate at which an answer is read, measured over each ``slowSecondsMax``.
-    package var answerBytesPerSecondMin = 1_024
-    package var slowSecondsMax: Int64 = 20
-    /// The bodies of all requests together, until they are decoded.
-    package var bodiesBytesMax = 128 << 20
-    /// The answers of all connections together that wait to be read. Above this, no further store
-    /// is read.
-    package var answersBytesMax = 256 << 20
-    /// A connection without requests is closed after this time.
-    package var idleConnectionSeconds: Int64 = 120
-    /// The pushes that wait for the disk. Above this, devices are asked to come again.
-    package var waitingPushesMax = 4_096
-    package var waitingPushBytesMax = 64 << 20
-    /// The reads that wait for a thread. Above this, devices are asked to come again.
-    package var waitingReadsMax = 4_096
+    package var streamsPerAccountMax = 64
+    /// The interval of keep-alives on an idle stream. At least 1.
+    package var keepAliveSeconds = 20
+    /// The memory for everything that waits: bodies, answers, exports, pushes and events, which each
+    /// have a fixed share.
+    package var buffersBytesMax = 768 << 20
 
     /// The time over which a server that is to stop ends its streams, not ready any more, while it
     /// still answers requests.
     package var drainSeconds: Int64 = 0
-    /// The time for which a shutdown then waits for requests under way.
-    package var shutdownSeconds: Int64 = 10
 
+    package var constants = ServerConstants()
     package var clock = ServerClock.system
 
     package init(dataFolder: String) { self.dataFolder = dataFolder }
@@ -163,11 +114,23 @@ package enum AppAdmission: String, CaseIterable, Sendable {
 extension ServerSettings {
     package var history: HistoryLimits {
         HistoryLimits(
-            milliseconds: historySeconds * 1_000, versionsMax: versionsPerEntryMax,
-            bytesMax: historyBytesMax > 0 ? historyBytesMax : 4 * limits.storeBytesMax)
+            milliseconds: historySeconds * 1_000, versionsMax: ServerConstants.versionsPerEntryMax,
+            bytesMax: 4 * limits.storeBytesMax)
     }
 
-    /// All limits by their names here. The audit log records when they change.
+    /// For the bodies of all requests together, until they are decoded. Must hold a push.
+    package var bodiesBytesMax: Int { buffersBytesMax / 6 }
+    /// For the answers of all connections together that wait to be read. Above this, no further
+    /// store is read.
+    var answersBytesMax: Int { buffersBytesMax / 3 }
+    /// For all exports together that wait to be read.
+    var exportsBytesMax: Int { max(1, buffersBytesMax / 12) }
+    /// For the pushes that wait for the disk. Above this, devices are asked to come again.
+    var waitingPushBytesMax: Int { buffersBytesMax / 12 }
+    /// For the events that wait for all streams together.
+    var streamsBytesMax: Int { buffersBytesMax / 3 }
+
+    /// All limits that can be set, by their names here. The audit log records when they change.
     var limitTexts: [String: String] {
         var texts = ["apps": apps.rawValue, "key": "\(limits.key)"]
         let children = [Mirror(reflecting: self), Mirror(reflecting: limits)].flatMap(\.children)

@@ -72,9 +72,7 @@ class Ubiquity(Server):
     """The server with everything as it comes, but for its log and the limits of what one address may ask."""
 
     OPTIONS = ["--log-level", "error", "--connections-per-address-max", "16384", *(word for rate in (
-        "--push-burst", "--pushes-per-second", "--request-burst", "--requests-per-second",
-        "--sign-in-burst", "--sign-ins-per-second", "--total-sign-in-burst",
-        "--total-sign-ins-per-second") for word in (rate, "1000000"))]
+        "--pushes-per-second", "--requests-per-second", "--sign-ins-per-second") for word in (rate, "1000000"))]
     STORE = "TEAM.example.benchmark"
     PATH = f"/v1/stores/{STORE}/changes"
 

@@ -193,7 +193,7 @@ def measure(run):
     for name, function in {"plain": plain, "TLS": secured, "Redis": redis, "NATS": nats}.items():
         run.measure(f"idle, {name}", function)
     with run.servers(
-        lambda: Ubiquity(run.stage, run.program, ["--listeners-max", str(2 * LISTENERS)])
+        lambda: Ubiquity(run.stage, run.program, ["--streams-max", str(2 * LISTENERS)])
     ) as (server,):
         run.measure("one to many", lambda: one_to_many(server))
 

@@ -16,7 +16,7 @@ extension EndToEndTests.ContractTests {
         try await onStage { stage in
             // After its first push, a device has to wait: what it writes then stays unsynced.
             let server = try await ServerProcess.started(
-                stage, options: ["--push-burst", "1", "--pushes-per-second", "0.001"])
+                stage, options: ["--pushes-per-second", "0.001"])
             let adas = try Device(home: await server.newHome("ada", isFirst: true))
             let bobs = try Device(
                 home: await server.newHome("bob", isFirst: true, account: "bob"))

@@ -58,7 +58,7 @@ extension EndToEndTests.ContractTests {
         let passing = [String(repeating: "京", count: 128), String(repeating: "😀", count: 64)]
         try await keys(
             passing, passing.map { $0 + "k" }, "128 UTF-16 units",
-            options: ["--key-utf16-max", "128"])
+            options: ["--key-limit", "128-utf16-units"])
     }
 
     private func keys(

@@ -43,7 +43,7 @@ struct Device: Sendable {
 
 extension ServerProcess {
     /// Options that let devices push as often as they like.
-    static let manyPushes = ["--push-burst", "1000000", "--pushes-per-second", "1000000"]
+    static let manyPushes = ["--pushes-per-second", "1000000"]
 
     /// The home of a new device, which signs in as an app does, in this process. That is quicker than
     /// the program; after a restart of the server it is the program's, for this process may still have

@@ -30,7 +30,7 @@ internal import UbiquityWire
     // MARK: - Slow writers
 
     @Test func `headers that come byte by byte are given up`() async throws {
-        try await withHostileServer({ $0.headSecondsMax = 1 }) { server in
+        try await withHostileServer({ $0.constants.headSeconds = 1 }) { server in
             // On a busy machine, the second may be over before the first byte arrives, and then the
             // connection is closed without an answer.
             try await until("the answer") {
@@ -48,7 +48,7 @@ internal import UbiquityWire
     }
 
     @Test func `a silent connection is closed`() async throws {
-        try await withHostileServer({ $0.headSecondsMax = 1 }) { server in
+        try await withHostileServer({ $0.constants.headSeconds = 1 }) { server in
             let connection = try await RawConnection.open(server.port)
             #expect(try await connection.end().isEmpty)
             #expect(try await server.count(of: "slow-head") == 1)
@@ -56,7 +56,7 @@ internal import UbiquityWire
     }
 
     @Test func `a connection that asks for nothing more is closed`() async throws {
-        try await withHostileServer({ $0.idleConnectionSeconds = 1 }) { server in
+        try await withHostileServer({ $0.constants.idleConnectionSeconds = 1 }) { server in
             let connection = try await RawConnection.open(server.port)
             await connection.send(Self.config)
             #expect(try await connection.end().hasPrefix("HTTP/1.1 200 OK\r\n"))
@@ -65,7 +65,7 @@ internal import UbiquityWire
     }
 
     @Test func `a body that trickles is given up`() async throws {
-        try await withHostileServer({ $0.slowSecondsMax = 1 }) { server in
+        try await withHostileServer({ $0.constants.slowSeconds = 1 }) { server in
             let device = try await server.newDevice()
             let connection = try await RawConnection.open(server.port)
             await connection.send(Self.push(device, "Content-Length: 100000"))
@@ -79,7 +79,7 @@ internal import UbiquityWire
     }
 
     @Test func `a body that comes fast and never ends is given up`() async throws {
-        try await withHostileServer({ $0.bodySecondsMax = 1 }) { server in
+        try await withHostileServer({ $0.constants.bodySeconds = 1 }) { server in
             let device = try await server.newDevice()
             let connection = try await RawConnection.open(server.port)
             await connection.send(Self.push(device, "Content-Length: 8000000"))
@@ -153,7 +153,7 @@ internal import UbiquityWire
     }
 
     @Test func `bodies of all requests together have a limit`() async throws {
-        try await withHostileServer({ $0.bodiesBytesMax = 50_000 }) { server in
+        try await withHostileServer({ $0.buffersBytesMax = 300_000 }) { server in
             let device = try await server.newDevice()
             let greedy = try await RawConnection.open(server.port)
             await greedy.send(
@@ -334,8 +334,8 @@ internal import UbiquityWire
 
     @Test func `a client that never reads its answers is dropped`() async throws {
         try await withHostileServer({
-            $0.slowSecondsMax = 1
-            $0.answerBytesPerSecondMin = 1 << 17
+            $0.constants.slowSeconds = 1
+            $0.constants.answerBytesPerSecondMin = 1 << 17
         }) { server in
             let device = try await server.newDevice()
             try await Self.fill(device)
@@ -366,9 +366,12 @@ internal import UbiquityWire
     }
 
     @Test func `while too much waits to be read, no further store is read`() async throws {
-        try await withHostileServer({ $0.answersBytesMax = 100_000 }) { server in
+        try await withHostileServer({ $0.buffersBytesMax = 300_000 }) { server in
             let device = try await server.newDevice()
-            try await Self.fill(device)
+            // The budget of bodies is small too.
+            for number in 0..<25 {
+                try await device.set("k\(number)", String(repeating: "x", count: 40_000))
+            }
             let connection = try await RawConnection.open(server.port, reads: false)
             connection.throwIn(String(repeating: Self.pull(device), count: 8))
             try await untilAnswersWait(server)
@@ -381,7 +384,7 @@ internal import UbiquityWire
     }
 
     @Test func `an account that does not read keeps no other from reading`() async throws {
-        try await withHostileServer({ $0.answersBytesMax = 8 << 20 }) { server in
+        try await withHostileServer({ $0.buffersBytesMax = 24 << 20 }) { server in
             let (device, other) = (
                 try await server.newDevice(), try await server.newDevice(account: "bob")
             )
@@ -406,7 +409,7 @@ internal import UbiquityWire
 
     @Test func `a confined device has a share of its account's streams`() async throws {
         // The tests' client has eight connections to a server at most.
-        try await withHostileServer({ $0.listenersPerAccountMax = 4 }) { server in
+        try await withHostileServer({ $0.streamsPerAccountMax = 4 }) { server in
             let device = try await server.newDevice()
             let app = try await server.furtherDevice(stores: ["notes"])
             var streams = [try await server.listen(app)]
@@ -418,7 +421,7 @@ internal import UbiquityWire
     }
 
     @Test func `all confined devices of an account have one share of its streams`() async throws {
-        try await withHostileServer({ $0.listenersPerAccountMax = 8 }) { server in
+        try await withHostileServer({ $0.streamsPerAccountMax = 8 }) { server in
             let device = try await server.newDevice()
             var streams: [EventReader] = []
             for _ in 0..<2 {
@@ -461,9 +464,9 @@ internal import UbiquityWire
 
     @Test func `a stream that nobody reads is ended, and its memory given back`() async throws {
         try await withHostileServer({
-            $0.slowSecondsMax = 1
-            $0.answerBytesPerSecondMin = 1 << 17
-            $0.listenerBufferBytesMax = 1 << 20
+            $0.constants.slowSeconds = 1
+            $0.constants.answerBytesPerSecondMin = 1 << 17
+            $0.constants.streamBufferBytesMax = 1 << 20
             $0.allowance = .init(burst: 10_000, perSecond: 1_000)
         }) { server in
             let device = try await server.newDevice()

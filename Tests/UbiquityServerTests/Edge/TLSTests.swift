@@ -74,7 +74,7 @@ internal import UbiquityServer
     }
 
     @Test func `a handshake that is never finished is given up`() async throws {
-        try await withTLS({ $0.headSecondsMax = 1 }) { server, _, _ in
+        try await withTLS({ $0.constants.headSeconds = 1 }) { server, _, _ in
             let connection = try await RawConnection.open(server.port)
             await connection.send("\u{16}\u{3}\u{1}\u{2}\0")
             #expect(try await connection.end().isEmpty)

@@ -55,8 +55,8 @@ struct CommitQueueTests {
 
     @Test func `a push that finds no room is asked to come again`() async throws {
         let queue = queue {
-            $0.waitingPushesMax = 2
-            $0.waitingPushBytesMax = 10
+            $0.constants.waitingPushesMax = 2
+            $0.buffersBytesMax = 120
         }
         let gate = DispatchSemaphore(value: 0)
         #expect(writer.submit { gate.wait() })

@@ -80,7 +80,7 @@ struct PushHubTests {
 
     @Test func `events that wait for one that is encoded have a bound`() async throws {
         let gate = DispatchSemaphore(value: 0)
-        let hub = hub({ $0.listenerBufferBytesMax = 2 << 20 }) { changes, isBinary in
+        let hub = hub({ $0.constants.streamBufferBytesMax = 2 << 20 }) { changes, isBinary in
             if MultiThreadedEventLoopGroup.currentEventLoop == nil { gate.wait() }
             return ServerSentEvent.push(changes, isBinary: isBinary)
         }

@@ -67,7 +67,7 @@ struct StreamTests {
     @Test func `pulls and streams both say up to where tombstones are compacted`()
         async throws
     {
-        try await withServer({ $0.deletionsPerStoreMax = 1 }) { server in
+        try await withServer({ $0.constants.deletionsPerStoreMax = 1 }) { server in
             let device = try await server.newDevice()
             for key in ["a", "b", "c"] {
                 try await device.set(key, "1")
@@ -143,7 +143,7 @@ struct StreamTests {
 
     @Test func `a small event does not overtake a large one`() async throws {
         let large = PropertyListValue.array(Array(repeating: .boolean(true), count: 50_000))
-        try await withServer({ $0.listenerBufferBytesMax = 8 << 20 }) { server in
+        try await withServer({ $0.constants.streamBufferBytesMax = 8 << 20 }) { server in
             let device = try await server.newDevice()
             var streams = [try await server.listen(device), try await server.listen(device)]
             for index in streams.indices {
@@ -178,10 +178,10 @@ struct StreamTests {
     {
         let value = PropertyListValue.data(Array(repeating: 7, count: 500_000))
         try await withServer({
-            $0.listenerBufferBytesMax = 1 << 20
+            $0.constants.streamBufferBytesMax = 1 << 20
             $0.metricsPort = 0
             // On a busy machine it would be ended for that before it is told, or has read that.
-            $0.slowSecondsMax = 3_600
+            $0.constants.slowSeconds = 3_600
         }) { server in
             let device = try await server.newDevice()
             var slow = try await server.listen(device)
@@ -199,7 +199,7 @@ struct StreamTests {
     }
 
     @Test func `an account cannot have more streams than allowed`() async throws {
-        try await withServer({ $0.listenersPerAccountMax = 1 }) { server in
+        try await withServer({ $0.streamsPerAccountMax = 1 }) { server in
             let device = try await server.newDevice()
             let first = try await server.listen(device)
             let second = try await server.listen(device)
@@ -210,7 +210,7 @@ struct StreamTests {
     }
 
     @Test func `a stream whose client is gone makes room for another`() async throws {
-        try await withServer({ $0.listenersPerAccountMax = 1 }) { server in
+        try await withServer({ $0.streamsPerAccountMax = 1 }) { server in
             let device = try await server.newDevice()
             do {
                 var gone = try await server.listen(device)

@@ -36,7 +36,7 @@ struct AccountTests {
     }
 
     @Test func `an expired code is refused as a wrong one is`() async throws {
-        try await withServer({ $0.signInCodeSeconds = 0 }) { server in
+        try await withServer({ $0.constants.signInCodeSeconds = 0 }) { server in
             let expired = try await server.signIn(code: server.invite("ada").code)
             let wrong = try await server.signIn(code: "2222-2222-2222")
             #expect(expired.status == 401)

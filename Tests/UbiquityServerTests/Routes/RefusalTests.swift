@@ -159,7 +159,7 @@ struct RefusalTests {
     }
 
     @Test func `an account cannot have more stores than allowed`() async throws {
-        try await withServer({ $0.storesPerAccountMax = 1 }) { server in
+        try await withServer({ $0.constants.storesPerAccountMax = 1 }) { server in
             let device = try await server.newDevice()
             try await device.set("a", "1", store: "one")
             let second = try await device.push([.write("a", "1")], store: "two")

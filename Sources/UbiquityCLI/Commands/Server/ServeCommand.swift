@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import Logging
+import UbiquityCore
 import UbiquityServer
 
 struct ServeCommand: AsyncParsableCommand {
@@ -61,6 +62,12 @@ struct ServeCommand: AsyncParsableCommand {
             "Which apps may have stores: all, or only registered ones (`ubiquity app register`).",
             valueName: "which"))
     var apps = AppAdmission.open
+
+    @Option(
+        help: ArgumentHelp(
+            "The longest key: as Apple's guides say, or as its current SDK does.",
+            valueName: "limit"))
+    var keyLimit = KeyLimitOption.published
 
     @Flag(help: "Serve no page for people at /, only the protocol.")
     var noWeb = false
@@ -133,6 +140,7 @@ struct ServeCommand: AsyncParsableCommand {
         settings.port = port
         settings.apps = apps
         settings.servesPage = !noWeb
+        settings.limits.key = keyLimit.limit
         limits.apply(to: &settings)
         try LimitOptions.check(settings)
         edge.apply(to: &settings)
@@ -142,6 +150,19 @@ struct ServeCommand: AsyncParsableCommand {
 }
 
 extension AppAdmission: ExpressibleByArgument {}
+
+/// The two limits of a key that Apple's store has or had.
+enum KeyLimitOption: String, CaseIterable, ExpressibleByArgument {
+    case published = "64-bytes"
+    case ofSDK = "128-utf16-units"
+
+    var limit: KeyLimit {
+        switch self {
+        case .published: StoreLimits().key
+        case .ofSDK: .utf16Units(128)
+        }
+    }
+}
 
 /// The logger's levels as words of the command line.
 enum LogLevel: String, CaseIterable, ExpressibleByArgument {

@@ -81,9 +81,7 @@ struct ServeConfiguration {
             let names = Set(layer.map(\.name))
             counting += layer.filter { !known.contains($0.name) }
             known.formUnion(names)
-            for pair in Self.alternatives where !pair.isDisjoint(with: names) {
-                known.formUnion(pair)
-            }
+            if !Self.places.isDisjoint(with: names) { known.formUnion(Self.places) }
         }
         for declared in ServeSetting.all {
             let given = counting.filter { $0.name == declared.name }
@@ -96,11 +94,9 @@ struct ServeConfiguration {
         }
     }
 
-    /// Settings that exclude each other: one that is given in one place also replaces the other
-    /// from a place of lower precedence.
-    private static let alternatives: [Set<String>] = [
-        ["data", "database"], ["key-bytes-max", "key-utf16-max"],
-    ]
+    /// The settings that exclude each other: one that is given also replaces the other from a source
+    /// of lower precedence.
+    private static let places: Set = ["data", "database"]
 
     // MARK: - The places
 
