@@ -1,22 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A write that the server has acknowledged, while the stream has not yet brought what the server
-/// holds now: this write or a later one.
-///
-/// It is not confirmed earlier for two reasons. A later write may be part of a transaction, which
-/// the stream brings as one. And a server restored from a copy just before the answer would never
-/// be told of a write that this device considers confirmed, because it resumes from the stream's
-/// older cursor.
-struct AcknowledgedWrite: Hashable, Sendable {
-    var write: Record
-    var transaction: UInt64
-    var held: Record
-    /// The server's cursor at the answer. A device that reaches it has all of this.
-    var cursor: Cursor
-    /// The last stream or poll begun before the answer. A later one includes the write.
-    var fetch: Int
-}
-
 extension SyncEngine {
     mutating func pushAnswered(_ number: Int, _ answer: PushAnswer, at now: ClockReading) {
         guard let inFlight = pushInFlight, inFlight.number == number else { return }

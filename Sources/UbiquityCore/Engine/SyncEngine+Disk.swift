@@ -39,7 +39,7 @@ extension SyncEngine {
 
     mutating func nextSave(at now: ClockReading) -> SaveBatch? {
         guard !isSaved else {
-            // What failed to save is on disk now, or no longer needs saving.
+            // The failed save is on disk now, or no longer needed.
             saveFailure = nil
             return nil
         }

@@ -1,60 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A push that was sent and is not answered yet.
-struct PushInFlight: Hashable, Sendable {
-    /// An answer with another number is ignored.
-    var number: Int
-    var push: Push
-    var sentAt: ClockReading
-    /// The number of the last stream opened before the push.
-    var streams: Int
-}
-
-/// What this process sends to the server, and what the server has acknowledged.
-struct Outbox: Hashable, Sendable {
-    var state = State.ready
-    var backoff = Backoff()
-    /// The size of a push that the connection bears.
-    var bytesMax = Int.max
-    var tooLarge: TooLarge?
-    var bucket: TokenBucket
-    /// The last fetch begun before a push failed without an answer. The server may have accepted
-    /// that push, so what replaces its writes here must not get an earlier timestamp before a later
-    /// fetch has told.
-    var unknownPush: Int?
-    var acknowledged: [Key: AcknowledgedWrite] = [:]
-    /// The cursors that the stream has reached since a request was sent.
-    var passedCursors: Set<Cursor> = []
-
-    enum State: Hashable, Sendable {
-        /// Becomes in flight when a write is on disk with its final stamp, and waiting if the
-        /// server's allowance is used up.
-        case ready
-        /// Becomes ready when it is time, or sooner in a hurry.
-        case waiting(Retry)
-        /// Becomes ready with the answer, and waiting if the push fails.
-        case inFlight(PushInFlight)
-    }
-
-    /// The next attempt; nil if none is waited for.
-    var retry: Retry? { if case .waiting(let retry) = state { retry } else { nil } }
-
-    /// Makes a waiting push as soon as it may be.
-    mutating func hurry() {
-        guard var retry else { return }
-        retry.hurry()
-        state = .waiting(retry)
-    }
-}
-
-/// A transaction that was too large even alone.
-struct TooLarge: Hashable, Sendable {
-    var bytes: Int
-    var failure: LinkFailure
-    /// When one of this size is retried; nil means when nothing else waits.
-    var retry: Retry?
-}
-
 extension SyncEngine {
     /// The minimum size of a push, in bytes.
     static let pushBytesMin = 1_024
@@ -117,7 +62,7 @@ extension SyncEngine {
         case .tooLarge where inFlight.push.transactions.count > 1:
             let before = outbox.bytesMax
             shrink(after: inFlight.push)
-            // At once, and whoever waits for a round trip goes on waiting for the smaller pushes.
+            // At once. Round trips wait for the smaller pushes.
             if outbox.bytesMax < before { return }
             retryPush(after: outbox.backoff.fail(using: &random), at: now)
         case .tooLarge:
@@ -132,7 +77,7 @@ extension SyncEngine {
             meta.link.lastError = failure.detail
             unsaved.meta = true
         }
-        // What was held back lets others pass, and is reported when they are sent.
+        // A push that is held back lets others pass, and is reported when they are sent.
         if failure.kind != .tooLarge || outbox.retry != nil { failRequests(failure) }
     }
 
@@ -183,10 +128,10 @@ extension SyncEngine {
         }
     }
 
-    /// What the writes of each transaction count in a push, of those that wait.
+    /// The cost of the waiting writes in a push, by their transactions.
     private var waitingBytes: [UInt64: Int] { bytesOfTransactions(writing: waiting) }
 
-    /// What the pending writes of these keys count in a push, by their transactions.
+    /// The cost of the pending writes of these keys in a push, by their transactions.
     func bytesOfTransactions(writing keys: Set<Key>) -> [UInt64: Int] {
         keys.reduce(into: [:]) { bytes, key in
             guard let write = entries[key]?.pending else { return }
@@ -238,62 +183,6 @@ extension SyncEngine {
         let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })
         for stamp in old.sorted() { stamps[stamp] = clock.issue(at: now).timestamp }
         post(Notice(.serverChange, stamp(keys, by: stamps)))
-    }
-}
-
-/// A waiting transaction that no push may carry: it waits until it is made smaller, or a limit is
-/// raised. A device makes none that it knows to be one.
-package struct UnsendableTransaction: Hashable, Sendable {
-    /// The first of its keys.
-    package var key: Key
-    package var keysCount: Int
-    /// See ``Push/bytes``.
-    package var bytes: Int
-    /// The server's limit; nil if the server, or a proxy in front of it, refused that many bytes.
-    package var bytesMax: Int?
-
-    /// The largest such transaction; nil if there is none.
-    /// - Parameter refusedBytes: The fewest bytes of a transaction that was refused as too large.
-    package init?(
-        of waiting: some Sequence<PendingWrite>, bytesMax: Int, refusedBytes: Int? = nil
-    ) {
-        var transactions: [UInt64: (key: Key, keys: Int, bytes: Int)] = [:]
-        for write in waiting {
-            let record = write.record
-            let known = transactions[write.transaction]
-            transactions[write.transaction] = (
-                min(known?.key ?? record.key, record.key), (known?.keys ?? 0) + 1,
-                (known?.bytes ?? 0) + record.pushBytes
-            )
-        }
-        let largest = transactions.values.max { ($0.bytes, $1.key) < ($1.bytes, $0.key) }
-        guard let largest, largest.bytes > bytesMax || largest.bytes >= refusedBytes ?? .max
-        else { return nil }
-        (key, keysCount, bytes) = (largest.key.whole, largest.keys, largest.bytes)
-        self.bytesMax = largest.bytes > bytesMax ? bytesMax : nil
-    }
-}
-
-extension UnsendableTransaction: CustomStringConvertible {
-    /// With the way out, on one line and without a full stop.
-    package var description: String {
-        let others = keysCount == 1 ? "" : " and \(keysCount - 1) more written with it"
-        let limit =
-            bytesMax.map { "the server takes at most \($0) bytes at once" }
-            ?? "the server, or a proxy in front of it, did not take as many"
-        return "\"\(key)\"\(others), \(bytes) bytes, cannot be sent: \(limit); make the values "
-            + "smaller, or have that limit raised"
-    }
-}
-
-extension SyncEngine {
-    /// See ``UnsendableTransaction``.
-    var unsendable: UnsendableTransaction? {
-        guard outbox.tooLarge != nil || waitingBytesBound > meta.limits.pushBytesMax
-        else { return nil }
-        return UnsendableTransaction(
-            of: waiting.lazy.compactMap { entries[$0]?.pending },
-            bytesMax: meta.limits.pushBytesMax, refusedBytes: outbox.tooLarge?.bytes)
     }
 }
 

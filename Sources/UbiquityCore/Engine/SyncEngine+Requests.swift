@@ -142,7 +142,7 @@ extension SyncEngine {
         noteHeld(at: now)
     }
 
-    /// What was too large a moment ago, and is not tried again yet, is not awaited.
+    /// Does not wait for a transaction that was too large a moment ago, and is not retried yet.
     private mutating func noteHeld(at now: ClockReading) {
         guard isLeading, let retry = outbox.tooLarge?.retry, retry.at > now.uptime else { return }
         noteHeld()

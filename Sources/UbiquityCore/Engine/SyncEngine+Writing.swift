@@ -224,7 +224,7 @@ extension SyncEngine {
         }
     }
 
-    /// What all waiting writes together count in a push, or more: what they write is visible.
+    /// An upper bound of the cost of all waiting writes in a push: what they write is visible.
     var waitingBytesBound: Int {
         let count = waiting.count + outbox.acknowledged.count
         return usage.bytes + count * (Record.pushBytesMin + 2 * Key.bytesMax)
