@@ -255,7 +255,7 @@ import Testing
         tablet["again"] = .integer(2)
         tablet["after"] = kilobyte
         deleteSomething(by: first)
-        tablet.engine.pushBytesMax = 2_048
+        tablet.engine.outbox.bytesMax = 2_048
         tablet.goOnline()
         cloud.settle()
         #expect(tablet.disk.refused.isEmpty)
@@ -277,7 +277,7 @@ import Testing
             tablet["again"] = .integer(Int64(number))
             tablet["k\(number)"] = kilobyte
         }
-        tablet.engine.pushBytesMax = 2_048
+        tablet.engine.outbox.bytesMax = 2_048
         tablet.goOnline()
         cloud.settle()
         #expect(cloud.server.records.count == 65)

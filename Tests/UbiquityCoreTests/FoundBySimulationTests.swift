@@ -196,7 +196,7 @@ struct FoundBySimulationTests {
         second.losesAnswers = true
         second.goOnline()
         cloud.settle()
-        cloud.pass(milliseconds: SyncEngine.streamPatienceMilliseconds)
+        cloud.pass(milliseconds: ConnectingStream.patienceMilliseconds)
         cloud.settle()
         #expect(second.engine.link.stream != nil)
         // The push is repeated, and the stream opened anew, without a poll that tells what came since.

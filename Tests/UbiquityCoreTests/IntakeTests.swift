@@ -31,7 +31,7 @@ struct IntakeTests {
     }
 
     private func send(_ changes: ChangeSet, to device: SteppedDevice) {
-        device.receive(.streamReceived(device.engine.streamsOpened, .changes(changes)))
+        device.receive(.streamReceived(device.engine.counts.streams, .changes(changes)))
     }
 
     private static let large = PropertyListValue.data(Array(repeating: 0, count: 1 << 20))
@@ -145,7 +145,7 @@ struct IntakeTests {
             device.receive(.pushAnswered(push.number, answer))
             if device.engine.meta.link.lastError != nil { break }
         }
-        #expect(device.engine.acknowledgedWrites.count == 4)
+        #expect(device.engine.outbox.acknowledged.count == 4)
         #expect(device.engine.meta.link.lastError?.contains("more than a store may have") == true)
     }
 
@@ -162,7 +162,7 @@ struct IntakeTests {
                     PushAnswer(
                         cursor: Cursor("c")!, serverMilliseconds: cloud.serverNow,
                         results: [.committed(results)])))
-            #expect(device.engine.acknowledgedWrites.isEmpty)
+            #expect(device.engine.outbox.acknowledged.isEmpty)
             #expect(
                 device.engine.meta.link.lastError == "the server's answer does not match the push")
         }

@@ -140,7 +140,7 @@ import Testing
         let a = cloud.device()
         a.buffersStreams = true
         cloud.settle()
-        cloud.pass(milliseconds: SyncEngine.streamPatienceMilliseconds)
+        cloud.pass(milliseconds: ConnectingStream.patienceMilliseconds)
         cloud.settle()
         a.receive(.streamEnded(a.engine.link.stream ?? 0, nil))
         cloud.pass(milliseconds: Backoff.firstMilliseconds)
@@ -152,12 +152,12 @@ import Testing
         #expect(cloud.server["x"] == .integer(1))
         a.bringStream()
         #expect(a.engine.isLive)
-        #expect(a.engine.unknownPush != nil)
+        #expect(a.engine.outbox.unknownPush != nil)
         a.losesAnswers = false
         a.cut()
         cloud.pass(milliseconds: Backoff.maxMilliseconds)
         cloud.settle()
-        #expect(a.engine.unknownPush == nil)
+        #expect(a.engine.outbox.unknownPush == nil)
     }
 
     @Test func `keeps two transactions apart to which two processes gave one time`() {

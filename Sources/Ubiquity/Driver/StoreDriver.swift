@@ -83,80 +83,8 @@ final class StoreDriver: @unchecked Sendable {
         }
     }
 
-    func requestSync() async throws {
-        try await wait { state in
-            state.driver.engine.requestSync(at: shared.now())
-        } begin: { _ in
-            scheduleRun()
-        }
-    }
-
-    /// Asks the server something beside the sync.
-    /// - Throws: ``UbiquityError`` and `CancellationError`.
-    func ask<Answer: Sendable>(
-        _ begin:
-            @escaping @Sendable (
-                any StoreLink, @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
-            ) -> Void
-    ) async throws -> Answer {
-        let answer = Mutex<Result<Answer, LinkFailure>?>(nil)
-        try await wait { state in
-            state.newQuestion()
-        } begin: { id in
-            queue.enqueue { [self] in
-                guard let account = signedIn, let link = shell.makeLink(of: account) else {
-                    return finish(
-                        id, throwing: UbiquityError(.notSignedIn, "this device is not signed in"))
-                }
-                begin(link) { [self] result in
-                    answer.withLock { $0 = $0 ?? result }
-                    finish(id, throwing: nil)
-                }
-            }
-        }
-        guard let result = answer.withLock(\.self) else { throw UbiquityError.closed }
-        do { return try result.get() } catch { throw UbiquityError(error) }
-    }
-
-    /// Waits for something until ``finish(_:throwing:)``, cancellation, or the end of the queue.
-    /// - Parameters:
-    ///   - number: Registers it with the engine, and returns the number that it ends with.
-    ///   - begin: Called with that number, outside the engine's lock.
-    private func wait(
-        for number: (inout SharedEngine.State) -> Int, begin: (Int) -> Void
-    ) async throws {
-        let request = Mutex<Int?>(nil)
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                // In one step, or the engine could finish before the waiter is registered.
-                let id = shared.state.withLock { state in
-                    let id = number(&state)
-                    state.waiters.append((id, continuation))
-                    return id
-                }
-                request.withLock { $0 = id }
-                begin(id)
-                if !queue.isAwaited(until: { [self] in !isWaiting(id) }) {
-                    finish(id, throwing: UbiquityError.closed)
-                }
-                if Task.isCancelled { finish(id, throwing: CancellationError()) }
-            }
-        } onCancel: {
-            if let id = request.withLock(\.self) { finish(id, throwing: CancellationError()) }
-        }
-    }
-
-    private func isWaiting(_ request: Int) -> Bool {
-        shared.state.withLock { $0.waiters.contains { $0.request == request } }
-    }
-
     /// Call when the app waits for the first download.
     func initialSyncIsAwaited() { queue.isAwaited(until: nil) }
-
-    private func finish(_ id: Int, throwing error: (any Error)?) {
-        let waiter = shared.state.withLock { $0.takeWaiter(id) }
-        if let error { waiter?.resume(throwing: error) } else { waiter?.resume() }
-    }
 
     /// The newest refused writes, the newest first, including those just refused.
     func refusedWrites() throws -> [RefusedWrite] {
@@ -209,12 +137,6 @@ final class StoreDriver: @unchecked Sendable {
         failWaiters()
     }
 
-    private func failWaiters() {
-        for request in shared.state.withLock({ $0.waiters.map(\.request) }) {
-            finish(request, throwing: UbiquityError.closed)
-        }
-    }
-
     // MARK: - Running
 
     /// Handles an event and carries out the steps that follow: a notice at once, others on the
@@ -233,11 +155,11 @@ final class StoreDriver: @unchecked Sendable {
         shared.state.withLock { $0.driver.handle(event, at: shared.now()) }
     }
 
-    private func scheduleRun() {
+    func scheduleRun() {
         if shared.state.withLock({ $0.driver.schedule() }) { startRun() }
     }
 
-    /// Call when the memory says so.
+    /// Call only if the driver's `schedule()` returned true.
     func startRun() { queue.enqueue { [self] in run() } }
 
     private func run() {
@@ -299,5 +221,86 @@ final class StoreDriver: @unchecked Sendable {
         guard let wake = shared.state.withLock({ $0.driver.nextWake }) else { return }
         let milliseconds = max(1, min(wake - shared.now().uptime, 86_400_000))
         cancelWake = queue.enqueue(after: milliseconds) { [weak self] in self?.run() }
+    }
+}
+
+/// A store's engine and its driver, shared by the app's threads and the driver's queue.
+///
+/// Shared state: `state`, guarded by its mutex, which is only held while the engine computes. No
+/// slow operation and no callback of the app runs meanwhile.
+///
+/// An object of its own without weak references, which would make each call of the app count
+/// references the slow way.
+final class SharedEngine: Sendable {
+    struct State {
+        var driver: Driver
+        /// The waiting callers of round trips, by the engine's number. There are few, and a
+        /// dictionary's type would have to be instantiated while a store opens.
+        var waiters: [(request: Int, continuation: CheckedContinuation<Void, any Error>)] = []
+        private(set) var questions = 0
+
+        /// A number for a caller that waits for a request outside the sync. The engine's are
+        /// positive.
+        mutating func newQuestion() -> Int {
+            questions -= 1
+            return questions
+        }
+
+        mutating func takeWaiter(_ request: Int) -> CheckedContinuation<Void, any Error>? {
+            waiters.firstIndex { $0.request == request }
+                .map { waiters.remove(at: $0).continuation }
+        }
+    }
+
+    let state: Mutex<State>
+    let now: @Sendable () -> ClockReading
+
+    init(_ driver: Driver, now: @escaping @Sendable () -> ClockReading) {
+        state = Mutex(State(driver: driver))
+        self.now = now
+    }
+
+    /// Reads a value. The body must be short.
+    @inline(__always)
+    func value<Result: Sendable>(
+        _ key: Key, _ body: (PropertyListValue) -> Result?
+    ) -> Result? {
+        state.withLock { $0.driver.engine.value(key).flatMap(body) }
+    }
+
+    struct WriteOutcome {
+        /// Whether the caller must start a run: there is something to save, or a refusal to report.
+        var mustRun: Bool
+        /// The reason the write was refused; nil if it was not.
+        var violation: LimitViolation?
+        /// The keys whose policy could not merge the written value.
+        var misfits: Set<Key>
+
+        /// Whether values wait for the app's own rule.
+        var hasConflict: Bool
+
+        /// Whether nothing is left to do, as in a burst of writes.
+        var isComplete: Bool { !mustRun && violation == nil && misfits.isEmpty && !hasConflict }
+    }
+
+    func write(_ key: Key, _ content: Content) -> WriteOutcome {
+        write { engine, now throws(LimitViolation) in try engine.write(key, content, at: now) }
+    }
+
+    func write(
+        _ body: (inout SyncEngine, ClockReading) throws(LimitViolation) -> Void
+    ) -> WriteOutcome {
+        // Read without the lock: two writes of two threads have no defined order anyway.
+        let now = now()
+        return state.withLock { state in
+            var violation: LimitViolation?
+            do throws(LimitViolation) { try body(&state.driver.engine, now) } catch {
+                violation = error
+            }
+            return WriteOutcome(
+                mustRun: state.driver.schedule(), violation: violation,
+                misfits: state.driver.engine.takeMisfits(),
+                hasConflict: state.driver.engine.hasConflict)
+        }
     }
 }

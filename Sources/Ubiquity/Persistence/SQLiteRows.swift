@@ -5,8 +5,7 @@ internal import GRDB
 internal import UbiquityCore
 internal import UbiquityWire
 
-/// Reads and writes the tables of a store's file. Every function runs inside a caller's
-/// transaction.
+/// Reads the tables of a store's file, inside a caller's transaction.
 enum SQLiteRows {
     static func version(_ db: Database) throws -> Int64 {
         let statement = try db.cachedStatement(sql: "SELECT version FROM meta")
@@ -24,37 +23,10 @@ enum SQLiteRows {
             meta: try meta(row.decode(atIndex: 1), in: db))
     }
 
-    static func write(_ batch: SaveBatch, to db: Database) throws {
-        let version = batch.expectedVersion + 1
-        for entry in batch.entries { try write(entry, version: version, to: db) }
-        for refused in batch.refused { try write(refused, to: db) }
-        if !batch.refused.isEmpty { try trimRefused(db) }
-        try writeMeta(batch.meta, version: version, to: db)
-    }
-
-    /// - Parameter meta: Nil to leave it unchanged, or to write the initial one.
-    static func writeMeta(_ meta: StoredMeta?, version: Int64, to db: Database) throws {
-        if meta == nil, version > 0 {
-            let statement = try db.cachedStatement(sql: "UPDATE meta SET version = ?")
-            return try statement.execute(arguments: [version])
-        }
-        let statement = try db.cachedStatement(
-            sql: "INSERT OR REPLACE INTO meta (id, version, data) VALUES (1, ?, ?)")
-        try statement.execute(arguments: [
-            version, StoredValue.encode((meta ?? StoredMeta()).fields),
-        ])
-    }
-
     static func refusedCount(_ db: Database) throws -> Int {
         try Int.fetchOne(
             db, sql: "SELECT count(*) FROM refused WHERE code <> ?",
             arguments: [Refusal.superseded.code]) ?? 0
-    }
-
-    /// Leaves those that were superseded.
-    static func forgetRefused(_ db: Database) throws {
-        try db.execute(
-            sql: "DELETE FROM refused WHERE code <> ?", arguments: [Refusal.superseded.code])
     }
 
     static func refusedWrites(_ db: Database) throws -> [RefusedWrite] {
@@ -107,87 +79,6 @@ enum SQLiteRows {
         return try Int.fetchOne(statement) ?? 0
     }
 
-    private static func write(_ entry: StoredEntry, version: Int64, to db: Database) throws {
-        if entry.confirmed == nil, entry.pending == nil, try removeTombstone(entry.key, db) {
-            return
-        }
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT OR REPLACE INTO entry (key, version,
-                    confirmed_time, confirmed_device, confirmed_value, confirmed_digest,
-                    pending_time, pending_device, pending_value, pending_digest,
-                    pending_transaction, had_time, had_device,
-                    provisional_wall, provisional_uptime, provisional_boot, provisional_seen,
-                    pending_unkept, unkept)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """)
-        let (provisional, had) = (entry.pending?.provisional, entry.pending?.had)
-        statement.setUncheckedArguments(
-            [Data(entry.key.bytes), version]
-                + columns(of: entry.confirmed) + columns(of: entry.pending?.record)
-                + [
-                    entry.pending.map { Int64(bitPattern: $0.transaction) },
-                    had.map { Int64(bitPattern: $0.timestamp.rawValue) },
-                    had.map { Int64(bitPattern: $0.device.rawValue) },
-                    provisional?.madeAt.wall, provisional?.madeAt.uptime,
-                    provisional.map { Int64(bitPattern: $0.madeAt.boot) },
-                    provisional.map { Int64(bitPattern: $0.seen.rawValue) },
-                    entry.pending?.isUnkept ?? false ? 1 : nil, entry.wasUnkept ? 1 : nil,
-                ])
-        try statement.execute()
-    }
-
-    /// Deletes the row of a tombstone that is no longer needed: no other process shows anything of
-    /// it. Other rows stay as empty ones, for processes that have known the key.
-    /// - Returns: Whether there was one.
-    private static func removeTombstone(_ key: UbiquityCore.Key, _ db: Database) throws -> Bool {
-        let statement = try db.cachedStatement(
-            sql: """
-                DELETE FROM entry WHERE key = ? AND confirmed_time IS NOT NULL
-                    AND confirmed_value IS NULL AND pending_time IS NULL
-                """)
-        statement.setUncheckedArguments([Data(key.bytes)])
-        try statement.execute()
-        return db.changesCount > 0
-    }
-
-    private static func write(_ refused: RefusedWrite, to db: Database) throws {
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT INTO refused (key, time, device, value, digest, code, detail)
-                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS (
-                    SELECT 1 FROM refused
-                    WHERE key = ?1 AND time = ?2 AND device = ?3 AND value IS ?4)
-                """)
-        statement.setUncheckedArguments(
-            [Data(refused.record.key.bytes)] + columns(of: refused.record)
-                + [refused.refusal.code, refused.refusal.detail])
-        try statement.execute()
-    }
-
-    /// Time, device, value and digest.
-    private static func columns(of record: UbiquityCore.Record?) -> StatementArguments {
-        [
-            record.map { Int64(bitPattern: $0.stamp.timestamp.rawValue) },
-            record.map { Int64(bitPattern: $0.stamp.device.rawValue) },
-            record?.content.value.map(StoredValue.encode),
-            record.map { Int64(bitPattern: $0.stamp.digest) },
-        ]
-    }
-
-    private static func trimRefused(_ db: Database) throws {
-        for comparison in ["=", "<>"] {
-            let statement = try db.cachedStatement(
-                sql: """
-                    DELETE FROM refused WHERE id IN (
-                        SELECT id FROM refused WHERE code \(comparison) ?
-                        ORDER BY id DESC LIMIT -1 OFFSET ?)
-                    """)
-            try statement.execute(
-                arguments: [Refusal.superseded.code, SaveBatch.refusedWritesMax])
-        }
-    }
-
     private static func meta(_ data: Data, in db: Database) throws -> StoredMeta {
         let meta: StoredMeta
         do { meta = try StoredMeta(fields: PropertyListValue(protobuf: data)) } catch {
@@ -210,5 +101,87 @@ enum SQLiteRows {
 
     private static func missingMeta(_ db: Database) -> DatabaseError {
         StoredValue.damage("the table \"meta\" is empty")
+    }
+}
+
+/// The order of the columns is that of the queries in ``SQLiteRows``. Types are qualified because
+/// GRDB has a `Key` and a `Record` too.
+///
+/// Does not use subscripts, which trap if a damaged file has a different type in a column.
+extension Row {
+    func entry() throws -> StoredEntry {
+        let key = try key()
+        return StoredEntry(
+            key: key, confirmed: try record(of: key, at: 1), pending: try pendingWrite(of: key),
+            wasUnkept: try flag(at: 17))
+    }
+
+    func key() throws -> UbiquityCore.Key {
+        try withUnsafeData(atIndex: 0) { bytes in
+            do {
+                return try (bytes ?? Data()).withUnsafeBytes { try UbiquityCore.Key(bytes: $0) }
+            } catch { throw StoredValue.damage("the key of a row cannot be read: \(error)") }
+        }
+    }
+
+    /// Reads time, device, value and digest from that column on; nil if there is no time.
+    func record(of key: UbiquityCore.Key, at column: Int) throws -> UbiquityCore.Record? {
+        guard var stamp = try self.stamp(at: column) else { return nil }
+        let content = try withUnsafeData(atIndex: column + 2) { bytes in
+            try bytes.map { Content.value(try StoredValue.decode($0, key)) } ?? .deleted
+        }
+        stamp.digest = UInt64(bitPattern: try decode(Int64?.self, atIndex: column + 3) ?? 0)
+        return UbiquityCore.Record(key: key, content: content, stamp: stamp)
+    }
+
+    private func pendingWrite(of key: UbiquityCore.Key) throws -> PendingWrite? {
+        guard let record = try record(of: key, at: 5) else { return nil }
+        let transaction = try decode(Int64?.self, atIndex: 9) ?? 0
+        return PendingWrite(
+            record: record, transaction: UInt64(bitPattern: transaction),
+            provisional: try provisionalStamp(),
+            had: try stamp(at: 10), isUnkept: try flag(at: 16))
+    }
+
+    /// NULL is no.
+    private func flag(at column: Int) throws -> Bool {
+        try decode(Int64?.self, atIndex: column) ?? 0 != 0
+    }
+
+    /// Reads time and device from that column on; nil if there is no time.
+    private func stamp(at column: Int) throws -> Stamp? {
+        guard let time = try decode(Int64?.self, atIndex: column) else { return nil }
+        let device = try decode(Int64?.self, atIndex: column + 1) ?? 0
+        return Stamp(
+            HybridTimestamp(rawValue: UInt64(bitPattern: time)),
+            DeviceID(rawValue: UInt64(bitPattern: device)))
+    }
+
+    private func provisionalStamp() throws -> ProvisionalStamp? {
+        guard let wall = try decode(Int64?.self, atIndex: 12),
+            let uptime = try decode(Int64?.self, atIndex: 13),
+            let boot = try decode(Int64?.self, atIndex: 14),
+            let seen = try decode(Int64?.self, atIndex: 15)
+        else { return nil }
+        return ProvisionalStamp(
+            madeAt: ClockReading(wall: wall, uptime: uptime, boot: UInt64(bitPattern: boot)),
+            seen: HybridTimestamp(rawValue: UInt64(bitPattern: seen)))
+    }
+}
+
+/// The stored form of a value: the protocol's message in its binary format.
+enum StoredValue {
+    static func encode(_ value: PropertyListValue) -> Data {
+        Data(WireFormat.protobuf.encode(WireValue(value)))
+    }
+
+    static func decode(_ bytes: Data, _ key: Key) throws -> PropertyListValue {
+        do { return try PropertyListValue(protobuf: bytes) } catch {
+            throw damage("the value of \"\(key)\" cannot be read: \(error)")
+        }
+    }
+
+    static func damage(_ sentence: String) -> DatabaseError {
+        DatabaseError(resultCode: .SQLITE_CORRUPT, message: sentence)
     }
 }

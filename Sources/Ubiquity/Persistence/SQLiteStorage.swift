@@ -182,26 +182,113 @@ package final class SQLiteStorage: LocalStorage {
     }
 }
 
-/// The commit signal: tells the other processes' watchers that a commit is visible.
-///
-/// The write-ahead log is not enough. SQLite writes it, flushes it, which takes milliseconds, and
-/// only then publishes the commit in shared memory, which no watcher sees. A process woken by the
-/// write to the log looks too early, and is not woken again. So a byte of a file beside the store
-/// is overwritten after each commit.
-final class CommitSignal: Sendable {
-    /// The suffix of the file's name, after the store's name.
-    static let suffix = ".bell"
-
-    private let file: Int32
-
-    /// - Throws: ``SystemError`` if the file cannot be made.
-    init(store path: String) throws(SystemError) {
-        file = open(path + Self.suffix, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw SystemError(errno) }
+/// Writes the tables of a store's file, inside a caller's transaction.
+extension SQLiteRows {
+    static func write(_ batch: SaveBatch, to db: Database) throws {
+        let version = batch.expectedVersion + 1
+        for entry in batch.entries { try write(entry, version: version, to: db) }
+        for refused in batch.refused { try write(refused, to: db) }
+        if !batch.refused.isEmpty { try trimRefused(db) }
+        try writeMeta(batch.meta, version: version, to: db)
     }
 
-    deinit { close(file) }
+    /// - Parameter meta: Nil to leave it unchanged, or to write the initial one.
+    static func writeMeta(_ meta: StoredMeta?, version: Int64, to db: Database) throws {
+        if meta == nil, version > 0 {
+            let statement = try db.cachedStatement(sql: "UPDATE meta SET version = ?")
+            return try statement.execute(arguments: [version])
+        }
+        let statement = try db.cachedStatement(
+            sql: "INSERT OR REPLACE INTO meta (id, version, data) VALUES (1, ?, ?)")
+        try statement.execute(arguments: [
+            version, StoredValue.encode((meta ?? StoredMeta()).fields),
+        ])
+    }
 
-    /// If this fails, the others see the commit later: at the next one, or when they save.
-    func send() { _ = pwrite(file, [UInt8(ascii: "!")], 1, 0) }
+    /// Leaves those that were superseded.
+    static func forgetRefused(_ db: Database) throws {
+        try db.execute(
+            sql: "DELETE FROM refused WHERE code <> ?", arguments: [Refusal.superseded.code])
+    }
+
+    private static func write(_ entry: StoredEntry, version: Int64, to db: Database) throws {
+        if entry.confirmed == nil, entry.pending == nil, try removeTombstone(entry.key, db) {
+            return
+        }
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO entry (key, version,
+                    confirmed_time, confirmed_device, confirmed_value, confirmed_digest,
+                    pending_time, pending_device, pending_value, pending_digest,
+                    pending_transaction, had_time, had_device,
+                    provisional_wall, provisional_uptime, provisional_boot, provisional_seen,
+                    pending_unkept, unkept)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        let (provisional, had) = (entry.pending?.provisional, entry.pending?.had)
+        statement.setUncheckedArguments(
+            [Data(entry.key.bytes), version]
+                + columns(of: entry.confirmed) + columns(of: entry.pending?.record)
+                + [
+                    entry.pending.map { Int64(bitPattern: $0.transaction) },
+                    had.map { Int64(bitPattern: $0.timestamp.rawValue) },
+                    had.map { Int64(bitPattern: $0.device.rawValue) },
+                    provisional?.madeAt.wall, provisional?.madeAt.uptime,
+                    provisional.map { Int64(bitPattern: $0.madeAt.boot) },
+                    provisional.map { Int64(bitPattern: $0.seen.rawValue) },
+                    entry.pending?.isUnkept ?? false ? 1 : nil, entry.wasUnkept ? 1 : nil,
+                ])
+        try statement.execute()
+    }
+
+    /// Deletes the row of a tombstone that is no longer needed: no other process shows anything of
+    /// it. Other rows stay as empty ones, for processes that have known the key.
+    /// - Returns: Whether there was one.
+    private static func removeTombstone(_ key: UbiquityCore.Key, _ db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(
+            sql: """
+                DELETE FROM entry WHERE key = ? AND confirmed_time IS NOT NULL
+                    AND confirmed_value IS NULL AND pending_time IS NULL
+                """)
+        statement.setUncheckedArguments([Data(key.bytes)])
+        try statement.execute()
+        return db.changesCount > 0
+    }
+
+    private static func write(_ refused: RefusedWrite, to db: Database) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO refused (key, time, device, value, digest, code, detail)
+                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS (
+                    SELECT 1 FROM refused
+                    WHERE key = ?1 AND time = ?2 AND device = ?3 AND value IS ?4)
+                """)
+        statement.setUncheckedArguments(
+            [Data(refused.record.key.bytes)] + columns(of: refused.record)
+                + [refused.refusal.code, refused.refusal.detail])
+        try statement.execute()
+    }
+
+    /// Time, device, value and digest.
+    private static func columns(of record: UbiquityCore.Record?) -> StatementArguments {
+        [
+            record.map { Int64(bitPattern: $0.stamp.timestamp.rawValue) },
+            record.map { Int64(bitPattern: $0.stamp.device.rawValue) },
+            record?.content.value.map(StoredValue.encode),
+            record.map { Int64(bitPattern: $0.stamp.digest) },
+        ]
+    }
+
+    private static func trimRefused(_ db: Database) throws {
+        for comparison in ["=", "<>"] {
+            let statement = try db.cachedStatement(
+                sql: """
+                    DELETE FROM refused WHERE id IN (
+                        SELECT id FROM refused WHERE code \(comparison) ?
+                        ORDER BY id DESC LIMIT -1 OFFSET ?)
+                    """)
+            try statement.execute(
+                arguments: [Refusal.superseded.code, SaveBatch.refusedWritesMax])
+        }
+    }
 }

@@ -68,3 +68,118 @@ extension StreamMessage {
         }
     }
 }
+
+/// Parses a stream of server-sent events that arrives in pieces of any size.
+///
+/// The format of the HTML standard: lines end with CR, LF or both, and an empty line ends an event.
+/// Several `data` lines are joined by line feeds. Comments and unknown fields are ignored, as are
+/// events without data and an incomplete event at the end.
+package struct EventStreamParser: Sendable {
+    /// The maximum size of one event, or one line, in bytes.
+    package let eventBytesMax: Int
+    /// The beginning of a line whose end has not arrived.
+    private var line: [UInt8] = []
+    private var isFirstLine = true
+    /// Whether the last byte was a CR, so that an LF belongs to it.
+    private var isAfterCR = false
+    private var name = ""
+    private var data: [UInt8] = []
+
+    package init(eventBytesMax: Int) { self.eventBytesMax = eventBytesMax }
+
+    /// - Returns: The events that these bytes complete.
+    /// - Throws: ``WireError`` if an event exceeds the limit; the parser cannot be used after that.
+    package mutating func consume(
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(WireError) -> [StreamEvent] {
+        var events: [StreamEvent] = []
+        var rest = bytes[...]
+        if isAfterCR, let first = rest.first {
+            if first == .lineFeed { rest = rest.dropFirst() }
+            isAfterCR = false
+        }
+        while let end = rest.firstIndex(where: { $0 == .lineFeed || $0 == .carriageReturn }) {
+            try finishLine(rest[..<end], &events)
+            let isCR = rest[end] == .carriageReturn
+            rest = rest[(end + 1)...]
+            if isCR, rest.isEmpty { isAfterCR = true }
+            if isCR, rest.first == .lineFeed { rest = rest.dropFirst() }
+        }
+        try checkSize(adding: line.count + rest.count)
+        line += rest
+        return events
+    }
+
+    private mutating func finishLine(
+        _ end: Slice<UnsafeRawBufferPointer>, _ events: inout [StreamEvent]
+    ) throws(WireError) {
+        try checkSize(adding: line.count + end.count)
+        // Most lines arrive whole and need not be copied.
+        if line.isEmpty {
+            take(line: end, &events)
+        } else {
+            line += end
+            let whole = line
+            line = []
+            take(line: whole[...], &events)
+        }
+    }
+
+    private mutating func take(
+        line: some RandomAccessCollection<UInt8>, _ events: inout [StreamEvent]
+    ) {
+        var line = line[...]
+        if isFirstLine {
+            isFirstLine = false
+            if line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
+        }
+        guard !line.isEmpty else { return finishEvent(&events) }
+        let field = line.prefix { $0 != .colon }
+        var value = line.dropFirst(field.count + 1)
+        if value.first == .space { value = value.dropFirst() }
+        take(field: field, value)
+    }
+
+    private mutating func take<Bytes: RandomAccessCollection<UInt8>>(field: Bytes, _ value: Bytes) {
+        if field.elementsEqual("data".utf8) {
+            data += value
+            data.append(.lineFeed)
+        } else if field.elementsEqual("event".utf8) {
+            name = String(decoding: value, as: UTF8.self)
+        }
+    }
+
+    private mutating func finishEvent(_ events: inout [StreamEvent]) {
+        defer {
+            name = ""
+            data = []
+        }
+        guard !data.isEmpty else { return }
+        data.removeLast()
+        events.append(StreamEvent(name: name.isEmpty ? "message" : name, data: data))
+    }
+
+    private func checkSize(adding bytes: Int) throws(WireError) {
+        guard data.count + bytes <= eventBytesMax else {
+            throw WireError("an event has more than \(eventBytesMax >> 10) kB")
+        }
+    }
+}
+
+package struct StreamEvent: Hashable, Sendable {
+    /// `message` if the stream names none.
+    package var name: String
+    package var data: [UInt8]
+
+    package init(name: String, data: [UInt8]) {
+        self.name = name
+        self.data = data
+    }
+}
+
+extension UInt8 {
+    fileprivate static let lineFeed = UInt8(ascii: "\n")
+    fileprivate static let carriageReturn = UInt8(ascii: "\r")
+    fileprivate static let colon = UInt8(ascii: ":")
+    fileprivate static let space = UInt8(ascii: " ")
+}

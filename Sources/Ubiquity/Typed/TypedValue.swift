@@ -43,7 +43,7 @@ package enum TypedValue {
 
 /// The reason a stored value cannot be read as the requested type.
 package struct UnreadableValue: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The place and the problem, such as ".levels[3]: a string is no Int".
+    /// The place and the problem, such as ".levels[3]: expected Int, found a string".
     package var description: String
 
     init(_ description: String) { self.description = description }

@@ -180,7 +180,7 @@ package struct Driver: Sendable {
         return nil
     }
 
-    /// The next step if it is a notice. Whoever has reported an event can post it at once, without
+    /// The next step if it is a notice. The caller that reported an event can post it at once, without
     /// waiting for the thread that carries out the steps.
     package mutating func nextNotice(at now: ClockReading) -> Notice? {
         let isFirst =

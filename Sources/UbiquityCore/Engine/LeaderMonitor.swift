@@ -17,6 +17,8 @@ struct LeaderMonitor: Hashable, Sendable {
         case silent
     }
 
+    /// Whether the next save must repeat the request.
+    var asksAgain = false
     /// The last verdict, until the leader responds.
     private(set) var isSilent = false
     /// The uptime in milliseconds of the next decision; nil if nobody waits.
@@ -59,11 +61,12 @@ struct LeaderMonitor: Hashable, Sendable {
             return .silent
         }
         wait(at: uptime)
+        asksAgain = true
         return .askAgain
     }
 
     /// Ends the wait: nobody waits any more.
-    mutating func rest() { lookAt = nil }
+    mutating func rest() { (lookAt, asksAgain) = (nil, false) }
 
     private mutating func wait(at uptime: Int64) {
         isTaken = false

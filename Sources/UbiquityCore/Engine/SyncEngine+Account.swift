@@ -9,11 +9,11 @@ extension SyncEngine {
         }
         if meta.account != account {
             meta.account = account
-            isMetaUnsaved = true
+            unsaved.meta = true
         }
         self.device = device
         isSignedIn = true
-        closeLink()
+        link.close()
     }
 
     /// The values stay, and new writes wait for the same account.
@@ -27,7 +27,7 @@ extension SyncEngine {
 
     private mutating func endAccount(_ reason: String) {
         isSignedIn = false
-        closeLink()
+        link.close()
         // A follower has the leader's status there, and keeps it for the next sign-in.
         if isLeading { setLink(.signedOut) }
         failRequests(LinkFailure(.unauthorized, reason))
@@ -45,12 +45,8 @@ extension SyncEngine {
         precondition(isSaved || discardsUnsaved, "Unsaved writes would be lost with the account.")
         leave()
         var next = SyncEngine(disk: disk, settings: settings, seed: random.next(), at: now)
-        next.streamsOpened = streamsOpened
-        next.hangUp = hangUp
-        next.pushesSent = pushesSent
-        next.fetchesStarted = fetchesStarted
-        next.fetchesFinished = fetchesFinished
-        next.requestsMade = requestsMade
+        next.counts = counts
+        next.link.hangUp = link.hangUp
         next.finished = finished
         next.notices = notices
         next.notifiesOwnWrites = notifiesOwnWrites

@@ -1,22 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A write that the server has acknowledged, while the stream has not yet brought what the server
-/// holds now: this write or a later one.
-///
-/// It is not confirmed earlier for two reasons. A later write may be part of a transaction, which
-/// the stream brings as one. And a server restored from a copy just before the answer would never
-/// be told of a write that this device considers confirmed, because it resumes from the stream's
-/// older cursor.
-struct AcknowledgedWrite: Hashable, Sendable {
-    var write: Record
-    var transaction: UInt64
-    var held: Record
-    /// The server's cursor at the answer. A device that reaches it has all of this.
-    var cursor: Cursor
-    /// The last stream or poll begun before the answer. A later one includes the write.
-    var fetch: Int
-}
-
 extension SyncEngine {
     mutating func pushAnswered(_ number: Int, _ answer: PushAnswer, at now: ClockReading) {
         guard let inFlight = pushInFlight, inFlight.number == number else { return }
@@ -26,11 +9,11 @@ extension SyncEngine {
             return pushFailed(number, failure, at: now)
         }
         if let failure = refusal(of: answer) { return pushFailed(number, failure, at: now) }
-        pushInFlight = nil
+        outbox.state = .ready
         receipts.told(push.saved)
-        if let tooLarge, push.bytes >= tooLarge.bytes { self.tooLarge = nil }
-        pushBackoff.succeed()
-        pushBytesMax += min(pushBytesMax / 4, Int.max - pushBytesMax)
+        if let tooLarge = outbox.tooLarge, push.bytes >= tooLarge.bytes { outbox.tooLarge = nil }
+        outbox.backoff.succeed()
+        outbox.bytesMax += min(outbox.bytesMax / 4, Int.max - outbox.bytesMax)
         hurryPolling(at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
         let measured = measureClock(answer.serverMilliseconds, sentAt: inFlight.sentAt, at: now)
@@ -65,12 +48,12 @@ extension SyncEngine {
         let views = entries.refreshViews().subtracting(withdrawn.map(\.whole))
         post(Notice(.quotaViolation, withdrawn))
         post(Notice(.serverChange, views.union(compacted.filter { !entries.hasParts($0) })))
-        if passedCursors.contains(answer.cursor) {
+        if outbox.passedCursors.contains(answer.cursor) {
             post(Notice(.serverChange, finishAcknowledged { $0.cursor == answer.cursor }))
         }
         noteLag(at: now.uptime)
         // A stream that went live since may come from a server restored after the answer.
-        if isLive, inFlight.streamsOpened < streamsOpened { unacknowledge(before: .max) }
+        if isLive, inFlight.streams < counts.streams { unacknowledge(before: .max) }
     }
 
     /// - Parameter cursor: The server's cursor at the answer.
@@ -95,21 +78,21 @@ extension SyncEngine {
         if pending.record == write {
             entries.update(write.key, saves: false) { $0.isAcknowledged = true }
         }
-        acknowledgedWrites[write.key] = AcknowledgedWrite(
+        outbox.acknowledged[write.key] = AcknowledgedWrite(
             write: write, transaction: pending.transaction, held: held, cursor: cursor,
-            fetch: fetchesStarted)
+            fetch: counts.fetches)
     }
 
     /// The stream has reached a cursor.
     /// - Returns: The keys whose value changed for the app.
     mutating func pass(_ cursor: Cursor) -> Set<Key> {
-        if pushInFlight == nil, pullInFlight == nil { passedCursors = [] }
-        passedCursors.insert(cursor)
-        if let lag = streamLag, lag.cursor == cursor {
-            streamLag = nil
-            fetchesFinished = max(fetchesFinished, lag.fetch)
+        if pushInFlight == nil, link.pull == nil { outbox.passedCursors = [] }
+        outbox.passedCursors.insert(cursor)
+        if let lag = link.live?.lag, lag.cursor == cursor {
+            link.live?.lag = nil
+            counts.fetchesFinished = max(counts.fetchesFinished, lag.fetch)
         }
-        defer { noteLag(at: streamHeartbeatAt) }
+        defer { noteLag() }
         return finishAcknowledged { $0.cursor == cursor }
     }
 
@@ -117,11 +100,13 @@ extension SyncEngine {
     /// deletion may be older than the stream, which began with the whole store. It may never come to
     /// that cursor, because an event may bring several pushes. Then a new stream is opened, and the
     /// write is sent again.
-    private mutating func noteLag(at uptime: Int64) {
-        guard isLive, streamLag == nil else { return }
-        let awaited = acknowledgedWrites.values.filter { $0.held.content == .deleted }
+    /// - Parameter uptime: When the stream began to lag; nil means with its last heartbeat.
+    private mutating func noteLag(at uptime: Int64? = nil) {
+        guard let stream = link.live, stream.lag == nil else { return }
+        let awaited = outbox.acknowledged.values.filter { $0.held.content == .deleted }
         guard let next = awaited.min(by: { $0.write.key < $1.write.key }) else { return }
-        streamLag = StreamLag(fetch: 0, cursor: next.cursor, noticedAt: uptime)
+        link.live?.lag = LiveStream.Lag(
+            fetch: 0, cursor: next.cursor, noticedAt: uptime ?? stream.heartbeatAt)
     }
 
     /// Replaces acknowledged writes by the server's records where everything committed before the
@@ -131,8 +116,8 @@ extension SyncEngine {
     private mutating func finishAcknowledged(where hasAll: (AcknowledgedWrite) -> Bool) -> Set<Key>
     {
         var changed: Set<Key> = []
-        for (key, acknowledged) in acknowledgedWrites where hasAll(acknowledged) {
-            acknowledgedWrites[key] = nil
+        for (key, acknowledged) in outbox.acknowledged where hasAll(acknowledged) {
+            outbox.acknowledged[key] = nil
             guard let entry = entries[key], entry.isAcknowledged,
                 entry.pending?.record == acknowledged.write
             else { continue }
@@ -150,8 +135,8 @@ extension SyncEngine {
     /// while a stream was being opened, because it may begin beyond the answer's cursor and never
     /// reach it.
     mutating func unacknowledge(before fetch: Int) {
-        for (key, acknowledged) in acknowledgedWrites where acknowledged.fetch < fetch {
-            acknowledgedWrites[key] = nil
+        for (key, acknowledged) in outbox.acknowledged where acknowledged.fetch < fetch {
+            outbox.acknowledged[key] = nil
             guard entries[key]?.isAcknowledged ?? false else { continue }
             entries.update(key, saves: false) { $0.isAcknowledged = false }
             awaitAgain(key)
@@ -170,7 +155,7 @@ extension SyncEngine {
     /// - Returns: Whether the write was still there to withdraw.
     private mutating func withdraw(_ write: Record, _ refusal: Refusal) -> Bool {
         guard entries[write.key]?.pending?.record == write else { return false }
-        let acknowledged = acknowledgedWrites[write.key]
+        let acknowledged = outbox.acknowledged[write.key]
         entries.update(write.key) { entry in
             entry.dropPending()
             // The previous write is on the server, and the stream has not brought it.
@@ -181,7 +166,7 @@ extension SyncEngine {
             entry.isAcknowledged = true
             entry.dropPendingIfBeaten()
         }
-        refusedUnsaved.append(RefusedWrite(record: write, refusal: refusal))
+        unsaved.refused.append(RefusedWrite(record: write, refusal: refusal))
         return true
     }
 }

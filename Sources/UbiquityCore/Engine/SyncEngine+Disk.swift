@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// The changes besides entries that no save has begun to write.
+struct Unsaved: Hashable, Sendable {
+    var meta = false
+    var refused: [RefusedWrite] = []
+}
+
+/// The disk refused the last save.
+struct SaveFailure: Hashable, Sendable {
+    var reason: String
+    /// When the save is repeated, by the uptime; nil if it may be now.
+    var retryAt: Int64?
+}
+
 /// The save under way, kept to be repeated if it fails.
 struct SaveInFlight: Sendable {
     var entries: [EntryTable.Saving]
@@ -18,27 +31,30 @@ extension SyncEngine {
 
     /// Whether memory and disk agree.
     package var isSaved: Bool {
-        saveInFlight == nil && entries.isSaved && !isMetaUnsaved && refusedUnsaved.isEmpty
+        saveInFlight == nil && entries.isSaved && unsaved == Unsaved()
     }
+
+    /// The reason the disk refused the last save, until one succeeds.
+    package var diskFailure: String? { saveFailure?.reason }
 
     mutating func nextSave(at now: ClockReading) -> SaveBatch? {
         guard !isSaved else {
-            // What failed to save is on disk now, or no longer needs saving.
-            (diskFailure, saveRetryAt) = (nil, nil)
+            // The failed save is on disk now, or no longer needed.
+            saveFailure = nil
             return nil
         }
-        guard saveInFlight == nil, now.uptime >= saveRetryAt ?? .min else { return nil }
-        saveRetryAt = nil
+        guard saveInFlight == nil, now.uptime >= saveFailure?.retryAt ?? .min else { return nil }
+        saveFailure?.retryAt = nil
         let requestNumber = numberNewRequests(at: now)
         let (written, saving) = entries.beginSave()
         let batch = SaveBatch(
             expectedVersion: diskVersion, entries: written,
-            meta: isMetaUnsaved ? meta : nil, refused: refusedUnsaved)
+            meta: unsaved.meta ? meta : nil, refused: unsaved.refused)
         saveInFlight = SaveInFlight(
-            entries: saving, receipt: isMetaUnsaved ? receipts.beginSave(of: meta.cursor) : nil,
-            refused: refusedUnsaved, requestNumber: requestNumber, requestsThrough: requestsMade)
-        isMetaUnsaved = false
-        refusedUnsaved = []
+            entries: saving, receipt: unsaved.meta ? receipts.beginSave(of: meta.cursor) : nil,
+            refused: unsaved.refused, requestNumber: requestNumber, requestsThrough: counts.requests
+        )
+        unsaved = Unsaved()
         return batch
     }
 
@@ -48,7 +64,7 @@ extension SyncEngine {
         entries.finishSave(save.entries, emptyMax: settings.emptyMax)
         if let receipt = save.receipt { receipts.finishSave(receipt, at: now.uptime) }
         diskVersion = version
-        diskFailure = nil
+        saveFailure = nil
         if let number = save.requestNumber {
             requestsSaved(as: number, through: save.requestsThrough)
         }
@@ -56,8 +72,8 @@ extension SyncEngine {
 
     mutating func saveFailed(_ reason: String, at now: ClockReading) {
         putBackSave()
-        diskFailure = reason
-        saveRetryAt = now.uptime + Self.saveRetryMilliseconds
+        saveFailure = SaveFailure(
+            reason: reason, retryAt: now.uptime + Self.saveRetryMilliseconds)
     }
 
     mutating func saveConflicted(_ changes: DiskChanges, at now: ClockReading) {
@@ -69,9 +85,9 @@ extension SyncEngine {
         guard let save = saveInFlight else { return }
         saveInFlight = nil
         entries.undoSave(save.entries)
-        isMetaUnsaved = isMetaUnsaved || save.receipt != nil
+        unsaved.meta = unsaved.meta || save.receipt != nil
         if let receipt = save.receipt { receipts.undoSave(receipt) }
-        refusedUnsaved = save.refused + refusedUnsaved
+        unsaved.refused = save.refused + unsaved.refused
     }
 
     /// Merges what other processes saved. Changes that this process made since stay, see
@@ -166,7 +182,7 @@ extension SyncEngine {
     /// Only the leader writes anything there except requests.
     private mutating func follow(_ disk: StoredMeta, at now: ClockReading) {
         meta = Self.meta(disk, settings)
-        isMetaUnsaved = false
+        unsaved.meta = false
         receipts = ReceiptRule(saved: disk.cursor)
         // The stamps of this process's unsaved writes are about to be compared with final ones.
         clock.adopt(disk.correction, at: now)

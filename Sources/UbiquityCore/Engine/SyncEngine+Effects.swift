@@ -98,8 +98,8 @@ extension SyncEngine {
     /// The uptime in milliseconds at which time alone makes something possible; nil means never.
     package var nextWake: Int64? {
         [
-            saveRetryAt, linkRetryAt, pushAt, pollAt, receiptAt, lagEndsAt, leaderMonitor.lookAt,
-            notices.wake,
+            saveFailure?.retryAt, linkRetryAt, pushAt, pollAt, receiptAt, link.live?.lagEndsAt,
+            leader?.lookAt, notices.wake,
         ].compactMap(\.self).min()
     }
 }

@@ -1,36 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The stream of changes from the server.
-enum Link: Hashable, Sendable {
-    /// No stream, and nothing to retry. Becomes connecting when this process leads and is signed
-    /// in.
-    case idle
-    /// Becomes connecting when it is time, or sooner in a hurry.
-    case waiting(Retry)
-    /// The stream is open but not up to date. Becomes live with `ready`, and waiting if it ends.
-    case connecting(stream: Int, fetch: Int)
-    /// Up to date. Becomes waiting if it ends, and idle if another account or process takes over.
-    case live(stream: Int)
-
-    var stream: Int? {
-        switch self {
-        case .idle, .waiting: nil
-        case .connecting(let stream, _), .live(let stream): stream
-        }
-    }
-}
-
-/// The time of the next attempt, in milliseconds of uptime.
-struct Retry: Hashable, Sendable {
-    var at: Int64
-    /// The earliest time even in a hurry: the server asked for it, or the last attempt was a moment
-    /// ago.
-    var notBefore: Int64
-
-    /// Moves the attempt to the earliest time.
-    mutating func hurry() { at = min(at, notBefore) }
-}
-
 /// The reason a device downloads the whole store.
 enum SnapshotReason: Hashable, Sendable {
     case firstSync
@@ -49,32 +18,32 @@ extension SyncEngine {
     /// The minimum time between two hurried attempts, in milliseconds.
     static let hurryMilliseconds: Int64 = 1_000
 
-    var isLive: Bool { if case .live = link { true } else { false } }
+    var isLive: Bool { link.live != nil }
 
     var linkRetryAt: Int64? {
         guard isSignedIn, isLeading else { return nil }
-        return switch link {
+        return switch link.state {
         case .waiting(let retry): retry.at
         // The time at which polling begins.
-        case .connecting where polling == nil: streamHeartbeatAt + Self.streamPatienceMilliseconds
+        case .connecting(let stream) where link.polling == nil: stream.patienceEndsAt
         case .idle, .connecting, .live: nil
         }
     }
 
     mutating func nextLinkEffect(at now: ClockReading) -> Effect? {
-        if let stream = hangUp {
-            hangUp = nil
+        if let stream = link.hangUp {
+            link.hangUp = nil
             return .hangUp(stream: stream)
         }
         guard isLeading, isSignedIn else { return nil }
-        switch link {
+        switch link.state {
         case .idle: return open(at: now)
         case .waiting(let retry) where retry.at <= now.uptime: return open(at: now)
-        case .connecting where streamHeartbeatAt + Self.streamPatienceMilliseconds <= now.uptime:
+        case .connecting(let stream) where stream.patienceEndsAt <= now.uptime:
             beginPolling(at: now.uptime)
             return nil
-        case .live:
-            guard let lagEndsAt, lagEndsAt <= now.uptime else { return nil }
+        case .live(let stream):
+            guard let lagEndsAt = stream.lagEndsAt, lagEndsAt <= now.uptime else { return nil }
             breakStream(LinkFailure(.unreachable, "the stream lags behind"), at: now)
             return nextLinkEffect(at: now)
         case .waiting, .connecting: return nil
@@ -82,18 +51,17 @@ extension SyncEngine {
     }
 
     private mutating func open(at now: ClockReading) -> Effect {
-        streamsOpened += 1
-        fetchesStarted += 1
-        link = .connecting(stream: streamsOpened, fetch: fetchesStarted)
-        streamSentAt = now
-        streamHeardAt = nil
-        streamHeartbeatAt = now.uptime
-        isStreamStale = false
+        counts.streams += 1
+        counts.fetches += 1
         let cursor = cursorToResumeFrom()
+        let saved = saved(cursor)
+        link.state = .connecting(
+            ConnectingStream(
+                number: counts.streams, fetch: counts.fetches, sentAt: now,
+                heartbeatAt: now.uptime, saved: saved))
         if !isReached { meta.link.state = .connecting }
         meta.link.nextRetry = nil
-        streamSaved = saved(cursor)
-        return .listen(stream: streamsOpened, since: cursor, isSaved: streamSaved != nil)
+        return .listen(stream: counts.streams, since: cursor, isSaved: saved != nil)
     }
 
     /// Nil if the whole store is needed.
@@ -109,33 +77,22 @@ extension SyncEngine {
     /// The cursor, if everything up to it is on disk.
     func saved(_ cursor: Cursor?) -> Cursor? { cursor == receipts.saved ? cursor : nil }
 
-    /// Ends the stream from this side. A new one is opened when needed.
-    mutating func closeLink() {
-        if let stream = link.stream { hangUp = stream }
-        link = .idle
-        (polling, pullInFlight, streamLag) = (nil, nil, nil)
-        streamsFailed = 0
-    }
-
     mutating func lead(_ leads: Bool, at now: ClockReading) {
         guard leads != isLeading else { return }
-        isLeading = leads
-        leaderMonitor = LeaderMonitor()
+        leader = leads ? nil : LeaderMonitor()
         if leads {
             post(Notice(.serverChange, finalizeStamps(at: now)))
             takeOverRequests()
         } else {
-            closeLink()
+            link.close()
         }
     }
 
     mutating func received(_ message: StreamMessage, on stream: Int, at now: ClockReading) {
         guard stream == link.stream else { return }
-        streamHeartbeatAt = now.uptime
-        streamHeardAt = streamHeardAt ?? now
-        if isStreamStale {
-            hangUp = stream
-            link = .idle
+        link.heard(at: now)
+        if link.connecting?.isStale ?? false {
+            (link.hangUp, link.state) = (stream, .idle)
             return
         }
         switch message {
@@ -143,15 +100,15 @@ extension SyncEngine {
         case .changes(let changes):
             if let failure = refusal(of: changes) { return breakStream(failure, at: now) }
             var shown = Shown()
-            if !isLive {
+            if let stream = link.connecting {
                 shown.values = shownOfWaiting
-                shown.changed = measureClockByStream(changes.serverMilliseconds, at: now)
+                shown.changed = measureClock(changes.serverMilliseconds, by: stream, at: now)
             }
             receive(changes, stamped: shown, at: now)
         case .ready(let cursor, let config): becomeLive(cursor, config, at: now)
         case .resync:
-            closeLink()
-            wait(backoff.fail(using: &random), at: now)
+            link.close()
+            wait(link.backoff.fail(using: &random), at: now)
         }
     }
 
@@ -163,20 +120,20 @@ extension SyncEngine {
     private mutating func becomeLive(
         _ cursor: Cursor, _ config: ServerConfig, at now: ClockReading
     ) {
-        guard case .connecting(let stream, let fetch) = link else { return }
+        guard let stream = link.connecting else { return }
         guard snapshotReason == nil else {
-            closeLink()
-            wait(backoff.fail(using: &random), at: now)
+            link.close()
+            wait(link.backoff.fail(using: &random), at: now)
             setLink(.waiting, error: "the server did not send the store")
             return
         }
-        post(Notice(.serverChange, measureClockByStream(config.serverMilliseconds, at: now)))
-        link = .live(stream: stream)
-        receipts.told(streamSaved)
-        backoff.succeed()
-        streamsFailed = 0
-        pushRetry?.hurry()
-        finishFetch(fetch)
+        post(Notice(.serverChange, measureClock(config.serverMilliseconds, by: stream, at: now)))
+        link.live = LiveStream(number: stream.number, heartbeatAt: stream.heartbeatAt)
+        receipts.told(stream.saved)
+        link.backoff.succeed()
+        link.failures = 0
+        outbox.hurry()
+        finishFetch(stream.fetch)
         endPolling()
         meta.cursor = cursor
         post(Notice(.serverChange, pass(cursor)))
@@ -188,33 +145,31 @@ extension SyncEngine {
 
     /// Records that everything the server had when that fetch began is here.
     mutating func finishFetch(_ fetch: Int) {
-        fetchesFinished = max(fetchesFinished, fetch)
-        if let last = unknownPush, last < fetch { unknownPush = nil }
+        counts.fetchesFinished = max(counts.fetchesFinished, fetch)
+        if let last = outbox.unknownPush, last < fetch { outbox.unknownPush = nil }
     }
 
     mutating func adopt(_ config: ServerConfig, at now: ClockReading) {
-        if config.limits.believed.pushBytesMax > meta.limits.pushBytesMax { tooLarge = nil }
+        if config.limits.believed.pushBytesMax > meta.limits.pushBytesMax { outbox.tooLarge = nil }
         meta.limits = config.limits.believed
         meta.allowance = config.allowance
-        bucket.adopt(config.allowance, now: now.uptime)
+        outbox.bucket.adopt(config.allowance, now: now.uptime)
         configuredAt = now.uptime
     }
 
     /// Requests that await a poll's answer, even one that was ignored, now await a new poll.
     private mutating func endPolling() {
-        polling = nil
-        pullInFlight = nil
-        for index in requests.indices where requests[index].fetch > fetchesFinished {
-            requests[index].fetch = fetchesStarted + 1
+        (link.polling, link.pull) = (nil, nil)
+        for index in requests.indices where requests[index].fetch > counts.fetchesFinished {
+            requests[index].fetch = counts.fetches + 1
         }
     }
 
     mutating func streamEnded(_ stream: Int, _ failure: LinkFailure?, at now: ClockReading) {
         guard stream == link.stream else { return }
         let wasLive = isLive
-        link = .idle
-        streamLag = nil
-        if wasLive { pullInFlight = nil }
+        link.state = .idle
+        if wasLive { link.pull = nil }
         let reason = failure ?? LinkFailure(.unreachable, "the server ended the stream")
         if takeCursorGone(reason) { return }
         waitAfter(reason, at: now)
@@ -222,7 +177,7 @@ extension SyncEngine {
         beginPolling(after: failure, at: now)
         // Callers waiting for a round trip get another attempt, by polling or after a lost
         // connection.
-        if polling == nil { failRequests(reason) }
+        if link.polling == nil { failRequests(reason) }
     }
 
     /// Has the next stream or poll download the whole store if the server has no such cursor.
@@ -247,7 +202,7 @@ extension SyncEngine {
             let jitter = Int64(random.next() % UInt64(Backoff.firstMilliseconds))
             wait(milliseconds + jitter, at: now, isOrdered: true)
         case .unreachable, .timedOut, .cursorGone, .clockAhead:
-            wait(backoff.fail(using: &random), at: now)
+            wait(link.backoff.fail(using: &random), at: now)
         }
         setLink(.waiting, error: failure.detail)
     }
@@ -256,33 +211,26 @@ extension SyncEngine {
         _ milliseconds: Int64, at now: ClockReading, isOrdered: Bool = false
     ) {
         let notBefore = isOrdered ? milliseconds : min(milliseconds, Self.hurryMilliseconds)
-        link = .waiting(
+        link.state = .waiting(
             Retry(at: now.uptime + milliseconds, notBefore: now.uptime + notBefore))
         meta.link.nextRetry = now.wall + milliseconds
     }
 
     mutating func hurry(at now: ClockReading) {
-        saveRetryAt = nil
-        hurryStream()
-        pushRetry?.hurry()
-        tooLarge?.retry?.hurry()
-        polling?.pauses.succeed()
-        polling?.next.hurry()
-    }
-
-    /// Opens a waiting stream as soon as it may be.
-    mutating func hurryStream() {
-        guard case .waiting(var retry) = link else { return }
-        retry.hurry()
-        link = .waiting(retry)
+        saveFailure?.retryAt = nil
+        link.hurry()
+        outbox.hurry()
+        outbox.tooLarge?.retry?.hurry()
+        link.polling?.pauses.succeed()
+        link.polling?.next.hurry()
     }
 
     /// The beginning of a stream was made before its first byte was sent.
-    private mutating func measureClockByStream(
-        _ serverMilliseconds: Int64, at now: ClockReading
+    private mutating func measureClock(
+        _ serverMilliseconds: Int64, by stream: ConnectingStream, at now: ClockReading
     ) -> Set<Key> {
         measureClock(
-            serverMilliseconds, sentAt: streamSentAt ?? now, heardAt: streamHeardAt, at: now)
+            serverMilliseconds, sentAt: stream.sentAt, heardAt: stream.heardAt, at: now)
     }
 
     /// Measures the clock by the server's time and finalises waiting stamps.
@@ -299,7 +247,7 @@ extension SyncEngine {
         if correction.isBetter(than: clock.correction) {
             clock.adopt(correction, at: now)
             meta.correction = correction
-            isMetaUnsaved = true
+            unsaved.meta = true
         }
         return finalizeStamps(at: now)
     }
@@ -309,6 +257,6 @@ extension SyncEngine {
         meta.link.state = waits && isReached ? .polling : state
         meta.link.lastError = error
         if state != .waiting, state != .polling { meta.link.nextRetry = nil }
-        isMetaUnsaved = isMetaUnsaved || isLeading
+        unsaved.meta = unsaved.meta || isLeading
     }
 }

@@ -1,23 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A push that was sent and is not answered yet.
-struct PushInFlight: Hashable, Sendable {
-    /// An answer with another number is ignored.
-    var number: Int
-    var push: Push
-    var sentAt: ClockReading
-    /// The last stream opened before the push.
-    var streamsOpened: Int
-}
-
-/// A transaction that was too large even alone.
-struct TooLarge: Hashable, Sendable {
-    var bytes: Int
-    var failure: LinkFailure
-    /// When one of this size is retried; nil means when nothing else waits.
-    var retry: Retry?
-}
-
 extension SyncEngine {
     /// The minimum size of a push, in bytes.
     static let pushBytesMin = 1_024
@@ -28,72 +10,79 @@ extension SyncEngine {
     /// many as the server accepts at once.
     mutating func nextPush(at now: ClockReading) -> PushInFlight? {
         guard isReached, pushInFlight == nil, !waiting.isEmpty,
-            now.uptime >= pushRetry?.at ?? .min
+            now.uptime >= outbox.retry?.at ?? .min
         else { return nil }
         // Its time has come. If it stayed set while nothing can be sent, `nextWake` would lie in
         // the past.
-        pushRetry = nil
-        if let retry = tooLarge?.retry, retry.at <= now.uptime { tooLarge?.retry = nil }
+        outbox.state = .ready
+        if let retry = outbox.tooLarge?.retry, retry.at <= now.uptime {
+            outbox.tooLarge?.retry = nil
+        }
         splitTooLarge()
         let transactions = sendable()
         guard !transactions.isEmpty else { return nil }
-        if let milliseconds = bucket.take(now: now.uptime) {
-            pushRetry = Retry(at: now.uptime + milliseconds, notBefore: now.uptime + milliseconds)
+        if let milliseconds = outbox.bucket.take(now: now.uptime) {
+            retryPush(after: milliseconds, at: now, isOrdered: true)
             return nil
         }
-        pushesSent += 1
+        counts.pushes += 1
         let push = Push(transactions, saved: receipts.saved)
-        bucket.charge(bytes: push.bytes, now: now.uptime)
-        pushInFlight = PushInFlight(
-            number: pushesSent, push: push, sentAt: now, streamsOpened: streamsOpened)
+        outbox.bucket.charge(bytes: push.bytes, now: now.uptime)
+        outbox.state = .inFlight(
+            PushInFlight(
+                number: counts.pushes, push: push, sentAt: now, streams: counts.streams))
         return pushInFlight
+    }
+
+    var pushInFlight: PushInFlight? {
+        if case .inFlight(let push) = outbox.state { push } else { nil }
     }
 
     /// The uptime of the next attempt to push; nil if nothing waits for one.
     var pushAt: Int64? {
         guard isReached, pushInFlight == nil, !waiting.isEmpty else { return nil }
-        return pushRetry?.at ?? tooLarge?.retry?.at
+        return outbox.retry?.at ?? outbox.tooLarge?.retry?.at
     }
 
     mutating func pushFailed(_ number: Int, _ failure: LinkFailure, at now: ClockReading) {
         guard let inFlight = pushInFlight, inFlight.number == number else { return }
-        pushInFlight = nil
+        outbox.state = .ready
         var failure = failure
         switch failure.kind {
         case .unauthorized:
-            closeLink()
+            link.close()
             waitAfter(failure, at: now)
-        case .clockAhead where unknownPush != nil: closeLink()
+        case .clockAhead where outbox.unknownPush != nil: link.close()
         case .clockAhead(let serverMilliseconds):
             restamp(aheadOf: serverMilliseconds, sentAt: inFlight.sentAt, at: now)
-            retryPush(after: pushBackoff.fail(using: &random), at: now)
+            retryPush(after: outbox.backoff.fail(using: &random), at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             retryPush(after: milliseconds, at: now, isOrdered: true)
         case .refused: retryPush(after: Self.refusedRetryMilliseconds, at: now)
         case .tooLarge where inFlight.push.transactions.count > 1:
-            let before = pushBytesMax
+            let before = outbox.bytesMax
             shrink(after: inFlight.push)
-            // At once, and whoever waits for a round trip goes on waiting for the smaller pushes.
-            if pushBytesMax < before { return }
-            retryPush(after: pushBackoff.fail(using: &random), at: now)
+            // At once. Round trips wait for the smaller pushes.
+            if outbox.bytesMax < before { return }
+            retryPush(after: outbox.backoff.fail(using: &random), at: now)
         case .tooLarge:
             failure.detail = hold(inFlight.push, failure, at: now)
             noteHeld()
         case .timedOut, .unreachable, .cursorGone:
             if failure.kind == .timedOut { shrink(after: inFlight.push) }
-            unknownPush = fetchesStarted
-            retryPush(after: pushBackoff.fail(using: &random), at: now)
+            outbox.unknownPush = counts.fetches
+            retryPush(after: outbox.backoff.fail(using: &random), at: now)
         }
         if meta.link.lastError != failure.detail {
             meta.link.lastError = failure.detail
-            isMetaUnsaved = true
+            unsaved.meta = true
         }
-        // What was held back lets others pass, and is reported when they are sent.
-        if failure.kind != .tooLarge || pushRetry != nil { failRequests(failure) }
+        // A push that is held back lets others pass, and is reported when they are sent.
+        if failure.kind != .tooLarge || outbox.retry != nil { failRequests(failure) }
     }
 
     private mutating func shrink(after push: Push) {
-        pushBytesMax = max(Self.pushBytesMin, min(pushBytesMax, push.bytes) / 2)
+        outbox.bytesMax = max(Self.pushBytesMin, min(outbox.bytesMax, push.bytes) / 2)
     }
 
     /// Holds back a push that was too large. A transaction is never split: one that is too large
@@ -108,8 +97,8 @@ extension SyncEngine {
         failure.detail =
             "the transaction with \"\(key)\", \(bytes) bytes, is larger than the server, or a "
             + "proxy in front of it, accepts; make it smaller, or have their limit raised"
-        tooLarge = TooLarge(
-            bytes: min(bytes, tooLarge?.bytes ?? .max), failure: failure,
+        outbox.tooLarge = TooLarge(
+            bytes: min(bytes, outbox.tooLarge?.bytes ?? .max), failure: failure,
             retry: Retry(
                 at: now.uptime + Self.tooLargeRetryMilliseconds,
                 notBefore: now.uptime + Self.refusedRetryMilliseconds))
@@ -139,9 +128,12 @@ extension SyncEngine {
         }
     }
 
-    /// What the waiting writes of each transaction count in a push.
-    var waitingBytes: [UInt64: Int] {
-        waiting.reduce(into: [:]) { bytes, key in
+    /// The cost of the waiting writes in a push, by their transactions.
+    private var waitingBytes: [UInt64: Int] { bytesOfTransactions(writing: waiting) }
+
+    /// The cost of the pending writes of these keys in a push, by their transactions.
+    func bytesOfTransactions(writing keys: Set<Key>) -> [UInt64: Int] {
+        keys.reduce(into: [:]) { bytes, key in
             guard let write = entries[key]?.pending else { return }
             bytes[write.transaction, default: 0] += write.record.pushBytes
         }
@@ -150,7 +142,7 @@ extension SyncEngine {
     /// The writes of waiting transactions that are as large as one that was too large, which are held
     /// back with it.
     var heldWrites: Set<Key> {
-        guard let tooLarge else { return [] }
+        guard let tooLarge = outbox.tooLarge else { return [] }
         let bytes = waitingBytes
         return waiting.filter { key in
             guard let count = entries[key]?.pending.flatMap({ bytes[$0.transaction] })
@@ -163,7 +155,7 @@ extension SyncEngine {
         after milliseconds: Int64, at now: ClockReading, isOrdered: Bool = false
     ) {
         let at = now.uptime + milliseconds
-        pushRetry = Retry(at: at, notBefore: isOrdered ? at : now.uptime)
+        outbox.state = .waiting(Retry(at: at, notBefore: isOrdered ? at : now.uptime))
     }
 
     /// Gives new stamps to writes that the server refused as too far in its future. It never
@@ -183,7 +175,7 @@ extension SyncEngine {
         }
         // Including records that the stream has not brought and whose author has written again
         // meanwhile.
-        for acknowledged in acknowledgedWrites.values {
+        for acknowledged in outbox.acknowledged.values {
             clock.observe(acknowledged.held.stamp.timestamp)
         }
         // A transaction gets one stamp, in the order in which it was written.
@@ -191,61 +183,6 @@ extension SyncEngine {
         let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })
         for stamp in old.sorted() { stamps[stamp] = clock.issue(at: now).timestamp }
         post(Notice(.serverChange, stamp(keys, by: stamps)))
-    }
-}
-
-/// A waiting transaction that no push may carry: it waits until it is made smaller, or a limit is
-/// raised. A device makes none that it knows to be one.
-package struct UnsendableTransaction: Hashable, Sendable {
-    /// The first of its keys.
-    package var key: Key
-    package var keysCount: Int
-    /// See ``Push/bytes``.
-    package var bytes: Int
-    /// The server's limit; nil if the server, or a proxy in front of it, refused that many bytes.
-    package var bytesMax: Int?
-
-    /// The largest such transaction; nil if there is none.
-    /// - Parameter refusedBytes: The fewest bytes of a transaction that was refused as too large.
-    package init?(
-        of waiting: some Sequence<PendingWrite>, bytesMax: Int, refusedBytes: Int? = nil
-    ) {
-        var transactions: [UInt64: (key: Key, keys: Int, bytes: Int)] = [:]
-        for write in waiting {
-            let record = write.record
-            let known = transactions[write.transaction]
-            transactions[write.transaction] = (
-                min(known?.key ?? record.key, record.key), (known?.keys ?? 0) + 1,
-                (known?.bytes ?? 0) + record.pushBytes
-            )
-        }
-        let largest = transactions.values.max { ($0.bytes, $1.key) < ($1.bytes, $0.key) }
-        guard let largest, largest.bytes > bytesMax || largest.bytes >= refusedBytes ?? .max
-        else { return nil }
-        (key, keysCount, bytes) = (largest.key.whole, largest.keys, largest.bytes)
-        self.bytesMax = largest.bytes > bytesMax ? bytesMax : nil
-    }
-}
-
-extension UnsendableTransaction: CustomStringConvertible {
-    /// With the way out, on one line and without a full stop.
-    package var description: String {
-        let others = keysCount == 1 ? "" : " and \(keysCount - 1) more written with it"
-        let limit =
-            bytesMax.map { "the server takes at most \($0) bytes at once" }
-            ?? "the server, or a proxy in front of it, did not take as many"
-        return "\"\(key)\"\(others), \(bytes) bytes, cannot be sent: \(limit); make the values "
-            + "smaller, or have that limit raised"
-    }
-}
-
-extension SyncEngine {
-    /// See ``UnsendableTransaction``.
-    var unsendable: UnsendableTransaction? {
-        guard tooLarge != nil || waitingBytesBound > meta.limits.pushBytesMax else { return nil }
-        return UnsendableTransaction(
-            of: waiting.lazy.compactMap { entries[$0]?.pending },
-            bytesMax: meta.limits.pushBytesMax, refusedBytes: tooLarge?.bytes)
     }
 }
 
@@ -299,10 +236,10 @@ extension SyncEngine {
     /// is sent alone.
     func sendable() -> [Transaction] {
         let ready = outgoing().sorted { $0.isBefore($1) }
-        let soft = min(meta.limits.pushBytesMax, pushBytesMax)
-        let factor = pushBytesMax > Self.pushBytesMin ? 4 : 1
+        let soft = min(meta.limits.pushBytesMax, outbox.bytesMax)
+        let factor = outbox.bytesMax > Self.pushBytesMin ? 4 : 1
         let hard = min(meta.limits.pushBytesMax, soft > Int.max / factor ? Int.max : soft * factor)
-        let tooLargeBytes = tooLarge?.bytes ?? .max
+        let tooLargeBytes = outbox.tooLarge?.bytes ?? .max
         var result: [Transaction] = []
         var bytes = 0
         var newest = HybridTimestamp.zero
@@ -314,7 +251,7 @@ extension SyncEngine {
             newest = max(newest, next.newest)
             if let transaction = next.transaction { result.append(transaction) }
         }
-        guard result.isEmpty, tooLarge?.retry == nil else { return result }
+        guard result.isEmpty, outbox.tooLarge?.retry == nil else { return result }
         return ready.first?.transaction.map { [$0] } ?? []
     }
 

@@ -25,7 +25,7 @@ extension SyncEngine {
         meta.cursor = changes.cursor
         receipts.received(changes, by: device)
         meta.link.lastSync = clock.milliseconds(at: now)
-        isMetaUnsaved = true
+        unsaved.meta = true
         changed.formUnion(pass(changes.cursor))
         post(Notice(reason, shown.changed(besides: changed, in: self)))
     }
@@ -49,7 +49,7 @@ extension SyncEngine {
         let superseding = answer.superseding
         guard !superseding.isEmpty else { return nil }
         return refusal(
-            of: acknowledgedWrites.values.map(\.held) + superseding, from: entries.agreed
+            of: outbox.acknowledged.values.map(\.held) + superseding, from: entries.agreed
         ) {
             entries[$0]?.confirmed
         }
@@ -101,8 +101,8 @@ extension SyncEngine {
         case .compacted: return takeListedOnly(changes.records)
         case .otherHistory:
             // An answer still under way belongs to the old history.
-            pushInFlight = nil
-            passedCursors = []
+            if pushInFlight != nil { outbox.state = .ready }
+            outbox.passedCursors = []
             return takeAndOffer(changes.records)
         }
     }
@@ -220,7 +220,7 @@ extension SyncEngine {
             !isUnkept(pending), let confirmed = entries[write.key]?.confirmed,
             confirmed.content != write.content
         else { return }
-        refusedUnsaved.append(RefusedWrite(record: write, refusal: .superseded))
+        unsaved.refused.append(RefusedWrite(record: write, refusal: .superseded))
     }
 }
 

@@ -36,14 +36,14 @@ extension SyncEngine {
     /// Requests a round trip to the server.
     /// - Returns: The ID for the effect ``Effect/finishSync(id:_:)``.
     package mutating func requestSync(at now: ClockReading) -> Int {
-        requestsMade += 1
-        let id = requestsMade
+        counts.requests += 1
+        let id = counts.requests
         guard isSignedIn else {
             finished.append((id, LinkFailure(.unauthorized, "this device is not signed in")))
             return id
         }
         requests.append(newRequest(id: id))
-        if !isLeading { isMetaUnsaved = true }
+        if !isLeading { unsaved.meta = true }
         hurry(at: now)
         noteHeld(at: now)
         return id
@@ -55,9 +55,9 @@ extension SyncEngine {
         let underWay = pushInFlight?.push.transactions.flatMap(\.writes) ?? []
         let sent = underWay.filter { entries[$0.key]?.pending?.record == $0 }.map(\.key)
         return SyncRequest(
-            id: id, waiting: waiting, push: pushesSent, sent: Set(sent),
-            acknowledging: Set(acknowledgedWrites.keys.filter(isAcknowledged)),
-            fetch: fetchesStarted + 1,
+            id: id, waiting: waiting, push: counts.pushes, sent: Set(sent),
+            acknowledging: Set(outbox.acknowledged.keys.filter(isAcknowledged)),
+            fetch: counts.fetches + 1,
             numbers: numbers)
     }
 
@@ -82,7 +82,7 @@ extension SyncEngine {
 
     /// Writes that were too large wait on, and the requests for them fail when all others are done.
     mutating func noteHeld() {
-        guard let tooLarge, tooLarge.retry != nil else { return }
+        guard let tooLarge = outbox.tooLarge, tooLarge.retry != nil else { return }
         let held = heldWrites
         for index in requests.indices where !requests[index].waiting.isDisjoint(with: held) {
             requests[index].waiting.subtract(held)
@@ -94,7 +94,7 @@ extension SyncEngine {
 
     /// Whether the server holds a later write than the acknowledged one.
     private func hasLost(_ key: Key) -> Bool {
-        isAcknowledged(key) && acknowledgedWrites[key].map { $0.held != $0.write } ?? false
+        isAcknowledged(key) && outbox.acknowledged[key].map { $0.held != $0.write } ?? false
     }
 
     /// As follower: the leader has withdrawn a write, perhaps before it knew of a request for it.
@@ -119,7 +119,7 @@ extension SyncEngine {
         meta.syncFailures.removeAll { $0.numbers == numbers }
         meta.syncFailures.append(SyncFailure(numbers, failure))
         meta.syncFailures.removeFirst(max(0, meta.syncFailures.count - SyncFailure.countMax))
-        isMetaUnsaved = true
+        unsaved.meta = true
     }
 
     /// The acknowledged write is sent again, so its answer is awaited again.
@@ -136,15 +136,15 @@ extension SyncEngine {
         meta.syncsRequested = disk.syncsRequested
         // Recorded at once, so that the followers know that they were heard.
         meta.syncsTaken = disk.syncsRequested
-        isMetaUnsaved = true
+        unsaved.meta = true
         requests.append(newRequest(numbers: numbers))
         hurry(at: now)
         noteHeld(at: now)
     }
 
-    /// What was too large a moment ago, and is not tried again yet, is not awaited.
+    /// Does not wait for a transaction that was too large a moment ago, and is not retried yet.
     private mutating func noteHeld(at now: ClockReading) {
-        guard isLeading, let retry = tooLarge?.retry, retry.at > now.uptime else { return }
+        guard isLeading, let retry = outbox.tooLarge?.retry, retry.at > now.uptime else { return }
         noteHeld()
     }
 
@@ -154,7 +154,7 @@ extension SyncEngine {
         // Recorded with the next save; the followers ask again.
         meta.syncsTaken = meta.syncsRequested
         for index in requests.indices {
-            requests[index].fetch = fetchesStarted + 1
+            requests[index].fetch = counts.fetches + 1
             requests[index].numbers = nil
         }
         if meta.syncsRequested > meta.syncsCompleted {
@@ -162,28 +162,24 @@ extension SyncEngine {
         }
     }
 
+    /// Whether a request is not on disk yet.
+    private var hasNewRequests: Bool { requests.contains { $0.numbers == nil } }
+
     /// As follower: gives the next number to new requests.
     mutating func numberNewRequests(at now: ClockReading) -> Int64? {
-        guard !isLeading, asksAgain || requests.contains(where: { $0.numbers == nil }) else {
-            return nil
-        }
+        guard let leader, leader.asksAgain || hasNewRequests else { return nil }
         meta.syncsRequested += 1
-        isMetaUnsaved = true
-        leaderMonitor.asked(meta.syncsRequested, at: now.uptime)
+        unsaved.meta = true
+        self.leader?.asked(meta.syncsRequested, at: now.uptime)
         return meta.syncsRequested
     }
 
     /// As follower: stops waiting for a leader that does not respond.
     mutating func checkLeader(at now: ClockReading) {
-        guard !isLeading, !requests.isEmpty else {
-            asksAgain = false
-            return leaderMonitor.rest()
-        }
-        switch leaderMonitor.look(at: now.uptime) {
+        if requests.isEmpty { leader?.rest() }
+        switch leader?.look(at: now.uptime) {
         case nil: break
-        case .askAgain:
-            asksAgain = true
-            isMetaUnsaved = true
+        case .askAgain: unsaved.meta = true
         case .silent:
             let reason = diskFailure.map { "the disk failed: \($0)" } ?? Self.silence
             finishRequests { _ in .some(LinkFailure(.unreachable, reason)) }
@@ -195,33 +191,33 @@ extension SyncEngine {
 
     mutating func requestsSaved(as number: Int64, through id: Int) {
         guard !isLeading else { return }
-        asksAgain = false
+        leader?.asksAgain = false
         for index in requests.indices
         where requests[index].numbers == nil && requests[index].id ?? .max <= id {
             requests[index].numbers = number...number
         }
         // Requests made during the save need another one.
-        if requests.contains(where: { $0.numbers == nil }) { isMetaUnsaved = true }
+        if hasNewRequests { unsaved.meta = true }
     }
 
     /// As follower: the leader has finished all requests up to a number.
     mutating func requestsAnswered(by meta: StoredMeta, at now: ClockReading) {
         guard !isLeading else { return }
-        leaderMonitor.heard(max(meta.syncsTaken, meta.syncsCompleted), at: now.uptime)
+        leader?.heard(max(meta.syncsTaken, meta.syncsCompleted), at: now.uptime)
         finishRequests { request in
             guard let numbers = request.numbers, numbers.upperBound <= meta.syncsCompleted
             else { return nil }
             let failure = meta.syncFailures.last { $0.numbers.overlaps(numbers) }
             return .some(failure?.failure)
         }
-        if asksAgain || requests.contains(where: { $0.numbers == nil }) { isMetaUnsaved = true }
+        if leader?.asksAgain ?? false || hasNewRequests { unsaved.meta = true }
     }
 
     /// As leader: finishes the requests that are done.
     mutating func checkRequests() {
         guard isLeading, !requests.isEmpty else { return }
-        let (waiting, fetched) = (waiting, fetchesFinished)
-        let lost = Set(acknowledgedWrites.keys.filter(hasLost))
+        let (waiting, fetched) = (waiting, counts.fetchesFinished)
+        let lost = Set(outbox.acknowledged.keys.filter(hasLost))
         finishRequests { request in
             let isDone =
                 request.fetch <= fetched && request.waiting.isDisjoint(with: waiting)
@@ -248,10 +244,9 @@ extension SyncEngine {
             if let id = request.id { finished.append((id, failure)) }
             guard isLeading, let numbers = request.numbers else { continue }
             meta.syncsCompleted = max(meta.syncsCompleted, numbers.upperBound)
-            isMetaUnsaved = true
+            unsaved.meta = true
             if let failure { note(failure, of: index) }
         }
         requests = left
     }
-
 }

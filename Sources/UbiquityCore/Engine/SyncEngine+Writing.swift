@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// How this run writes keys with a policy.
+struct Policies: Sendable {
+    fileprivate var declared: [Key: MergePolicy] = [:]
+    /// The names of the parts that this run writes.
+    var names: PartNames
+    /// The keys that got a value which their policy cannot merge.
+    var misfits: Set<Key> = []
+
+    init(names: PartNames) { self.names = names }
+
+    subscript(key: Key) -> MergePolicy? { declared.isEmpty ? nil : declared[key] }
+}
+
 extension SyncEngine {
     /// Writes of the app as one transaction: all or nothing, here and everywhere.
     ///
@@ -33,7 +46,7 @@ extension SyncEngine {
     package mutating func write(
         _ key: Key, _ content: Content, at now: ClockReading
     ) throws(LimitViolation) {
-        guard entries.hasParts(key) || (!policies.isEmpty && policies[key] != nil) else {
+        guard entries.hasParts(key) || policies[key] != nil else {
             return try write(CollectionOfOne(Change(key: key, content: content)), at: now)
         }
         try write([key: content], at: now)
@@ -48,12 +61,12 @@ extension SyncEngine {
 
     private mutating func merging(_ operation: MergeOperation, into key: Key) -> [Change] {
         guard operation.fits else {
-            misfits.insert(key)
+            policies.misfits.insert(key)
             return replacing(key, by: operation.value.map(Content.value) ?? .deleted)
         }
         let changes = PartChanges(
             operation, into: key, of: entries.mergeState(key), visible: self[key],
-            shown: entries.shown(of: key), names: &partNames)
+            shown: entries.shown(of: key), names: &policies.names)
         let parts = changes.parts.map { Change(key: key.part($0.key), content: $0.value) }
         return parts + (changes.base.map { [Change(key: key, content: $0)] } ?? [])
     }
@@ -202,32 +215,19 @@ extension SyncEngine {
             sum + (entries[change.key]?.pending?.record.pushBytes ?? 0)
         }
         if joined.count == 1, added <= replaced { return }
-        let after = pushBytes(of: joined) + added - replaced
+        // Acknowledged writes may have to be sent again.
+        let bytes = bytesOfTransactions(writing: waiting.union(outbox.acknowledged.keys))
+        let after = joined.reduce(added - replaced) { $0 + (bytes[$1] ?? 0) }
         guard after > max else { return }
         guard added <= max, changes.allSatisfy({ $0.content == .deleted }) else {
             throw .pushBytes(bytes: after, max: max)
         }
     }
 
-    /// What all waiting writes together count in a push, or more: what they write is visible.
+    /// An upper bound of the cost of all waiting writes in a push: what they write is visible.
     var waitingBytesBound: Int {
-        let count = waiting.count + acknowledgedWrites.count
+        let count = waiting.count + outbox.acknowledged.count
         return usage.bytes + count * (Record.pushBytesMin + 2 * Key.bytesMax)
-    }
-
-    /// What the writes of transactions count in a push: those that wait, and those that may have to
-    /// be sent again.
-    private func pushBytes(of transactions: Set<UInt64>) -> Int {
-        guard !transactions.isEmpty else { return 0 }
-        func bytes(_ key: Key) -> Int {
-            guard let write = entries[key]?.pending, transactions.contains(write.transaction)
-            else { return 0 }
-            return write.record.pushBytes
-        }
-        let acknowledged = acknowledgedWrites.keys.reduce(0) { sum, key in
-            sum + (waiting.contains(key) ? 0 : bytes(key))
-        }
-        return waiting.reduce(acknowledged) { $0 + bytes($1) }
     }
 
     /// The transaction number for new writes.
@@ -277,7 +277,7 @@ extension SyncEngine {
     package mutating func setPolicy(
         _ policy: MergePolicy?, resolver: Resolver? = nil, for key: Key
     ) {
-        policies[key] = policy
+        policies.declared[key] = policy
         entries.setResolver(policy == .register ? resolver : nil, for: key)
     }
 
@@ -299,9 +299,9 @@ extension SyncEngine {
 
     /// Returns and clears the keys that got a value which their policy cannot merge.
     package mutating func takeMisfits() -> Set<Key> {
-        guard !misfits.isEmpty else { return [] }
-        defer { misfits = [] }
-        return misfits
+        guard !policies.misfits.isEmpty else { return [] }
+        defer { policies.misfits = [] }
+        return policies.misfits
     }
 
     /// Whether a run must continue under another name: either it has counted more often under the
@@ -317,8 +317,8 @@ extension SyncEngine {
 
     /// Takes over the policies of the engine that this one replaces.
     mutating func adoptPolicies(of other: SyncEngine) {
-        for (key, policy) in other.policies {
-            policies[key] = policy
+        for (key, policy) in other.policies.declared {
+            policies.declared[key] = policy
             entries.adoptRule(of: key, from: other.entries)
         }
     }

@@ -17,90 +17,59 @@ package struct SyncEngine: Sendable {
 
     /// All keys, with the writes that wait for the server and those that are not on disk yet.
     var entries: EntryTable
+    /// The keys with a policy: SyncEngine+Writing.swift
+    var policies: Policies
 
     // Disk: SyncEngine+Disk.swift
     package internal(set) var diskVersion: Int64
-    var isMetaUnsaved = false
-    var refusedUnsaved: [RefusedWrite] = []
+    var unsaved = Unsaved()
     var saveInFlight: SaveInFlight?
-    /// The reason the disk refused the last save, until one succeeds.
-    package internal(set) var diskFailure: String?
-    var saveRetryAt: Int64?
+    var saveFailure: SaveFailure?
     /// The receipts: what is on disk, and what the server knows of it.
     var receipts: ReceiptRule
 
     // Time
     var clock: DeviceClock
     var random: RandomSource
-    // Policies: SyncEngine+Writing.swift
-    var policies: [Key: MergePolicy] = [:]
-    /// Names for the parts that this run writes.
-    var partNames: PartNames
-    var misfits: Set<Key> = []
 
-    // Link: SyncEngine+Link.swift
+    // Link: SyncEngine+Link.swift and SyncEngine+Polling.swift
     package internal(set) var meta: StoredMeta
     package internal(set) var device = DeviceID.unassigned
     package internal(set) var isSignedIn = false
-    package internal(set) var isLeading = false
-    var link = Link.idle
-    var streamsOpened = 0
-    /// A stream to close.
-    var hangUp: Int?
-    var backoff = Backoff()
-    /// The number of attempts since a stream was last live.
-    var streamsFailed = 0
-    /// When the newest stream was requested, when its first byte arrived, and when it last gave a
-    /// heartbeat, by the uptime.
-    var streamSentAt: ClockReading?
-    var streamHeardAt: ClockReading?
-    var streamHeartbeatAt: Int64 = 0
-    /// The saved cursor that the newest stream was opened with; nil if it was opened with another.
-    var streamSaved: Cursor?
+    /// The process that leads, as this one sees it; nil if this process leads.
+    var leader: LeaderMonitor? = LeaderMonitor()
+    var link = Link()
     /// The reason the next stream or poll downloads the whole store.
     var snapshotReason: SnapshotReason?
-    // Polling: SyncEngine+Polling.swift
-    var polling: Polling?
-    var pullInFlight: PullInFlight?
-    var streamLag: StreamLag?
     /// When the server last sent its configuration to this process, by the uptime; nil means never.
     var configuredAt: Int64?
-    /// Polls have overtaken the stream that is being opened.
-    var isStreamStale = false
     /// The horizon up to which tombstones were last dropped.
     var horizon = HybridTimestamp.zero
 
-    // Pushing: SyncEngine+Pushing.swift and SyncEngine+Acknowledging.swift
-    var pushInFlight: PushInFlight?
-    var pushesSent = 0
-    /// The last fetch begun before a push failed without an answer. The server may have accepted
-    /// that push, so what replaces its writes here must not get an earlier timestamp before a later
-    /// fetch has told.
-    var unknownPush: Int?
-    var acknowledgedWrites: [Key: AcknowledgedWrite] = [:]
-    /// The cursors that the stream has reached since a request was sent.
-    var passedCursors: Set<Cursor> = []
-    var pushBackoff = Backoff()
-    var pushRetry: Retry?
-    /// The size of a push that the connection bears.
-    var pushBytesMax = Int.max
-    var tooLarge: TooLarge?
-    var bucket: TokenBucket
+    /// SyncEngine+Pushing.swift and SyncEngine+Acknowledging.swift
+    var outbox: Outbox
 
     // Requests for a round trip: SyncEngine+Requests.swift
     var requests: [SyncRequest] = []
-    var requestsMade = 0
-    var fetchesStarted = 0
-    var fetchesFinished = 0
     var finished: [(id: Int, failure: LinkFailure?)] = []
-    /// Used as follower.
-    var leaderMonitor = LeaderMonitor()
-    var asksAgain = false
+    var counts = Counts()
 
     package internal(set) var notices: NoticeQueue
     /// Whether the app's own writes are posted as well.
     package var notifiesOwnWrites = false
     package let settings: Settings
+
+    /// The numbers given so far, for all accounts, so that a late answer is recognised.
+    struct Counts: Hashable, Sendable {
+        var streams = 0
+        var pushes = 0
+        /// Streams and pulls.
+        var fetches = 0
+        /// The newest fetch since whose beginning everything is here.
+        var fetchesFinished = 0
+        /// Requests for a round trip.
+        var requests = 0
+    }
 
     package struct Settings: Hashable, Sendable {
         package var firstSync = FirstSyncPolicy.serverWins
@@ -130,8 +99,8 @@ package struct SyncEngine: Sendable {
         clock = DeviceClock(correction: disk.meta.correction)
         random = RandomSource(seed: seed)
         var names = RandomSource(seed: ~seed)
-        partNames = PartNames(run: names.next())
-        bucket = TokenBucket(disk.meta.allowance, now: now.uptime)
+        policies = Policies(names: PartNames(run: names.next()))
+        outbox = Outbox(bucket: TokenBucket(disk.meta.allowance, now: now.uptime))
         notices = NoticeQueue(now: now.uptime)
         entries = EntryTable(disk: disk.entries)
         for stored in disk.entries { observe(stored.confirmed, stored.pending, at: now) }
@@ -248,6 +217,8 @@ extension SyncEngine {
         Set(entries.all.lazy.filter { $0.entry.pending != nil }.map(\.key))
     }
 
+    package var isLeading: Bool { leader == nil }
+
     /// The cursor up to which everything is on disk; nil if that is not known.
     package var savedCursor: Cursor? { receipts.saved }
 
@@ -257,7 +228,8 @@ extension SyncEngine {
     package var status: EngineStatus {
         EngineStatus(
             account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading,
-            isHeldUp: leaderMonitor.isSilent && isSignedIn && diskFailure == nil, link: linkStatus,
+            isHeldUp: leader?.isSilent ?? false && isSignedIn && diskFailure == nil,
+            link: linkStatus,
             pendingKeys: Set(waiting.map(\.whole)), unsendable: unsendable, usage: usage,
             limits: meta.limits,
             hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)

@@ -28,7 +28,7 @@ package enum MirrorMode: Hashable, Sendable {
 ///
 /// Nil means "no value" for all three. A registered default is not a value, and a key that both
 /// have lost no longer has a baseline. A change is a difference from the last confirmed value.
-/// Where both changed, the preferences' change is proposed, and the store resolves the conflict by
+/// If both changed, the preferences' change is proposed, and the store resolves the conflict by
 /// its policy.
 package enum MirrorRule {
     /// - Parameters:
@@ -51,7 +51,7 @@ package enum MirrorRule {
 
     /// The base value of an operation; nil if it has none.
     ///
-    /// Where the store lost a value by accident, the whole of the preferences' value is
+    /// If the store lost a value by accident, the whole of the preferences' value is
     /// new to it, not only the change.
     package static func base<Value: Equatable>(
         baseline: Value?, remote: Value?, mode: MirrorMode
@@ -62,7 +62,7 @@ package enum MirrorRule {
 
 /// The baseline of a mirror: the account state in which preferences and store last agreed. It is
 /// kept beside the baselines, and compared with the store's current state before any key is
-/// looked at.
+/// compared.
 package struct MirrorBaseline: Hashable, Sendable {
     /// The account that the store's values belong to; nil if there is none yet.
     package var account: String?

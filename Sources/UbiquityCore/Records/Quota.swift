@@ -40,7 +40,7 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The most versions that are kept because they are the newest.
     package var newestMax: Int { versionsMax - Self.periodsMilliseconds.count * periodsMax }
 
-    /// Half of the versions are the newest ones: many enough to take back what was just done.
+    /// Half of the versions are the newest ones: enough to undo recent edits.
     private static let periodsDivisor = 6
     /// A minute, an hour, and a day.
     package static let periodsMilliseconds: [Int64] = [60_000, 3_600_000, 86_400_000]

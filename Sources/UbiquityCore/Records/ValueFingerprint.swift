@@ -3,7 +3,7 @@
 /// A 128-bit hash of a value, the same in every process and on every machine. Different values
 /// practically never have the same one.
 ///
-/// For comparisons with earlier values. It is no defence against values made to collide, which
+/// For comparisons with earlier values. It does not protect against values made to collide, which
 /// would only hide a change from their author. Cost: a few nanoseconds for each 8 bytes of the
 /// value.
 package struct ValueFingerprint: Hashable, Sendable {

@@ -6,7 +6,7 @@ enum Base64 {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let padding = UInt8(ascii: "=")
 
-    /// The bits of each character; 64 for a byte that is none.
+    /// The bits of each character; 64 for any other byte.
     private static let bits: [UInt8] = {
         var bits = [UInt8](repeating: 64, count: 256)
         for (index, character) in alphabet.enumerated() { bits[Int(character)] = UInt8(index) }

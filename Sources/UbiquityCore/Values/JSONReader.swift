@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads JSON as a property list: integers stay integers, reals reals, and null is no value. A key
-/// that stands twice in one object, for which JSON has no rule, is refused.
+/// Reads JSON as a property list: integers stay integers, reals reals, and null is not a value. A key
+/// that occurs twice in one object, for which JSON has no rule, is refused.
 struct JSONReader {
     private let bytes: [UInt8]
     private var at: Int
@@ -44,7 +44,7 @@ struct JSONReader {
         return root
     }
 
-    /// Where an entry of the root begins.
+    /// The beginning of an entry of the root.
     func offset(of key: ExactString) -> Int { builder.offsets[key] ?? 0 }
 
     mutating func place(_ offset: Int) -> PropertyListPlace { builder.place(offset) }

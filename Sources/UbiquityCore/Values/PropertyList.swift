@@ -31,7 +31,7 @@ package enum PropertyList {
         return try reader.root()
     }
 
-    /// What to do with the old text format, for which there is no reader: it does not tell numbers,
+    /// Advice for the old text format, for which there is no reader: it does not tell numbers,
     /// Booleans and dates from text.
     package static let oldStyleRule =
         "it is in the old text format, as `defaults read` prints it, which has no types; use what "
@@ -69,7 +69,7 @@ package enum PropertyList {
     }
 }
 
-/// What a text in UTF-8 seems to be.
+/// A guess at the format of a text in UTF-8.
 enum SourceText {
     /// The first byte that is not blank.
     static func first(in text: [UInt8]) -> UInt8? {

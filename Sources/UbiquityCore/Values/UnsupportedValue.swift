@@ -2,7 +2,7 @@
 
 /// The reason a value cannot be stored: a leaf or a container in it is not a property list.
 package struct UnsupportedValue: Error, Hashable, Sendable {
-    /// The problem, such as "a URL is no property-list value".
+    /// The problem, such as "a URL is not a property-list value".
     package var reason: String
     /// The place in the value, such as `[3].url`; empty for the value itself.
     package var path: String
@@ -50,8 +50,8 @@ package struct UnsupportedValue: Error, Hashable, Sendable {
         UnsupportedValue("the keys of a dictionary must be strings, not \(Swift.type(of: key))")
     }
 
-    /// The same as ``description``, with the key before the path: `bookmarks[3].url: a URL is no
-    /// property-list value`.
+    /// The same as ``description``, with the key before the path: `bookmarks[3].url: a URL is
+    /// not a property-list value`.
     package func description(forKey key: String) -> String { "\(key)\(path): \(sentence)" }
 }
 

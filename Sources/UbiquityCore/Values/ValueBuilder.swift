@@ -30,7 +30,7 @@ struct ValueBuilder {
 
     /// The value, once it is complete.
     private(set) var root: PropertyListValue?
-    /// Where the entries of the root begin, by key.
+    /// The beginnings of the root's entries, by key.
     private(set) var offsets: [ExactString: Int] = [:]
 
     init(_ bytes: [UInt8], depthMax: Int, unsupported: Unsupported?) {
@@ -82,7 +82,7 @@ struct ValueBuilder {
         put(value)
     }
 
-    /// Takes the place of a value that is none.
+    /// Replaces an entry without a valid value.
     /// - Parameter reason: What is wrong with it, as a sentence without a final full stop.
     mutating func fail(_ reason: String, at offset: Int) throws(PropertyListError) {
         try count(offset)

@@ -2,7 +2,7 @@
 
 /// Reads the XML format of a property list, in time that grows with its length.
 ///
-/// What is not well-formed is refused, also where other readers guess: a missing end, an entity that
+/// A text that is not well-formed is refused, also where other readers guess: a missing end, an entity that
 /// XML does not have by itself, a value without a key, text between values.
 struct XMLPropertyListReader {
     /// The elements that contain others.

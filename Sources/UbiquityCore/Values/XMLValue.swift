@@ -10,7 +10,7 @@ enum XMLValue {
         byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
     }
 
-    /// What an element must be, for a sentence.
+    /// The required form of an element, for a sentence.
     static func article(_ name: String) -> String {
         switch name {
         case "integer": "an integer of at most 64 bits"

@@ -106,6 +106,10 @@ extension VirtualProcess {
                 if records != view.records { rules[key]?.hasNews = true }
             }
             rules[key]?.records = records
+            // A key without a value shows one of them until the rule has been called.
+            if view.shown.isEmpty {
+                rules[key]?.shown = records.filter { $0.value == engine[key] }
+            }
         }
     }
 
