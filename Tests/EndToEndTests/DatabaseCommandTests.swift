@@ -103,7 +103,8 @@ extension EndToEndTests {
 
         @Test func `the demo's device goes on when its server is killed`() async throws {
             try await onStage { stage in
-                let demo = try await stage.run("demo", "--database", "postgresql")
+                let demo = try await stage.run(
+                    ["--database", "postgresql"], program: ProgramFile("Demo"))
                 #expect(demo.status == 0, "\(demo.output)\(demo.errors)")
                 #expect(demo.output.contains("A's server is killed"))
             }

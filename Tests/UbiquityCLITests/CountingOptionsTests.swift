@@ -163,7 +163,6 @@ struct CountingOptionsTests {
             counts: ["--data", "--database", "--local", "--store", "--home", "--json"]),
         Mode(words: ["doctor", "--data", "d"], counts: ["--json"]),
         Mode(words: ["doctor", "--database", "d"], counts: ["--json"]),
-        Mode(words: ["demo"], counts: ["--plist", "--database"]),
     ]
 
     private static let needIssuer: Set = [

@@ -2,9 +2,9 @@
 
 import ArgumentParser
 import Foundation
-import ProcessHarness
 import Ubiquity
 import UbiquityCore
+import UnixSignals
 
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -56,8 +56,9 @@ struct WatchCommand: AsyncParsableCommand {
             let connection = Task { await reportConnection(of: open.store, failure == nil) }
             defer { connection.cancel() }
             let printing = Task { await print(changes, of: open.store, watch) }
-            let signals = Signals { printing.cancel() }
-            defer { signals.cancel() }
+            let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+            let interruption = Task { for await _ in signals { printing.cancel() } }
+            defer { interruption.cancel() }
             await printing.value
         }
     }
