@@ -5,13 +5,14 @@ import UbiquityCore
 import UbiquityServer
 import UbiquityWire
 
-/// The operator's requests, with the operator's credential, through a data folder or on a database.
-/// All throw ``LinkFailure``.
+/// The operator's requests to a running server, with the operator's credential or through the socket of
+/// its data folder. All throw ``LinkFailure``.
 struct OperatorClient: Sendable {
     private let address: ServerAddress
-    /// Nil in a data folder, which is authority enough.
+    /// Nil on a socket, which is authority enough.
     private let credential: String?
-    private let folder: FolderServer?
+    /// Held, because its path is valid as long as it exists.
+    private let socket: FolderSocket?
 
     private static let accountsMax = 10_000_000
 
@@ -19,12 +20,12 @@ struct OperatorClient: Sendable {
         server: String, credential: String, security: ConnectionSecurity = ConnectionSecurity()
     ) throws(LinkFailure) {
         address = try ServerAddress(server, security)
-        (self.credential, folder) = (credential, nil)
+        (self.credential, socket) = (credential, nil)
     }
 
-    init(_ folder: FolderServer) {
-        address = ServerAddress(socket: folder.path, displayPath: folder.displayPath)
-        (credential, self.folder) = (nil, folder)
+    init(_ socket: FolderSocket) {
+        address = ServerAddress(socket: socket.path, displayPath: socket.displayPath)
+        (credential, self.socket) = (nil, socket)
     }
 
     // MARK: Accounts
@@ -94,13 +95,8 @@ struct OperatorClient: Sendable {
     }
 
     /// Removes the account and everything that belongs to it from the server.
-    /// - Parameter onProgress: See ``FolderServer/scrub(_:)``.
-    /// - Returns: False if no server is running, and its data in the files is left to the next one.
-    func erase(
-        accountName: String, _ onProgress: @escaping @Sendable (_ stores: Int) -> Void
-    ) async throws(LinkFailure) -> Bool {
+    func erase(accountName: String) async throws(LinkFailure) {
         try await request(.delete, ["accounts", accountName]).done()
-        return await folder?.scrub(onProgress) ?? true
     }
 
     /// The same as ``AccountClient/export(of:take:)``, for any account.
@@ -160,12 +156,9 @@ struct OperatorClient: Sendable {
 
     // MARK: Apps
 
-    /// The registered apps.
-    /// - Returns: `isRegisteredOnly` is false if the server accepts all apps; nil if that is unknown,
-    ///   because no server is running on the data folder.
-    func apps() async throws(LinkFailure) -> (isRegisteredOnly: Bool?, apps: [WireAppList.App]) {
-        let answer = try await request(.get, ["apps"]).answer(WireAppList.self, .list) { $0 }
-        return (folder?.isRunning == false ? nil : answer.registeredOnly, answer.apps)
+    /// The registered apps, and whether the server accepts no others.
+    func apps() async throws(LinkFailure) -> WireAppList {
+        try await request(.get, ["apps"]).answer(WireAppList.self, .list) { $0 }
     }
 
     func register(_ app: StoreIdentifier) async throws(LinkFailure) {

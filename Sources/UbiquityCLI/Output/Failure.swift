@@ -97,7 +97,7 @@ extension Failure.Status {
     init(_ error: ServerStartError) {
         self =
             switch error {
-            case .portTaken, .addressUnusable, .folderInUse, .folderBusy: .unavailable
+            case .portTaken, .addressUnusable, .folderInUse, .folderBusy, .noServer: .unavailable
             case .folderUnusable: .cannotCreate
             case .noServerData: .noInput
             case .notPermitted: .noPermission

@@ -372,7 +372,6 @@ final class MemoryServerStorage: ServerStorage {
     func scrub(pacedAt uptime: Int64?) {}
 
     func eraseRest(for milliseconds: Int64) -> Bool { false }
-    func erasedStores() -> Int { 0 }
 
     func addCode(_ code: NewCode, now: Int64, by actor: AuditActor) throws(StorageError) {
         try database.state.withLock { state throws(StorageError) in

@@ -12,7 +12,7 @@ struct DoctorCommand: AsyncParsableCommand {
         discussion: """
             Without --data or --database: this device, its sign-in, the connection to the server, \
             and its stores, or the one that is given. With --data: a server's data folder; run the \
-            command as the user that runs the server. With --database: the PostgreSQL database of \
+            command as the user that runs the server, for example with `sudo -u ubiquity`. With --database: the PostgreSQL database of \
             servers that share one, from the machine of one of them. Nothing is changed. The first \
             line sums up. Each other line begins with ok, note (nothing is broken yet) or problem; \
             the status is 1 if there is a problem.
@@ -64,7 +64,7 @@ struct DoctorCommand: AsyncParsableCommand {
     private func findings() async throws -> [Finding] {
         if let data {
             let folder = DataOptions.expanded(data == "-" ? DataOptions.found() : data)
-            try FolderOwner.become(of: folder)
+            try FolderOwner.check(folder)
             return await Progress.showing("Looking") { ServerFacts(dataFolder: folder).findings }
         }
         if let database {

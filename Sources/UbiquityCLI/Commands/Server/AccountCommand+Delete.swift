@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Synchronization
 import Ubiquity
 import UbiquityCore
 
@@ -14,10 +13,9 @@ extension AccountCommand {
                 it, the account that this device is signed in to is deleted; the device is signed \
                 out, and its values stay on it unless --wipe is given.
 
-                The server keeps nothing of the account. The account's data in the database is \
-                overwritten, in slices if a server is running, and the file is rewritten when \
-                that delays nobody. PostgreSQL only removes it: docs/OPERATING.md says what is \
-                left. Earlier backups have to be deleted separately. What other devices have \
+                The server keeps nothing of the account. It overwrites the account's data in the \
+                database in slices, and rewrites the file when that delays nobody. PostgreSQL only \
+                removes it: docs/OPERATING.md says what is left. Earlier backups have to be deleted separately. What other devices have \
                 already received stays on them.
 
                 JSON: {"account"}.
@@ -39,38 +37,18 @@ extension AccountCommand {
 
         func run() async throws {
             guard let name else { return try await eraseOwn() }
-            let isOverwritten = try await operation.withClient(about: .account(name)) { client in
+            try await operation.withClient(about: .account(name)) { client in
                 if !yes {
                     // A server of version 0.2 or earlier does not say.
                     try confirm(
                         name, of: try await client.devices(accountName: name),
                         try? await client.stores(accountName: name))
                 }
-                return try await erase(name, client)
-            }
-            if !isOverwritten {
-                Output.note(
-                    "Its data in the database file is not overwritten yet: the next server on the "
-                        + "folder does that.")
-            }
-            report(name, "Deleted the account \(name).")
-        }
-
-        private func erase(_ name: String, _ client: OperatorClient) async throws -> Bool {
-            try await Progress.showing { note in
-                note(ProgressStep("Deleting \(name)"))
-                let all = Mutex(0)
-                return try await client.erase(accountName: name) { left in
-                    let all = all.withLock { all in
-                        all = max(all, left)
-                        return all
-                    }
-                    note(
-                        left == 0
-                            ? ProgressStep("Rewriting the database")
-                            : ProgressStep("Deleting \(name)", all - left, of: all, .stores))
+                try await Progress.showing("Deleting \(name)") {
+                    try await client.erase(accountName: name)
                 }
             }
+            report(name, "Deleted the account \(name).")
         }
 
         private func eraseOwn() async throws {

@@ -20,8 +20,7 @@ extension AccountCommand {
 
                 Without a name: the account that this device is signed in to, as the server has \
                 it. It does not include what this device has not sent yet; `ubiquity sync` sends \
-                it. With a name: any account, for server operators, with the data folder or the \
-                operator's credential.
+                it. With a name: any account, for server operators.
 
                 Only you can read the file. It gets its name when it is complete.
 
@@ -55,8 +54,7 @@ extension AccountCommand {
         func run() async throws {
             let (bytes, path) =
                 if let name {
-                    try await operation.withClient(about: .account(name), usesFiles: true) {
-                        client in
+                    try await operation.withClient(about: .account(name)) { client in
                         try await save {
                             try await client.export(
                                 accountName: name, withHistory: withHistory, take: $0)
@@ -81,7 +79,7 @@ extension AccountCommand {
             }
         }
 
-        /// Writes a download to the file. In a data folder, the command may be another user by now.
+        /// Writes a download to the file.
         private func save(
             _ download: (@escaping Take) async throws -> Void
         ) async throws -> (bytes: Int, path: String) {

@@ -12,9 +12,9 @@ struct AccountCommand: AsyncParsableCommand {
         commandName: "account",
         abstract: "Create, rename and delete accounts, and create sign-in codes for devices.",
         discussion: """
-            For server operators: on the server's machine with the data folder (--data), with the \
-            database of several servers (--database), or from anywhere with the server's address \
-            and the operator's credential (--server, --operator-credential).
+            For server operators, while the server is running: on its machine, through its data \
+            folder (--data), or from anywhere with the server's address and the operator's \
+            credential (--server, --operator-credential), which servers on a shared database need.
             """,
         subcommands: [
             Create.self, NewCode.self, List.self, Rename.self, Limits.self, Delete.self,
@@ -32,11 +32,10 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let seen = SeenAccounts()
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.createAccount(name: name, codeSeconds: validity.seconds)
             }
-            seen.remember([name], beside: true)
+            SeenAccounts.remember([name], beside: true)
             print(code, for: name, operation, json)
         }
     }
@@ -106,9 +105,8 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let seen = SeenAccounts()
             let accounts = try await operation.withClient { try await $0.accounts() }
-            seen.remember(accounts.map(\.name))
+            SeenAccounts.remember(accounts.map(\.name))
             if json.isOn { return Output.print(.array(accounts.map(JSON.account))) }
             if accounts.isEmpty { return Output.note("There are no accounts yet.") }
             let rows = accounts.map { account in

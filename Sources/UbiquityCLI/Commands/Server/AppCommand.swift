@@ -35,22 +35,20 @@ struct AppCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the registered apps.",
             discussion: """
-                JSON: {"registeredOnly", "apps"}; "registeredOnly" is null if no server is running \
-                on the data folder, and with --database; "apps" lists {"identifier", \
-                "registered"}.
+                JSON: {"registeredOnly", "apps"}; "apps" lists {"identifier", "registered"}.
                 """)
 
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let (isRegisteredOnly, apps) = try await operation.withClient { try await $0.apps() }
-            if json.isOn { return Output.print(.apps(apps, isRegisteredOnly)) }
-            if isRegisteredOnly == false {
+            let list = try await operation.withClient { try await $0.apps() }
+            if json.isOn { return Output.print(.apps(list)) }
+            if !list.registeredOnly {
                 Output.note("This server accepts all apps, registered or not.")
             }
-            if apps.isEmpty { return Output.note("No apps are registered.") }
-            let rows = apps.map { [$0.identifier, Phrase.time($0.registered)] }
+            if list.apps.isEmpty { return Output.note("No apps are registered.") }
+            let rows = list.apps.map { [$0.identifier, Phrase.time($0.registered)] }
             Table(header: ["IDENTIFIER", "REGISTERED"], rows: rows).print()
         }
     }
@@ -87,16 +85,15 @@ extension JSON {
         .object([("identifier", .string(app.string))])
     }
 
-    fileprivate static func apps(_ apps: [WireAppList.App], _ isRegisteredOnly: Bool?) -> JSON {
-        let list = apps.map {
+    fileprivate static func apps(_ list: WireAppList) -> JSON {
+        let apps = list.apps.map {
             JSON.object([
                 ("identifier", .string($0.identifier)),
                 ("registered", .string(Phrase.isoTime($0.registered))),
             ])
         }
         return .object([
-            ("registeredOnly", isRegisteredOnly.map(JSON.boolean) ?? .null),
-            ("apps", .array(list)),
+            ("registeredOnly", .boolean(list.registeredOnly)), ("apps", .array(apps)),
         ])
     }
 }

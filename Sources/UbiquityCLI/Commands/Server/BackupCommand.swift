@@ -43,7 +43,7 @@ struct BackupCommand: AsyncParsableCommand {
 
     func run() async throws {
         try database.refuseForBackups(data)
-        let folder = try data.enter(usesFiles: true)
+        let folder = try data.entered()
         let backup = try await Progress.showing { note in
             try Backup(
                 of: folder, to: output, replaces: force, secondsMax: secondsMax

@@ -11,7 +11,8 @@ struct DatabaseCommand: AsyncParsableCommand {
         discussion: """
             A server that is started with --database is one of any number of nodes on a PostgreSQL \
             database, version 15 or later. Accounts, devices, apps and the audit log are managed \
-            by the same commands as with a data folder, given --database in place of --data.
+            by the same commands as with a data folder, given --server and --operator-credential \
+            in place of --data; `ubiquity database credential` makes one.
             """,
         subcommands: [Migrate.self, Check.self, Copy.self, Credential.self])
 
@@ -113,7 +114,7 @@ struct DatabaseCommand: AsyncParsableCommand {
 
         func run() async throws {
             let settings = try database.required()
-            let folder = try data.enter()
+            let folder = try data.entered()
             let copy = try await Progress.showing { note in
                 let progress = { (done: Int, all: Int) in
                     // Each row is copied, and read again in both databases.

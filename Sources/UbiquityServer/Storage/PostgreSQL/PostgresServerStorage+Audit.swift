@@ -54,18 +54,6 @@ extension PostgresServerStorage {
         }
     }
 
-    /// Has a command keep to the limits of the server that was started last.
-    func applyKnownLimits(to settings: inout ServerSettings) throws(StorageError) {
-        let statement = PostgresStatement("SELECT name, value FROM ubiquity.known_limit")
-        let known = try reading(statement) { result in
-            try result.rows.reduce(into: [String: String]()) { $0[try $1.text(0)] = try $1.text(1) }
-        }
-        func number(_ name: String) -> Int? { known[name].flatMap { Int($0) } }
-        if let number = number("accountsMax") { settings.accountsMax = number }
-        if let number = number("appsMax") { settings.appsMax = number }
-        if let number = number("signInCodeSeconds") { settings.signInCodeSeconds = Int64(number) }
-    }
-
     func auditSurplus(by rule: AuditRule) throws(StorageError) -> [Int64] {
         try reading { transaction in
             let count = try transaction.run("SELECT count(*) FROM ubiquity.audit").rows.first

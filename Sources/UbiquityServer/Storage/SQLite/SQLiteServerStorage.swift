@@ -64,12 +64,6 @@ final class SQLiteServerStorage: Sendable {
         } catch { throw SQLiteFile.startError(error, path) }
     }
 
-    static func openForAdministration(
-        _ path: String
-    ) throws(ServerStartError) -> SQLiteServerStorage {
-        SQLiteServerStorage(try SQLiteFile.openQueue(path))
-    }
-
     var running: Int64 { runningTime.withLock { $0 } }
 
     func reading<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {
