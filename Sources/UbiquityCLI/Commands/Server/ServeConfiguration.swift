@@ -181,10 +181,11 @@ struct ServeConfiguration {
     private static func checkSecret(
         _ handle: FileHandle, _ path: String, _ place: Origin
     ) throws(Failure) {
-        var status = stat()
-        guard fstat(handle.fileDescriptor, &status) == 0, status.st_mode & 0o007 != 0 else {
-            return
-        }
+        let files = FileManager.default
+        let opened = "/proc/self/fd/\(handle.fileDescriptor)"
+        let file = (try? files.destinationOfSymbolicLink(atPath: opened)) ?? path
+        let mode = (try? files.attributesOfItem(atPath: file))?[.posixPermissions] as? NSNumber
+        guard let mode, mode.intValue & 0o007 != 0 else { return }
         throw Failure(
             .noPermission,
             "\(place): the address of a database may contain a password, and other users can read "
@@ -253,10 +254,10 @@ struct ServeConfiguration {
         Output.print(
             .array(
                 shown.map { given in
-                    .object([
-                        ("name", .string(given.name)), ("value", .string(given.value)),
-                        ("from", .string(given.origin.description)),
-                    ])
+                    [
+                        "name": .string(given.name), "value": .string(given.value),
+                        "from": .string(given.origin.description),
+                    ]
                 }))
     }
 }
