@@ -94,66 +94,6 @@ struct OperatorClient: Sendable {
         ).answer(WireAccountLimits.self) { $0 }
     }
 
-    /// Removes the account and everything that belongs to it from the server.
-    func erase(accountName: String) async throws(LinkFailure) {
-        try await request(.delete, ["accounts", accountName]).done()
-    }
-
-    /// The same as ``AccountClient/export(of:take:)``, for any account.
-    func export(
-        accountName: String, withHistory: Bool,
-        take: @escaping @Sendable ([UInt8]) throws -> Void
-    ) async throws {
-        try await ServerRequest(
-            .get, ["accounts", accountName, "export"],
-            query: withHistory ? [(name: "with_history", value: "true")] : [], at: address,
-            credential: credential
-        ).export(take: take)
-    }
-
-    func stores(accountName: String) async throws(LinkFailure) -> [ServerStore] {
-        try await request(.get, ["accounts", accountName, "stores"]).stores()
-    }
-
-    // MARK: Devices
-
-    /// The oldest first.
-    func devices(accountName: String) async throws(LinkFailure) -> [ServerDevice] {
-        try await request(.get, ["accounts", accountName, "devices"]).devices()
-    }
-
-    func rename(
-        device: DeviceID, accountName: String, to name: String
-    ) async throws(LinkFailure) -> ServerDevice {
-        try await request(
-            .patch, ["accounts", accountName, "devices", device.description],
-            body: Self.rename(to: name)
-        ).answer(WireDevice.self) { ServerDevice($0) }
-    }
-
-    func revoke(device: DeviceID, accountName: String) async throws(LinkFailure) {
-        try await request(.delete, ["accounts", accountName, "devices", device.description]).done()
-    }
-
-    // MARK: Devices that wait to sign in
-
-    func signInRequest(userCode: String) async throws(LinkFailure) -> ServerSignInRequest {
-        try await request(.get, ["sign-in-requests", userCode]).signInRequest()
-    }
-
-    func approve(
-        userCode: String, accountName: String, _ grant: Grant
-    ) async throws(LinkFailure) {
-        try await request(
-            .post, ["sign-in-requests", userCode, "approval"],
-            body: ServerSignInRequest.approval(grant.stores, grant.seconds, account: accountName)
-        ).done()
-    }
-
-    func deny(userCode: String) async throws(LinkFailure) {
-        try await request(.delete, ["sign-in-requests", userCode]).done()
-    }
-
     // MARK: Apps
 
     /// The registered apps, and whether the server accepts no others.
@@ -190,13 +130,13 @@ struct OperatorClient: Sendable {
             .answer(WireAuditTrail.self, .list) { $0.entries }
     }
 
-    private static func rename(to name: String) -> [UInt8] {
+    static func rename(to name: String) -> [UInt8] {
         var body = WireRename()
         body.name = name
         return WireFormat.protobuf.encode(body)
     }
 
-    private func request(
+    func request(
         _ method: ServerRequest.Method, _ path: [String],
         query: [(name: String, value: String)] = [], body: [UInt8]? = nil
     ) -> ServerRequest {

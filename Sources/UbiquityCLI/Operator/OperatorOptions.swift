@@ -12,16 +12,13 @@ struct OperatorOptions: ParsableArguments {
     @OptionGroup var data: DataOptions
 
     @Option(
-        help: ArgumentHelp(
-            "The server's address, to send requests to, or for the command to be entered on the "
-                + "device.",
-            valueName: "url"), transform: notEmpty)
+        "The server's address, to send requests to, or for the command to be entered on the "
+            + "device.", "url")
     var server: String?
 
     @Option(
-        help: ArgumentHelp(
-            "The file with the operator's credential, for a server elsewhere or on a database.",
-            valueName: "file"), completion: .file(), transform: notEmpty)
+        "The file with the operator's credential, for a server elsewhere or on a database.", "file",
+        completion: .file())
     var operatorCredential: String?
 
     @OptionGroup(title: "Connection") var connection: ConnectionOptions
@@ -97,6 +94,20 @@ struct OperatorOptions: ParsableArguments {
         } catch let failure as LinkFailure { throw Failure(failure, about: subject) }
     }
 
+    /// Calls `body` with an account, as its person or as the operator.
+    /// - Parameters:
+    ///   - name: Nil for the account that this device is signed in to.
+    ///   - subject: What an operator's refused request was about.
+    func withAccount<Result>(
+        _ name: String?, _ home: HomeOptions, about subject: (_ account: String) -> OperatorSubject,
+        _ body: (ManagedAccount) async throws -> Result
+    ) async throws -> Result {
+        guard let name else { return try await body(ManagedAccount(own: home)) }
+        return try await withClient(about: subject(name)) { client in
+            try await body(ManagedAccount(name, as: client))
+        }
+    }
+
     private func inFolder<Result>(
         _ body: (OperatorClient) async throws -> Result
     ) async throws -> Result {
@@ -113,7 +124,10 @@ struct OperatorOptions: ParsableArguments {
             socket = try await FolderSocket.ofServer(on: folder) {
                 Output.note("Waiting for the server on \(folder).")
             }
-        } catch .noServer where folder == DataOptions.installed {
+        } catch {
+            guard error == .noServer(path: folder), folder == DataOptions.installed else {
+                throw error
+            }
             throw Failure(
                 .unavailable,
                 "no server is running on \(folder); start it with `sudo systemctl start ubiquity`")

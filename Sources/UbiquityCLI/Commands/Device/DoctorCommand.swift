@@ -21,16 +21,11 @@ struct DoctorCommand: AsyncParsableCommand {
             """)
 
     @Option(
-        help: ArgumentHelp(
-            "Check a server's data folder instead; - finds it as `ubiquity account` does.",
-            valueName: "folder"),
-        completion: .directory, transform: notEmpty)
+        "Check a server's data folder instead; - finds it as `ubiquity account` does.", "folder",
+        completion: .directory)
     var data: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "Check the database of servers instead; -: that of \(DatabaseOptions.variable).",
-            valueName: "url"), transform: notEmpty)
+    @Option("Check the database of servers instead; -: that of \(DatabaseOptions.variable).", "url")
     var database: String?
 
     @Flag(help: "Do not contact the server.")
@@ -65,16 +60,16 @@ struct DoctorCommand: AsyncParsableCommand {
         if let data {
             let folder = DataOptions.expanded(data == "-" ? DataOptions.found() : data)
             try FolderOwner.check(folder)
-            return await Progress.showing("Looking") { ServerFacts(dataFolder: folder).findings }
+            return await Progress.showing("Checking") { ServerFacts(dataFolder: folder).findings }
         }
         if let database {
             let given = database == "-" ? DatabaseOptions.fromEnvironment : .init(url: database)
             guard let settings = given else {
                 throw ValidationError("\(DatabaseOptions.variable) is not set.")
             }
-            return await Progress.showing("Looking") { DatabaseFacts(settings).findings }
+            return await Progress.showing("Checking") { DatabaseFacts(settings).findings }
         }
-        return await Progress.showing("Looking") {
+        return await Progress.showing("Checking") {
             await DeviceFacts.gather(
                 home: store.home.home, configuration: store.configuration, isLocal: local)
         }.findings

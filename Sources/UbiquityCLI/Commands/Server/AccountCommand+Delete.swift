@@ -36,37 +36,28 @@ extension AccountCommand {
         }
 
         func run() async throws {
-            guard let name else { return try await eraseOwn() }
-            try await operation.withClient(about: .account(name)) { client in
+            let name = try await operation.withAccount(
+                self.name, home, about: { OperatorSubject.account($0) }
+            ) { account in
                 if !yes {
-                    // A server of version 0.2 or earlier does not say.
+                    let place = account.own.map { " at \($0.server)" } ?? ""
+                    // A server of version 0.2 or earlier does not say which stores an account has.
                     try confirm(
-                        name, of: try await client.devices(accountName: name),
-                        try? await client.stores(accountName: name))
+                        account.name + place, of: try await account.devices(),
+                        try? await account.stores())
                 }
-                try await Progress.showing("Deleting \(name)") {
-                    try await client.erase(accountName: name)
+                try await Progress.showing("Deleting \(account.name)") {
+                    try await account.erase()
                 }
+                return account.name
             }
-            report(name, "Deleted the account \(name).")
-        }
-
-        private func eraseOwn() async throws {
-            let own = try OwnAccount(home)
-            if !yes {
-                try confirm(
-                    "\(own.account.accountName) at \(own.account.server)",
-                    of: try await AccountClient.devices(own.account),
-                    try await AccountClient.stores(own.account))
+            var sentence = "Deleted the account \(name)"
+            if self.name == nil {
+                _ = try home.open().endSignIn(wipes: wipe)
+                sentence += ", and signed this device out. "
+                sentence += wipe ? "Its values were removed from here" : "The values stay here"
             }
-            try await Progress.showing("Deleting \(own.account.accountName)") {
-                try await AccountClient.erase(own.account)
-            }
-            _ = try own.home.endSignIn(wipes: wipe)
-            report(
-                own.account.accountName,
-                "Deleted the account \(own.account.accountName), and signed this device out. "
-                    + (wipe ? "Its values were removed from here." : "The values stay here."))
+            json.print(["account": .string(name)], or: "\(sentence).")
         }
 
         /// - Parameter stores: Nil if they are not known.
@@ -84,13 +75,6 @@ extension AccountCommand {
                 Permanently delete the account \(account)? It has \(content ?? "its stores"), and \
                 \(Phrase.counted(devices.count, "signed-in device")).
                 """, isGiven: yes, otherwise: "nothing was deleted")
-        }
-
-        private func report(_ account: String, _ sentence: String) {
-            if json.isOn {
-                return Output.print(.object([("account", .string(account))]))
-            }
-            Output.print(TerminalText(sentence))
         }
     }
 }

@@ -107,15 +107,16 @@ struct AccountCommand: AsyncParsableCommand {
         func run() async throws {
             let accounts = try await operation.withClient { try await $0.accounts() }
             SeenAccounts.remember(accounts.map(\.name))
-            if json.isOn { return Output.print(.array(accounts.map(JSON.account))) }
-            if accounts.isEmpty { return Output.note("There are no accounts yet.") }
             let rows = accounts.map { account in
                 [
                     account.name.listed, account.id,
                     account.devices.map(\.name.listed).joined(separator: ", "),
                 ]
             }
-            Table(header: ["NAME", "ID", "DEVICES"], rows: rows).print()
+            json.print(
+                accounts.map(JSON.account),
+                or: Table(header: ["NAME", "ID", "DEVICES"], rows: rows),
+                ifEmpty: "There are no accounts yet.")
         }
     }
 
@@ -139,10 +140,8 @@ struct AccountCommand: AsyncParsableCommand {
             try await operation.withClient(about: .account(name, newName: newName)) { client in
                 try await client.rename(accountName: name, to: newName)
             }
-            if json.isOn {
-                return Output.print(.object([("account", .string(newName))]))
-            }
-            Output.print("Renamed the account \(name) to \(newName).")
+            json.print(
+                ["account": .string(newName)], or: "Renamed the account \(name) to \(newName).")
         }
     }
 }
@@ -153,12 +152,11 @@ private func print(
 ) {
     let command = "ubiquity sign-in --server \(operation.address(for: code)) --code \(code.code)"
     if json.isOn {
-        return Output.print(
-            .object([
-                ("account", .string(name)), ("code", .string(code.code)),
-                ("expires", .string(Phrase.isoTime(code.expiresMilliseconds))),
-                ("signIn", .string(command)),
-            ]))
+        return Output.print([
+            "account": .string(name), "code": .string(code.code),
+            "expires": .string(Phrase.isoTime(code.expiresMilliseconds)),
+            "signIn": .string(command),
+        ])
     }
     Output.print(
         """
@@ -171,11 +169,11 @@ private func print(
 
 extension JSON {
     fileprivate static func account(_ account: WireAccount) -> JSON {
-        .object([
-            ("name", .string(account.name)), ("id", .string(account.id)),
-            ("created", .string(Phrase.isoTime(Int64(clamping: account.createdMilliseconds)))),
-            ("limits", .limits(AccountLimits(ofServer: account.limits))),
-            ("devices", .array(account.devices.map { JSON.device(ServerDevice($0)) })),
-        ])
+        [
+            "name": .string(account.name), "id": .string(account.id),
+            "created": .string(Phrase.isoTime(Int64(clamping: account.createdMilliseconds))),
+            "limits": .limits(AccountLimits(ofServer: account.limits)),
+            "devices": .array(account.devices.map { JSON.device(ServerDevice($0)) }),
+        ]
     }
 }

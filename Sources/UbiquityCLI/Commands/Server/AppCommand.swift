@@ -26,8 +26,7 @@ struct AppCommand: AsyncParsableCommand {
         func run() async throws {
             let app = try StoreIdentifier(identifier)
             try await operation.withClient(about: .app(app)) { try await $0.register(app) }
-            if json.isOn { return Output.print(.app(app)) }
-            Output.print("Registered the app \(app).")
+            json.print(.app(app), or: "Registered the app \(app).")
         }
     }
 
@@ -70,8 +69,7 @@ struct AppCommand: AsyncParsableCommand {
         func run() async throws {
             let app = try StoreIdentifier(identifier)
             try await operation.withClient(about: .app(app)) { try await $0.remove(app) }
-            if json.isOn { return Output.print(.app(app)) }
-            Output.print("Unregistered the app \(app).")
+            json.print(.app(app), or: "Unregistered the app \(app).")
         }
     }
 }
@@ -82,18 +80,16 @@ extension WireAppList.App {
 
 extension JSON {
     fileprivate static func app(_ app: StoreIdentifier) -> JSON {
-        .object([("identifier", .string(app.string))])
+        ["identifier": .string(app.string)]
     }
 
     fileprivate static func apps(_ list: WireAppList) -> JSON {
-        let apps = list.apps.map {
-            JSON.object([
-                ("identifier", .string($0.identifier)),
-                ("registered", .string(Phrase.isoTime($0.registered))),
-            ])
+        let apps: [JSON] = list.apps.map {
+            [
+                "identifier": .string($0.identifier),
+                "registered": .string(Phrase.isoTime($0.registered)),
+            ]
         }
-        return .object([
-            ("registeredOnly", .boolean(list.registeredOnly)), ("apps", .array(apps)),
-        ])
+        return ["registeredOnly": .boolean(list.registeredOnly), "apps": .array(apps)]
     }
 }

@@ -49,16 +49,13 @@ struct BackupCommand: AsyncParsableCommand {
                 of: folder, to: output, replaces: force, secondsMax: secondsMax
             ) { note(ProgressStep($0)) }
         }
-        guard json.isOn else {
-            return Output.print(
-                "Backed up \(Phrase.counted(backup.accounts, "account")), "
-                    + "\(Phrase.bytes(backup.size)), to \(backup.path).")
-        }
-        Output.print(
-            .object([
-                ("file", .string(backup.path)), ("bytes", .integer(backup.size)),
-                ("accounts", .integer(backup.accounts)),
-            ]))
+        json.print(
+            [
+                "file": .string(backup.path), "bytes": .integer(backup.size),
+                "accounts": .integer(backup.accounts),
+            ],
+            or: "Backed up \(Phrase.counted(backup.accounts, "account")), "
+                + "\(Phrase.bytes(backup.size)), to \(backup.path).")
     }
 }
 

@@ -81,9 +81,9 @@ struct RestoreCommand: AsyncParsableCommand {
 
 extension Restoration {
     fileprivate func json(_ folder: String) -> JSON {
-        .object([
-            ("data", .string(folder)), ("accounts", .integer(accounts)),
-            ("devices", .integer(devices)), ("oldDatabase", .optional(oldDatabase)),
-        ])
+        [
+            "data": .string(folder), "accounts": .integer(accounts), "devices": .integer(devices),
+            "oldDatabase": .optional(oldDatabase),
+        ]
     }
 }
