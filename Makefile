@@ -54,12 +54,14 @@ build: setup
 
 demo: setup
 	@$(if $(filter postgresql,$(DATABASE)),scripts/setup postgresql)
-	@scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product ubiquity
-	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity" demo \
+	@for product in ubiquity Demo; do \
+		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product $$product || exit 1; \
+	done
+	@"$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/Demo" \
 		$(if $(PLIST),--plist "$(PLIST)") $(if $(DATABASE),--database "$(DATABASE)")
 
-# The examples, each a folder with an app's name.
-EXAMPLES := $(filter-out Screen Stage,$(patsubst Examples/%/,%,$(wildcard Examples/*/)))
+# The apps among the examples, each a folder with its name.
+EXAMPLES := $(filter-out Demo Screen Stage,$(patsubst Examples/%/,%,$(wildcard Examples/*/)))
 NAME ?=
 EXAMPLE_FLAGS ?=
 

@@ -83,14 +83,6 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
-        // The program and others of this build as processes that leave nothing behind: for the demo,
-        // the examples, the tests and the benchmarks.
-        .target(
-            name: "ProcessHarness",
-            dependencies: [
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-            ]),
         // The commit that the program was built from, if the build was told.
         .target(name: "BuildCommit"),
         // Named apart from its product: `ubiquity` and `Ubiquity` would be one module on
@@ -98,10 +90,10 @@ let package = Package(
         .executableTarget(
             name: "UbiquityCLI",
             dependencies: [
-                "BuildCommit", "ProcessHarness", "Ubiquity", "UbiquityCore", "UbiquityServer",
-                "UbiquityWire",
+                "BuildCommit", "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
         // One seed, virtual time, faults, and checkers: no sockets, no disk, no third-party package.
         .target(name: "UbiquitySimulation", dependencies: ["UbiquityCore"]),
@@ -139,6 +131,15 @@ let package = Package(
             name: "UbiquitySimulationTests",
             // The program too, which the tests start.
             dependencies: ["UbiquityCore", "UbiquitySimulation", "UbiquitySimulator"]),
+        // The program and others of this build as processes that leave nothing behind: for the tests,
+        // the examples and the benchmarks.
+        .target(
+            name: "ProcessHarness",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Tests/ProcessHarness"),
         // What the tests of the client's libraries share.
         .target(
             name: "ClientTestSupport",
@@ -179,8 +180,9 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "ClientTestSupport", "ProcessHarness", "SyncMe", "TortureLanguage", "Ubiquity",
-                "UbiquityCLI", "UbiquityCore", "UbiquitySimulation", "UbiquityTestWorker",
+                "ClientTestSupport", "Demo", "ProcessHarness", "SyncMe", "TortureLanguage",
+                "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquitySimulation",
+                "UbiquityTestWorker",
                 "UbiquityTorture", "UbiquityWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
@@ -266,6 +268,15 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Examples/Stage"),
+        // Two devices and a server, told and checked step by step: `make demo`.
+        .executableTarget(
+            name: "Demo",
+            dependencies: [
+                "ProcessHarness", "Ubiquity", "UbiquityCore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Examples/Demo"),
         .testTarget(
             name: "ExampleTests",
             dependencies: ["ExampleScreen", "ExampleStage", "Ubiquity", "UbiquityDefaults"]

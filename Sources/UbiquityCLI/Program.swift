@@ -51,7 +51,6 @@ struct Program: AsyncParsableCommand {
                     ServeCommand.self, AccountCommand.self, AppCommand.self, AuditCommand.self,
                     BackupCommand.self, RestoreCommand.self, DatabaseCommand.self,
                 ]),
-            CommandGroup(name: "Demonstration", subcommands: [DemoCommand.self]),
         ])
 
     /// Replaces the argument parser's `main` in order to print errors for people.

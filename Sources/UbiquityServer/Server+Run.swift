@@ -47,7 +47,6 @@ package func runServer(
     let lock = try await FolderLock.take(folder) {
         logger.notice("Waiting for another program that is working on the data folder.")
     }
-    guard let lock else { throw ServerStartError.folderInUse(path: folder.path) }
     defer { withExtendedLifetime(lock) {} }
     folder.removeDrafts()
     try folder.makeDatabaseFile()
@@ -56,7 +55,7 @@ package func runServer(
     try await run(storage, try OperatorCredential.prepare(in: folder, storage: storage))
 }
 
-/// The hash of the operator's credential. Without one, commands use the database.
+/// The hash of the operator's credential, if there is one.
 private func operatorHash(
     _ storage: PostgresServerStorage
 ) throws(ServerStartError) -> SecretHash? {
@@ -136,9 +135,9 @@ extension Server {
                     await onReady(port, metrics)
                 })
         ]
-        // Commands find a server on its folder, and a shared database without it.
+        // Commands find a server by its folder.
         if settings.database == nil {
-            let socket = try FolderSocket(.server, in: DataFolder(path: settings.dataFolder))
+            let socket = try FolderSocket(in: DataFolder(path: settings.dataFolder))
             services.insert(folderAcceptor(socket) { isBound.yield() }, at: 0)
         } else {
             isBound.yield()

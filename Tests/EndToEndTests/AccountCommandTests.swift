@@ -95,7 +95,7 @@ extension EndToEndTests {
             }
         }
 
-        /// From afar, and in the folder, also after a kill of its server.
+        /// From afar, and in the folder.
         @Test func `a refusal has the same status and sentence in every way`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
@@ -104,10 +104,10 @@ extension EndToEndTests {
                 try await expectRefusals(stage, afar)
                 try await expectRefusals(stage, folder)
                 try await server.kill()
-                try await expectRefusals(stage, folder)
+                let killed = try await stage.run(["account", "list"] + folder)
+                #expect(killed.status == 69 && killed.errors.contains("start it"), "\(killed)")
                 #expect(try await stage.run(["account", "list"] + afar).status == 69)
                 let code = ["account", "code", "ada", "--code-minutes", "60"]
-                try await stage.run(code + folder).expectSuccess()
                 try await server.start()
                 try await stage.run(code + folder).expectSuccess()
                 try await stage.run(code + afar).expectSuccess()

@@ -78,7 +78,7 @@ extension EndToEndTests {
                 let before = try schemas(server)
                 #expect(!before.isEmpty)
                 complains(try await serve(stage, server.url()), 74, word)
-                for command in [["database", "migrate"], ["account", "list"]] {
+                for command in [["database", "migrate"], ["database", "credential"]] {
                     complains(try await stage.run(command, environment: place), 74, word)
                 }
                 #expect(try schemas(server) == before)

@@ -264,6 +264,7 @@ extension EndToEndTests {
                 #expect(folder.status == 66)
                 #expect(folder.errors == "ubiquity: \(stage.folder) is a folder\n")
                 try await stage.run(restore).expectSuccess()
+                try await server.start()
                 let audit = try await stage.succeed(
                     "audit", "--data", server.data, "--limit", "1", "--json")
                 #expect(audit.contains(#""deed":"database-restored""#))

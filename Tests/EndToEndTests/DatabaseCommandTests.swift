@@ -20,8 +20,8 @@ extension EndToEndTests {
             let place = ["UBIQUITY_DATABASE": database.url()]
             try await onStage { stage in
                 let early = try await stage.run(["account", "list"], environment: place)
-                #expect(early.status == 66)
-                #expect(early.errors.contains("ubiquity database migrate"))
+                #expect(early.status == 64)
+                #expect(early.errors.contains("`ubiquity database credential`"))
                 let nodes = (1...2).map { _ in ServerProcess(stage, database: database.url()) }
                 for node in nodes { try await node.start() }
                 let a = try Device(home: await nodes[0].newHome("a", isFirst: true))
@@ -34,10 +34,10 @@ extension EndToEndTests {
                 b.store.set("from the second", forKey: "two")
                 try await agreement(a, b) { $0.count == 2 }
                 try await until("the connections") { a.isConnected && b.isConnected }
-                // Where devices find the servers, only the operator knows.
-                let code = try await stage.succeed(["account", "code", "ada"], environment: place)
-                #expect(code.contains("sign-in --server URL --code"))
-                let audit = try await stage.succeed(["audit", "--json"], environment: place)
+                let operation = nodes[1].operatorOptions
+                let code = try await stage.succeed(["account", "code", "ada"] + operation)
+                #expect(code.contains("sign-in --server \(nodes[1].url) --code"))
+                let audit = try await stage.succeed(["audit", "--json"] + operation)
                 #expect(audit.contains("device-signed-in"))
                 let doctor = try await stage.run(
                     ["doctor", "--database", "-"], environment: place)
@@ -46,7 +46,7 @@ extension EndToEndTests {
                     ["database", "check", "--json"], environment: place)
                 #expect(try json(check)["unreadable"] as? Int == 0)
                 try await stage.succeed(
-                    ["device", "revoke", "b", "--account", "ada"], environment: place)
+                    ["device", "revoke", "b", "--account", "ada"] + operation)
                 try await until("the end of the connection") { !b.isConnected }
                 a.store.set("still there", forKey: "one")
                 try await until("its arrival") { a.isSettled }
@@ -103,7 +103,8 @@ extension EndToEndTests {
 
         @Test func `the demo's device goes on when its server is killed`() async throws {
             try await onStage { stage in
-                let demo = try await stage.run("demo", "--database", "postgresql")
+                let demo = try await stage.run(
+                    ["--database", "postgresql"], program: ProgramFile("Demo"))
                 #expect(demo.status == 0, "\(demo.output)\(demo.errors)")
                 #expect(demo.output.contains("A's server is killed"))
             }

@@ -15,81 +15,62 @@ extension EndToEndTests {
             return (attributes[.ownerAccountID] as? NSNumber)?.uint32Value
         }
 
-        /// A data folder of the service's user with one account, and a backup of it.
-        private func prepared(_ stage: Stage) async throws -> (data: String, backup: String) {
+        /// A data folder with one account, and a backup of it.
+        private func prepared(_ stage: Stage) async throws -> (
+            server: ServerProcess, backup: String
+        ) {
             // The service's user comes through it to the data folder.
             chmod(stage.folder, 0o755)
             let server = try await ServerProcess.started(stage)
             _ = try await server.newCode(isFirst: true)
-            try await server.stop()
             let backup = stage.path("backup")
             try await stage.succeed("backup", "--data", server.data, "--output", backup)
-            chown(backup, Self.user, Self.user)
-            chown(server.data, Self.user, Self.user)
-            for name in try FileManager.default.contentsOfDirectory(atPath: server.data) {
-                chown(server.data + "/" + name, Self.user, Self.user)
-            }
-            return (server.data, backup)
+            return (server, backup)
         }
 
-        @Test func `a link that the service's user put there leads root to no file of its own`()
+        /// Gives the folder, and all that is in it, to the service's user.
+        private func give(_ data: String) throws {
+            chown(data, Self.user, Self.user)
+            for name in try FileManager.default.subpathsOfDirectory(atPath: data) {
+                chown(data + "/" + name, Self.user, Self.user)
+            }
+        }
+
+        @Test func `root opens no file in a folder of the service's user, and says whose it is`()
             async throws
         {
             try await onStage { stage in
-                let (data, backup) = try await prepared(stage)
-                let secret = stage.path("secret")
-                try Data("root's".utf8).write(to: URL(fileURLWithPath: secret))
-                chmod(secret, 0o600)
-                for name in ["lock", "operator-credential", "ubiquity.sqlite-wal"] {
-                    let link = data + "/" + name
-                    let kept = link + ".kept"
-                    if FileManager.default.fileExists(atPath: link) { rename(link, kept) }
-                    symlink(secret, link)
-                    let restore = ["restore", backup, "--data", data, "--replace"]
-                    for arguments in [
-                        restore,
-                        ["backup", "--data", data, "--output", stage.path("b"), "--force"],
-                        ["account", "create", "eve-\(name)", "--data", data],
-                        ["doctor", "--data", data],
-                    ] {
-                        let run = try await stage.run(arguments)
-                        #expect(run.errors.contains("Working as"), "\(run)")
-                        #expect(!(run.output + run.errors).contains("root's"))
-                        #expect(try owner(secret) == 0, "\(arguments)")
-                        #expect(try String(contentsOfFile: secret, encoding: .utf8) == "root's")
-                    }
-                    unlink(link)
-                    rename(kept, link)
+                let (server, backup) = try await prepared(stage)
+                try await server.stop()
+                let data = server.data
+                try give(data)
+                let files = try FileManager.default.subpathsOfDirectory(atPath: data).sorted()
+                for arguments in [
+                    ["restore", backup, "--data", data, "--replace"],
+                    ["backup", "--data", data, "--output", stage.path("b")],
+                    ["doctor", "--data", data], ["serve", "--port", "0", "--data", data],
+                    [
+                        "database", "copy", "--data", data, "--database",
+                        "postgresql://127.0.0.1:1/none",
+                    ],
+                ] {
+                    let run = try await stage.run(arguments)
+                    #expect(
+                        run.status == 77 && run.errors.contains("run the command with `sudo -u "))
+                    #expect(run.output.isEmpty)
                 }
+                let left = try FileManager.default.subpathsOfDirectory(atPath: data).sorted()
+                #expect(left == files && !FileManager.default.fileExists(atPath: stage.path("b")))
             }
         }
 
-        @Test func `what root does there is the service's user's`() async throws {
+        @Test func `root speaks to the server of the service's user`() async throws {
             try await onStage { stage in
-                let (data, backup) = try await prepared(stage)
-                let created = try await stage.run("account", "create", "eve", "--data", data)
-                #expect(created.status == 0, "\(created)")
-                let restored = try await stage.run(
-                    "restore", backup, "--data", data, "--replace", "--json")
-                #expect(restored.status == 0, "\(restored)")
-                for name in try FileManager.default.contentsOfDirectory(atPath: data) {
-                    #expect(try owner(data + "/" + name) == Self.user, "\(name)")
-                }
-                let list = try await stage.run("account", "list", "--data", data)
-                #expect(list.output.contains("ada") && !list.output.contains("eve"))
-                // Its output must be that user's to write, and nobody else's to read.
-                let (place, file) = (stage.path("place"), stage.path("place/copy"))
-                mkdir(place, 0o700)
-                let backingUp = ["backup", "--data", data, "--output", file]
-                #expect(try await stage.run(backingUp).status == 73)
-                chown(place, Self.user, Self.user)
-                #expect(try await stage.run(backingUp).status == 0)
-                #expect(try owner(file) == Self.user)
-                let child = try stage.start(["serve", "--port", "0", "--data", data])
-                try await until("the start") { child.output.contains("serves on") }
-                #expect(child.errors.contains("Working as"))
-                child.signal(SIGTERM)
-                #expect(try await child.exit() == 0)
+                let (server, _) = try await prepared(stage)
+                try give(server.data)
+                try await stage.succeed("account", "create", "eve", "--data", server.data)
+                let list = try await stage.succeed("account", "list", "--data", server.data)
+                #expect(list.contains("ada") && list.contains("eve"))
             }
         }
 
@@ -110,7 +91,8 @@ extension EndToEndTests {
             async throws
         {
             try await onStage { stage in
-                let (data, _) = try await prepared(stage)
+                let (server, _) = try await prepared(stage)
+                let data = server.data
                 let (person, home) = (UInt32(1_234), stage.path("person"))
                 mkdir(home, 0o755)
                 chown(home, person, person)
@@ -150,15 +132,15 @@ extension EndToEndTests {
         }
         #endif
 
-        @Test func `a path that two users can redirect is refused`() async throws {
+        @Test func `a path that another user can redirect is refused`() async throws {
             try await onStage { stage in
-                let (data, _) = try await prepared(stage)
+                let (server, _) = try await prepared(stage)
                 let (place, link) = (stage.path("place"), stage.path("place/link"))
                 mkdir(place, 0o755)
-                symlink(data, link)
-                chown(place, 65_533, 65_533)
-                let run = try await stage.run("account", "list", "--data", link)
-                #expect(run.status == 77 && run.errors.contains("folders on the path to"), "\(run)")
+                symlink(server.data, link)
+                chown(place, Self.user, Self.user)
+                let run = try await stage.run("backup", "--data", link, "--output", stage.path("b"))
+                #expect(run.status == 77 && run.errors.contains("a folder on its path"), "\(run)")
             }
         }
     }

@@ -70,7 +70,7 @@ extension EndToEndTests {
                 body: WireFormat.protobuf.encode(list)
             ) { run, _ in
                 #expect(run.status == 69, "\(run)")
-                #expect(run.errors.contains("an ID that is none: x"), "\(run)")
+                #expect(run.errors.contains("an invalid ID: x"), "\(run)")
             }
         }
 

@@ -34,13 +34,12 @@ struct CountingOptionsTests {
     private static let server = ["--server", "https://prod.example"]
     private static let credential = server + ["--operator-credential", "file"]
 
-    /// A command of the operator's: in the data folder, on the database, or by the credential.
+    /// A command of the operator's: in the data folder, or by the credential.
     private static func operating(
         _ words: [String], _ own: Set<String> = [], namesServer: Bool = false
     ) -> [Mode] {
-        let places: Set = ["--data", "--database"]
-        let folder: Set = namesServer ? places.union(["--server"]) : places
-        let alone: Set = namesServer ? own.union(places).union(["--json"]) : []
+        let folder: Set = namesServer ? ["--data", "--server"] : ["--data"]
+        let alone: Set = namesServer ? own.union(["--data", "--json"]) : []
         return [
             Mode(words: words, counts: own.union(folder).union(["--json"])),
             Mode(words: words + server, counts: alone.union(["--operator-credential"])),
@@ -163,7 +162,6 @@ struct CountingOptionsTests {
             counts: ["--data", "--database", "--local", "--store", "--home", "--json"]),
         Mode(words: ["doctor", "--data", "d"], counts: ["--json"]),
         Mode(words: ["doctor", "--database", "d"], counts: ["--json"]),
-        Mode(words: ["demo"], counts: ["--plist", "--database"]),
     ]
 
     private static let needIssuer: Set = [
@@ -337,9 +335,7 @@ struct CountingOptionsTests {
             names == ["--code", "--token-file"]
                 || !names.isDisjoint(with: ["--code", "--token-file"])
                     && !names.isDisjoint(with: ["--store", "--for"])
-        case "account":
-            names == ["--operator-credential", "--data"]
-                || names == ["--operator-credential", "--database"]
+        case "account": names == ["--operator-credential", "--data"]
         default: false
         }
     }

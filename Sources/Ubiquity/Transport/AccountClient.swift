@@ -70,31 +70,11 @@ package enum AccountClient {
         try await ServerRequest(.delete, ["devices", device], of: account).done()
     }
 
-    /// Removes the account, with all devices and stores, from the server.
-    package static func erase(_ account: SignedInAccount) async throws(LinkFailure) {
-        try await ServerRequest(.delete, ["account"], of: account).done()
-    }
-
     /// The account's stores on the server, or those that a confined device may use.
     package static func stores(
         _ account: SignedInAccount
     ) async throws(LinkFailure) -> [ServerStore] {
         try await ServerRequest(.get, ["stores"], of: account).stores()
-    }
-
-    /// Downloads everything in the account that this device is signed in to.
-    ///
-    /// - Parameter take: Called with each piece, in order. An error that it throws ends the export.
-    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a whole file
-    ///   then.
-    package static func export(
-        of account: SignedInAccount, withHistory: Bool = false,
-        take: @escaping @Sendable ([UInt8]) throws -> Void
-    ) async throws {
-        try await ServerRequest(
-            .get, ["account", "export"],
-            query: withHistory ? [(name: "with_history", value: "true")] : [], of: account
-        ).export(take: take)
     }
 
     /// Checks whether the server still accepts this device's credential.

@@ -49,7 +49,7 @@ package struct ServerRequest: Sendable {
     }
 
     /// A request of the device that is signed in.
-    init(
+    package init(
         _ method: Method, _ path: [String], query: [(name: String, value: String)] = [],
         of account: SignedInAccount, body: [UInt8]? = nil
     ) throws(LinkFailure) {

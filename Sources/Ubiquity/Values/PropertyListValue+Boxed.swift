@@ -60,7 +60,7 @@ extension PropertyListValue {
     }
 
     /// Describes the type in a sentence.
-    var kind: String {
+    package var kind: String {
         switch self {
         case .string: "a string"
         case .boolean: "a Bool"

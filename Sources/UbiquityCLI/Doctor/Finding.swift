@@ -64,9 +64,9 @@ struct Finding: Equatable {
     }
 
     var json: JSON {
-        .object([
-            ("check", .string(check)), ("verdict", .string(verdict.rawValue)),
-            ("sentence", .string(sentence)),
-        ])
+        [
+            "check": .string(check), "verdict": .string(verdict.rawValue),
+            "sentence": .string(sentence),
+        ]
     }
 }

@@ -122,26 +122,22 @@ struct SeenNames: Codable {
     }
 }
 
-/// The file in which an operator's command remembers the names of accounts. It is opened before the
-/// command becomes the owner of a data folder, who has a cache of their own. Failures are ignored.
-struct SeenAccounts {
-    private let file: FileHandle?
-
+/// The file in which an operator's command remembers the names of accounts. Failures are ignored.
+enum SeenAccounts {
     /// More than the names take that are kept.
     private static let bytesMax = 1 << 20
 
-    init(_ environment: [String: String] = ProcessInfo.processInfo.environment) {
-        guard let caller = SudoCaller(environment) else {
-            file = Self.folder(environment).flatMap { Self.open(in: $0) }
-            return
-        }
-        file = caller.acting { Self.open(in: caller.home + "/.cache/ubiquity") } ?? nil
-    }
-
-    /// - Parameter beside: Whether the names that it has stay.
-    func remember(_ names: [String], beside keepsOthers: Bool = false) {
+    /// - Parameter keepsOthers: Whether the names that it has stay.
+    static func remember(_ names: [String], beside keepsOthers: Bool = false) {
+        let environment = ProcessInfo.processInfo.environment
+        let file =
+            if let caller = SudoCaller(environment) {
+                caller.acting { open(in: caller.home + "/.cache/ubiquity") } ?? nil
+            } else {
+                folder(environment).flatMap { open(in: $0) }
+            }
         guard let file else { return }
-        let bytes = try? file.read(upToCount: Self.bytesMax)
+        let bytes = try? file.read(upToCount: bytesMax)
         let old = bytes.flatMap { try? JSONDecoder().decode(SeenNames.self, from: $0) }
         let names = SeenNames(names + (keepsOthers ? old?.names ?? [] : []))
         guard let new = try? JSONEncoder().encode(names) else { return }

@@ -6,11 +6,9 @@ import Ubiquity
 /// The servers to which a command may send a credential.
 struct ConnectionOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "A PEM file with the only certificates to trust for this server: its issuer's, or its "
-                + "own if it is self-signed.",
-            discussion: "Default: the certificates that the system trusts.", valueName: "file"),
-        completion: .file(), transform: notEmpty)
+        "A PEM file with the only certificates to trust for this server: its issuer's, or its "
+            + "own if it is self-signed.", "file",
+        discussion: "Default: the certificates that the system trusts.", completion: .file())
     var certificate: String?
 
     @Flag(help: "Allow plain HTTP to another machine. Anybody on the network can read it.")

@@ -19,7 +19,7 @@ enum Question {
         guard ask(question) else { throw Failure(.no, refusal) }
     }
 
-    /// - Returns: False also for Ctrl-C, so that what was prepared for a yes is taken back.
+    /// - Returns: False also for Ctrl-C, so that what was prepared for a yes is undone.
     private static func ask(_ question: TerminalText) -> Bool {
         Output.noteInPlace("\(question) [y/N] ")
         guard isAnswered() else {

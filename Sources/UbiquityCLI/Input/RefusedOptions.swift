@@ -31,3 +31,15 @@ func refuse(_ options: [String], _ reason: String) throws {
     guard !text.isEmpty else { throw ValidationError("it is empty.") }
     return text
 }
+
+extension Option where Value == String? {
+    /// A text that is not empty.
+    init(
+        _ help: String, _ valueName: String, discussion: String = "",
+        completion: CompletionKind? = nil
+    ) {
+        self.init(
+            help: ArgumentHelp(help, discussion: discussion, valueName: valueName),
+            completion: completion, transform: notEmpty)
+    }
+}

@@ -7,10 +7,9 @@ import Ubiquity
 /// The folder of this device's sign-in and values.
 struct HomeOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The folder of this device's sign-in and values.",
-            discussion: "Default: UBIQUITY_HOME, or the system's folder for application data.",
-            valueName: "folder"), completion: .directory, transform: notEmpty)
+        "The folder of this device's sign-in and values.", "folder",
+        discussion: "Default: UBIQUITY_HOME, or the system's folder for application data.",
+        completion: .directory)
     var home: String?
 
     var given: [String] { UbiquityCLI.given(("--home", home != nil)) }
@@ -21,10 +20,8 @@ struct HomeOptions: ParsableArguments {
 /// The store to use.
 struct StoreOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp(
-            "The store, such as TEAMID.com.example.app.",
-            discussion: "Default: UBIQUITY_KVSTORE_IDENTIFIER.", valueName: "identifier"),
-        completion: Completions.stores, transform: notEmpty)
+        "The store, such as TEAMID.com.example.app.", "identifier",
+        discussion: "Default: UBIQUITY_KVSTORE_IDENTIFIER.", completion: Completions.stores)
     var store: String?
 
     @OptionGroup var home: HomeOptions
@@ -99,13 +96,34 @@ extension SyncOptions {
     var policy: SyncPolicy { SyncPolicy(isLocal: local, timeout: time.seconds()) }
 }
 
-struct JSONOption: ParsableArguments {
+/// Whether a command prints JSON for programs, and in which form.
+protocol JSONForm {
+    var isOn: Bool { get }
+    func print(_ document: JSON)
+}
+
+extension JSONForm {
+    /// Prints the document if JSON is wanted, and otherwise the sentence.
+    func print(_ document: @autoclosure () -> JSON, or sentence: @autoclosure () -> TerminalText) {
+        if isOn { print(document()) } else { Output.print(sentence()) }
+    }
+
+    /// Prints the list if JSON is wanted, and otherwise the table, or a note that there is nothing.
+    func print(_ list: [JSON], or table: @autoclosure () -> Table, ifEmpty note: TerminalText) {
+        if isOn { return print(.array(list)) }
+        if list.isEmpty { Output.note(note) } else { table().print() }
+    }
+}
+
+struct JSONOption: ParsableArguments, JSONForm {
     @Flag(name: .customLong("json"), help: "Print JSON, one document on one line.")
     var isOn = false
+
+    func print(_ document: JSON) { Output.print(document) }
 }
 
 /// The form in which a command prints values to programs.
-struct ValueJSONOption: ParsableArguments {
+struct ValueJSONOption: ParsableArguments, JSONForm {
     @OptionGroup var plain: JSONOption
 
     @Flag(help: "Print JSON that keeps all types apart: {\"integer\":\"1\"}, {\"real\":1.0}.")
@@ -117,5 +135,5 @@ struct ValueJSONOption: ParsableArguments {
         if plain.isOn, exact { throw ValidationError("Give --json or --exact, not both.") }
     }
 
-    func print(_ json: JSON) { Output.print(json, isExact: exact) }
+    func print(_ document: JSON) { Output.print(document, isExact: exact) }
 }

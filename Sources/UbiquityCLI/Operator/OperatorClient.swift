@@ -5,13 +5,14 @@ import UbiquityCore
 import UbiquityServer
 import UbiquityWire
 
-/// The operator's requests, with the operator's credential, through a data folder or on a database.
-/// All throw ``LinkFailure``.
+/// The operator's requests to a running server, with the operator's credential or through the socket of
+/// its data folder. All throw ``LinkFailure``.
 struct OperatorClient: Sendable {
     private let address: ServerAddress
-    /// Nil in a data folder, which is authority enough.
+    /// Nil on a socket, which is authority enough.
     private let credential: String?
-    private let folder: FolderServer?
+    /// Held, because its path is valid as long as it exists.
+    private let socket: FolderSocket?
 
     private static let accountsMax = 10_000_000
 
@@ -19,12 +20,12 @@ struct OperatorClient: Sendable {
         server: String, credential: String, security: ConnectionSecurity = ConnectionSecurity()
     ) throws(LinkFailure) {
         address = try ServerAddress(server, security)
-        (self.credential, folder) = (credential, nil)
+        (self.credential, socket) = (credential, nil)
     }
 
-    init(_ folder: FolderServer) {
-        address = ServerAddress(socket: folder.path, displayPath: folder.displayPath)
-        (credential, self.folder) = (nil, folder)
+    init(_ socket: FolderSocket) {
+        address = ServerAddress(socket: socket.path, displayPath: socket.displayPath)
+        (credential, self.socket) = (nil, socket)
     }
 
     // MARK: Accounts
@@ -93,79 +94,11 @@ struct OperatorClient: Sendable {
         ).answer(WireAccountLimits.self) { $0 }
     }
 
-    /// Removes the account and everything that belongs to it from the server.
-    /// - Parameter onProgress: See ``FolderServer/scrub(_:)``.
-    /// - Returns: False if no server is running, and its data in the files is left to the next one.
-    func erase(
-        accountName: String, _ onProgress: @escaping @Sendable (_ stores: Int) -> Void
-    ) async throws(LinkFailure) -> Bool {
-        try await request(.delete, ["accounts", accountName]).done()
-        return await folder?.scrub(onProgress) ?? true
-    }
-
-    /// The same as ``AccountClient/export(of:take:)``, for any account.
-    func export(
-        accountName: String, withHistory: Bool,
-        take: @escaping @Sendable ([UInt8]) throws -> Void
-    ) async throws {
-        try await ServerRequest(
-            .get, ["accounts", accountName, "export"],
-            query: withHistory ? [(name: "with_history", value: "true")] : [], at: address,
-            credential: credential
-        ).export(take: take)
-    }
-
-    func stores(accountName: String) async throws(LinkFailure) -> [ServerStore] {
-        try await request(.get, ["accounts", accountName, "stores"]).stores()
-    }
-
-    // MARK: Devices
-
-    /// The oldest first.
-    func devices(accountName: String) async throws(LinkFailure) -> [ServerDevice] {
-        try await request(.get, ["accounts", accountName, "devices"]).devices()
-    }
-
-    func rename(
-        device: DeviceID, accountName: String, to name: String
-    ) async throws(LinkFailure) -> ServerDevice {
-        try await request(
-            .patch, ["accounts", accountName, "devices", device.description],
-            body: Self.rename(to: name)
-        ).answer(WireDevice.self) { ServerDevice($0) }
-    }
-
-    func revoke(device: DeviceID, accountName: String) async throws(LinkFailure) {
-        try await request(.delete, ["accounts", accountName, "devices", device.description]).done()
-    }
-
-    // MARK: Devices that wait to sign in
-
-    func signInRequest(userCode: String) async throws(LinkFailure) -> ServerSignInRequest {
-        try await request(.get, ["sign-in-requests", userCode]).signInRequest()
-    }
-
-    func approve(
-        userCode: String, accountName: String, _ grant: Grant
-    ) async throws(LinkFailure) {
-        try await request(
-            .post, ["sign-in-requests", userCode, "approval"],
-            body: ServerSignInRequest.approval(grant.stores, grant.seconds, account: accountName)
-        ).done()
-    }
-
-    func deny(userCode: String) async throws(LinkFailure) {
-        try await request(.delete, ["sign-in-requests", userCode]).done()
-    }
-
     // MARK: Apps
 
-    /// The registered apps.
-    /// - Returns: `isRegisteredOnly` is false if the server accepts all apps; nil if that is unknown,
-    ///   because no server is running on the data folder.
-    func apps() async throws(LinkFailure) -> (isRegisteredOnly: Bool?, apps: [WireAppList.App]) {
-        let answer = try await request(.get, ["apps"]).answer(WireAppList.self, isList: true) { $0 }
-        return (folder?.isRunning == false ? nil : answer.registeredOnly, answer.apps)
+    /// The registered apps, and whether the server accepts no others.
+    func apps() async throws(LinkFailure) -> WireAppList {
+        try await request(.get, ["apps"]).answer(WireAppList.self, isList: true) { $0 }
     }
 
     func register(_ app: StoreIdentifier) async throws(LinkFailure) {
@@ -197,13 +130,13 @@ struct OperatorClient: Sendable {
             .answer(WireAuditTrail.self, isList: true) { $0.entries }
     }
 
-    private static func rename(to name: String) -> [UInt8] {
+    static func rename(to name: String) -> [UInt8] {
         var body = WireRename()
         body.name = name
         return WireFormat.protobuf.encode(body)
     }
 
-    private func request(
+    func request(
         _ method: ServerRequest.Method, _ path: [String],
         query: [(name: String, value: String)] = [], body: [UInt8]? = nil
     ) -> ServerRequest {

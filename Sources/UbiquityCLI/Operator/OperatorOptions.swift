@@ -6,38 +6,30 @@ import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
-/// The way of an operator's command to the server: the data folder, the database, or the operator's
-/// credential.
+/// The way of an operator's command to the running server: its data folder, or its address and the
+/// operator's credential.
 struct OperatorOptions: ParsableArguments {
     @OptionGroup var data: DataOptions
-    @OptionGroup var database: DatabaseOptions
 
     @Option(
-        help: ArgumentHelp(
-            "The server's address, to send requests to, or for the command to be entered on the "
-                + "device.",
-            valueName: "url"), transform: notEmpty)
+        "The server's address, to send requests to, or for the command to be entered on the "
+            + "device.", "url")
     var server: String?
 
     @Option(
-        help: ArgumentHelp(
-            "The file with the operator's credential, for a server elsewhere.",
-            valueName: "file"), completion: .file(), transform: notEmpty)
+        "The file with the operator's credential, for a server elsewhere or on a database.", "file",
+        completion: .file())
     var operatorCredential: String?
 
     @OptionGroup(title: "Connection") var connection: ConnectionOptions
 
     func validate() throws {
-        try database.refuse(with: data)
         guard operatorCredential != nil else {
             return try refuse(connection.given, "without --operator-credential.")
         }
         if server == nil { throw ValidationError("--operator-credential needs --server URL.") }
         if data.data != nil {
             throw ValidationError("Give --data or --operator-credential, not both.")
-        }
-        if database.database != nil {
-            throw ValidationError("Give --database or --operator-credential, not both.")
         }
         try connection.check(server)
     }
@@ -66,28 +58,23 @@ struct OperatorOptions: ParsableArguments {
         try requireCredentialForServer()
     }
 
-    /// The address for signing in with a code, by default as the server says it. With a database,
-    /// which has no server of its own, that is for the operator to fill in.
+    /// The address for signing in with a code, by default as the server says it.
     func address(for code: DeviceCode) -> String {
-        if let server { return server }
-        guard database.settings(unless: data.given) == nil else { return "URL" }
-        return code.server ?? "http://127.0.0.1:7717"
+        server ?? code.server ?? "http://127.0.0.1:7717"
     }
 
     var given: [String] {
-        data.given + database.given
+        data.given
             + UbiquityCLI.given(
                 ("--server", server != nil), ("--operator-credential", operatorCredential != nil))
             + connection.given
     }
 
-    /// Calls `body` with the operator's requests, to the server with the credential or to that of the
-    /// data folder.
-    /// - Parameter usesFiles: As in ``DataOptions/enter(isServer:usesFiles:)``.
+    /// Calls `body` with the operator's requests, to the server with the credential or to the one that
+    /// is running on the data folder.
     /// - Throws: ``Failure``, ``ServerStartError``, and the errors of `body`.
     func withClient<Result>(
-        about subject: OperatorSubject = .server, usesFiles: Bool = false,
-        _ body: (OperatorClient) async throws -> Result
+        about subject: OperatorSubject = .server, _ body: (OperatorClient) async throws -> Result
     ) async throws -> Result {
         if case .account(let name, let newName) = subject {
             for name in [name, newName].compactMap(\.self) where AccountName(name) == nil {
@@ -96,7 +83,7 @@ struct OperatorOptions: ParsableArguments {
         }
         do {
             guard let server, let operatorCredential else {
-                return try await inFolder(usesFiles, body)
+                return try await inFolder(body)
             }
             let security = try connection.security()
             try Failure.checkAddress(server, security)
@@ -107,29 +94,50 @@ struct OperatorOptions: ParsableArguments {
         } catch let failure as LinkFailure { throw Failure(failure, about: subject) }
     }
 
+    /// Calls `body` with an account, as its person or as the operator.
+    /// - Parameters:
+    ///   - name: Nil for the account that this device is signed in to.
+    ///   - subject: What an operator's refused request was about.
+    func withAccount<Result>(
+        _ name: String?, _ home: HomeOptions, about subject: (_ account: String) -> OperatorSubject,
+        _ body: (ManagedAccount) async throws -> Result
+    ) async throws -> Result {
+        guard let name else { return try await body(ManagedAccount(own: home)) }
+        return try await withClient(about: subject(name)) { client in
+            try await body(ManagedAccount(name, as: client))
+        }
+    }
+
     private func inFolder<Result>(
-        _ usesFiles: Bool, _ body: (OperatorClient) async throws -> Result
+        _ body: (OperatorClient) async throws -> Result
     ) async throws -> Result {
         if let server { try Failure.checkAddress(server) }
-        if let database = database.settings(unless: data.given) {
-            return try await FolderServer.with(database: database) { server in
-                try await body(OperatorClient(server))
-            }
+        if data.given.isEmpty, DatabaseOptions.fromEnvironment != nil {
+            throw Failure(
+                .usage,
+                "servers on a database are reached with --server URL and --operator-credential FILE; "
+                    + "`ubiquity database credential` makes one. For a data folder, give --data.")
         }
-        let folder = try data.enter(usesFiles: usesFiles)
-        return try await FolderServer.with(
-            dataFolder: folder,
-            onWaiting: {
-                Output.note("Waiting for another program that is working on \(folder).")
+        let folder = data.folder()
+        let socket: FolderSocket
+        do {
+            socket = try await FolderSocket.ofServer(on: folder) {
+                Output.note("Waiting for the server on \(folder).")
             }
-        ) { server in
-            do { return try await body(OperatorClient(server)) } catch let failure as LinkFailure {
-                guard [.unreachable, .timedOut].contains(failure.kind) else { throw failure }
-                throw Failure(
-                    .unavailable,
-                    "the server that is running on \(folder) does not answer (\(failure.detail)); "
-                        + "try again, and restart it if that does not help")
+        } catch {
+            guard error == .noServer(path: folder), folder == DataOptions.installed else {
+                throw error
             }
+            throw Failure(
+                .unavailable,
+                "no server is running on \(folder); start it with `sudo systemctl start ubiquity`")
+        }
+        do { return try await body(OperatorClient(socket)) } catch let failure as LinkFailure {
+            guard [.unreachable, .timedOut].contains(failure.kind) else { throw failure }
+            throw Failure(
+                .unavailable,
+                "the server that is running on \(folder) does not answer (\(failure.detail)); "
+                    + "try again, and restart it if that does not help")
         }
     }
 }

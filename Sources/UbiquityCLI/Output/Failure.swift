@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import Foundation
-import ProcessHarness
 import Ubiquity
 import UbiquityCore
 import UbiquityServer
@@ -50,7 +49,7 @@ extension Failure {
             self.init(.badInput, "\(error)")
         case is HomeError, is LocalStorageError, is StorageError, is SystemError:
             self.init(.inputOutput, "\(error)")
-        case is AtomicFileError, is DatabaseCopyError, is Trouble:
+        case is AtomicFileError, is DatabaseCopyError:
             self.init(.cannotCreate, "\(error)")
         case is CancellationError: self.init(.system, "interrupted")
         default:
@@ -98,7 +97,7 @@ extension Failure.Status {
     init(_ error: ServerStartError) {
         self =
             switch error {
-            case .portTaken, .addressUnusable, .folderInUse, .folderBusy: .unavailable
+            case .portTaken, .addressUnusable, .folderInUse, .folderBusy, .noServer: .unavailable
             case .folderUnusable: .cannotCreate
             case .noServerData: .noInput
             case .notPermitted: .noPermission

@@ -50,6 +50,10 @@ indirect enum JSON {
     }
 }
 
+extension JSON: ExpressibleByDictionaryLiteral {
+    init(dictionaryLiteral fields: (String, JSON)...) { self = .object(fields) }
+}
+
 extension JSON {
     /// The value as most programs expect it: numbers, ISO dates, base64, plain arrays and objects.
     /// Numbers that JSON does not have are strings, as in the protocol.
@@ -77,7 +81,7 @@ extension JSON {
     static func optional(_ string: String?) -> JSON { string.map(JSON.string) ?? .null }
 
     /// A store's values, sorted by key.
-    static func values(_ values: [Key: PropertyListValue]) -> JSON {
+    static func values(_ values: [UbiquityCore.Key: PropertyListValue]) -> JSON {
         .object(values.sorted { $0.key < $1.key }.map { ($0.key.string, .value($0.value)) })
     }
 }

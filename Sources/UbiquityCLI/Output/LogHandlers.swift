@@ -64,11 +64,10 @@ extension LogEvent {
     }
 
     func json(at date: Date) -> JSON {
-        .object([
-            ("time", .string(Phrase.isoTime(date.milliseconds))),
-            ("level", .string(level.rawValue)), ("message", .string("\(message)")),
-            ("metadata", JSON(metadata ?? [:])),
-        ])
+        [
+            "time": .string(Phrase.isoTime(date.milliseconds)), "level": .string(level.rawValue),
+            "message": .string("\(message)"), "metadata": JSON(metadata ?? [:]),
+        ]
     }
 }
 

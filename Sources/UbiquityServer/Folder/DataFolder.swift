@@ -21,14 +21,18 @@ struct DataFolder: Sendable {
 
     var hasServerData: Bool { FileManager.default.fileExists(atPath: databasePath) }
 
-    /// - Parameter rights: The required access to the database, as for `access`.
+    /// - Parameters:
+    ///   - rights: The required access to the database, as for `access`.
+    ///   - rootMayVisit: Whether root may be in another user's folder, because it opens no file.
     /// - Throws: ``ServerStartError/noServerData(path:)``,
     ///   ``ServerStartError/notPermitted(path:owner:)`` if access is denied, or errors of
-    ///   ``requireOwn()``.
-    func requireServerData(_ rights: Int32 = R_OK | W_OK) throws(ServerStartError) {
+    ///   ``requireOwn(orAnyUsers:)``.
+    func requireServerData(
+        _ rights: Int32 = R_OK | W_OK, rootMayVisit: Bool = false
+    ) throws(ServerStartError) {
         try Self.requireAccess(to: databasePath, F_OK, in: path)
         guard hasServerData else { throw .noServerData(path: path) }
-        try requireOwn()
+        try requireOwn(orAnyUsers: rootMayVisit && geteuid() == 0)
         try Self.requireAccess(to: databasePath, rights, in: path)
     }
 
@@ -83,9 +87,11 @@ struct DataFolder: Sendable {
     /// - Throws: ``ServerStartError/notPermitted(path:owner:)`` if the folder belongs neither to
     ///   this process's user nor to root, ``ServerStartError/folderUnusable(path:reason:)`` if
     ///   others may write to it.
-    private func requireOwn() throws(ServerStartError) {
+    private func requireOwn(orAnyUsers isVisit: Bool = false) throws(ServerStartError) {
         guard let status = FileStatus(path: path) else { return }
-        guard !status.isForeign else { throw .notPermitted(path: path, owner: status.ownerName) }
+        guard isVisit || !status.isForeign else {
+            throw .notPermitted(path: path, owner: status.ownerName)
+        }
         guard status.isWritableByOthers else { return }
         throw .folderUnusable(
             path: path, reason: "other users can write to it; run `chmod go-w \(path)`")

@@ -11,6 +11,8 @@ package enum ServerStartError: Error, Equatable, Sendable {
     case folderInUse(path: String)
     /// Another process holds the lock, but no server answers.
     case folderBusy(path: String)
+    /// A command for operators needs a running server.
+    case noServer(path: String)
     case noServerData(path: String)
     /// - Parameter owner: The user with the permission; nil if unknown.
     case notPermitted(path: String, owner: String?)
@@ -56,6 +58,9 @@ extension ServerStartError: CustomStringConvertible {
         case .folderBusy(let path):
             "another program is working on the data folder \(path), and no server answers there; "
                 + "try again when it has ended"
+        case .noServer(let path):
+            "no server is running on the data folder \(path); start it, for example with `ubiquity "
+                + "serve --data \(path)`"
         case .noServerData(let path):
             "\(path) has no server data; start a server on it with `ubiquity serve`, or give the "
                 + "folder of a server with --data or in UBIQUITY_DATA"
@@ -63,8 +68,8 @@ extension ServerStartError: CustomStringConvertible {
             "permission denied: \(path) belongs to root; run the command with `sudo`, or give the "
                 + "folder of another server with --data"
         case .notPermitted(let path, let owner?):
-            "permission denied: \(path) belongs to \(owner); run the command with `sudo`, which "
-                + "works as \(owner) then, or give the folder of another server with --data"
+            "permission denied: \(path) belongs to \(owner); run the command with `sudo -u "
+                + "\(owner)`, or give the folder of another server with --data"
         case .notPermitted(let path, nil):
             "permission denied: \(path) cannot be read; run the command with `sudo`, or as the "
                 + "user that runs the server"

@@ -17,10 +17,6 @@ protocol MaintainedStorage: Sendable {
     /// Removes some of the content of erased accounts' stores, for about this long.
     /// - Returns: Whether more is left.
     func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool
-
-    /// The number of erased accounts' stores that ``eraseRest(for:)`` has not removed yet.
-    func erasedStores() throws(StorageError) -> Int
-
     /// Makes sure that no erased data is left in the files, once ``eraseRest(for:)`` has removed
     /// everything. Takes as long as rewriting the whole database, during which nothing else is
     /// written. Does nothing if nothing was erased since.

@@ -146,12 +146,20 @@ class Node(Ubiquity):
     def place(self):
         return ["--database", self.database]
 
-    def code(self, name):
+    @property
+    def operator(self):
+        """A new credential, which the nodes accept within some seconds."""
         done = subprocess.run(
-            [self.program, "account", "create", name, "--database", self.database, "--json"],
+            [self.program, "database", "credential", "--database", self.database],
             capture_output=True, text=True)
-        if done.returncode: raise Trouble(f"account create: {done.stderr[-300:]}")
-        return json.loads(done.stdout)["code"]
+        if done.returncode: raise Trouble(f"database credential: {done.stderr[-300:]}")
+        credential, end = done.stdout.strip(), time.monotonic() + 30
+        while True:
+            try: self.ask("GET", "/v1/apps", credential)
+            except Trouble:
+                if time.monotonic() > end: raise
+                time.sleep(0.2)
+            else: return credential
 
     def metrics(self):
         """The numbers of all metrics without labels."""

@@ -90,7 +90,8 @@ final class TortureRun: Sendable {
     // MARK: - Servers
 
     func newCode(isFirst: Bool = false, account: String) async throws -> String {
-        try await nodes[0].server.newCode(isFirst: isFirst, account: account)
+        let running = nodes.first { $0.server.processID != nil } ?? nodes[0]
+        return try await running.server.newCode(isFirst: isFirst, account: account)
     }
 
     func kill(_ node: TortureNode) async throws {

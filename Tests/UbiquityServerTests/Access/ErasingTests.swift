@@ -3,7 +3,6 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import GRDB
-internal import Synchronization
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityServer
@@ -149,25 +148,6 @@ extension AccountSuites {
                 try await bob.set("a", "1", store: "bobs")
                 #expect(
                     try await bob.pull(store: "bobs").message(WireChanges.self).records.count == 1)
-            }
-        }
-
-        @Test func `an operator's erasing in the folder of a server at rest leaves nothing`()
-            async throws
-        {
-            let folder = try TemporaryFolder()
-            try await withServer(in: folder) { server in
-                let ada = try await makeAda(server)
-                try await ada.set("key \(Self.secret)", Self.secret, store: Self.store)
-            }
-            try await FolderServer.with(dataFolder: folder.file("data")) { server async throws in
-                let path = "/v1/accounts/\(Self.accountInPath)"
-                #expect(try await RunningServer.send(to: server, "DELETE", path).status == 204)
-                let left = Mutex<[Int]>([])
-                #expect(await server.scrub { stores in left.withLock { $0.append(stores) } })
-                #expect(left.withLock { $0.first == 1 && $0.last == 0 })
-                #expect(try files(with: Self.secret, in: folder).isEmpty)
-                #expect(try await RunningServer.send(to: server, "DELETE", path).status == 404)
             }
         }
     }

@@ -126,7 +126,7 @@ struct StartTests {
             chmod(path, geteuid() == 0 ? 0o700 : 0)
             if geteuid() == 0 { setuid(65_534) }
             await #expect {
-                try await FolderServer.with(dataFolder: path) { _ in }
+                _ = try await FolderSocket.ofServer(on: path)
             } throws: { isDenied($0) }
             #expect {
                 try Backup(of: path, to: path + "-copy", replaces: false, secondsMax: 1)
@@ -149,9 +149,6 @@ struct StartTests {
             .write(to: URL(fileURLWithPath: credential))
         chown(data, 65_534, 65_534)
         try await expectStart(in: folder, toThrow: isDenied)
-        await #expect {
-            try await FolderServer.with(dataFolder: data) { _ in }
-        } throws: { isDenied($0) }
         #expect {
             try Backup(of: data, to: copy + "-2", replaces: false, secondsMax: 60)
         } throws: { isDenied($0) }
@@ -177,7 +174,7 @@ struct StartTests {
         func isRefused(_ error: any Error) -> Bool { "\(error)".contains("chmod go-w \(data)") }
         try await expectStart(in: folder, toThrow: isRefused)
         await #expect {
-            try await FolderServer.with(dataFolder: data) { _ in }
+            _ = try await FolderSocket.ofServer(on: data)
         } throws: { isRefused($0) }
         #expect {
             try Backup(of: data, to: copy, replaces: true, secondsMax: 60)

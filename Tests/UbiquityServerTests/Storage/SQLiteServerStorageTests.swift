@@ -15,7 +15,7 @@ struct SQLiteServerStorageTests {
         let path = folder.file("test.sqlite")
         for storage in [
             try SQLiteServerStorage.openForServer(path),
-            try SQLiteServerStorage.openForAdministration(path),
+            try SQLiteServerStorage(ServerDatabase.openQueue(path)),
         ] {
             let mode = try storage.database.writeWithoutTransaction { db in
                 (

@@ -364,7 +364,7 @@ internal import UbiquityCore
         var settings = ServerSettings(dataFolder: folder.file("data"))
         settings.apps = .registered
         // It follows no news.
-        let server = Server(settings, forCommandOn: nodes[0])
+        let server = Server(settings, storage: nodes[0], operatorHash: nil, logger: .off)
         defer { server.closeThreads() }
         let app = Sample.store.identifier
         try server.otherNodes.compare()
@@ -404,7 +404,7 @@ internal import UbiquityCore
         wrong.advance(seconds: seconds)
         var settings = ServerSettings(dataFolder: folder.file("data"))
         settings.clock = wrong.clock
-        let server = Server(settings, forCommandOn: first)
+        let server = Server(settings, storage: first, operatorHash: nil, logger: .off)
         defer { server.closeThreads() }
         try server.otherNodes.checkClock()
         #expect(server.readiness.isClockWrong)

@@ -163,7 +163,7 @@ struct StoreHeadTests {
         }
         try commit(1)
         try commit(2)
-        let other = try SQLiteServerStorage.openForAdministration(path)
+        let other = try SQLiteServerStorage(ServerDatabase.openQueue(path))
         #expect(try !other.revoke(rights.reference, now: 1_000, by: .operatorLocally).isEmpty)
         #expect(throws: PushRefusal.notAllowed(.credentialInvalid)) { try commit(3) }
         try other.close()
@@ -173,7 +173,7 @@ struct StoreHeadTests {
     @Test func `of an account that another process erased nothing is remembered`() throws {
         let storage = try open()
         try storage.commit(Sample.push(Sample.record("a", .integer(1), at: 500)))
-        let other = try SQLiteServerStorage.openForAdministration(path)
+        let other = try SQLiteServerStorage(ServerDatabase.openQueue(path))
         #expect(try other.erase(Sample.account.id, now: 2, by: .operatorLocally))
         let results = try storage.commit(
             [Sample.push(Sample.record("b", .integer(1), at: 600))], rules: Sample.rules())
@@ -184,7 +184,7 @@ struct StoreHeadTests {
 
     @Test func `what is known without the disk is what the disk has`() throws {
         let storage = try open()
-        let disk = try SQLiteServerStorage.openForAdministration(path)
+        let disk = try SQLiteServerStorage(ServerDatabase.openQueue(path))
         let names = ["one", "two"]
         var positions: [Position] = []
         var known = 0

@@ -103,28 +103,28 @@ struct RunningServer: Sendable {
         _ method: String, _ path: String, credential: String? = nil, body: [UInt8]? = nil,
         headers: [String: String] = [:]
     ) async throws -> Answer {
-        try await FolderServer.with(dataFolder: folder.file("data")) { server in
-            try await Self.send(
-                to: server, method, path, credential: credential, body: body, headers: headers)
-        }
+        try await Self.send(
+            to: FolderSocket.ofServer(on: folder.file("data")), method, path,
+            credential: credential, body: body, headers: headers)
     }
 
     static func send(
-        to server: FolderServer, _ method: String, _ path: String, credential: String? = nil,
+        to socket: FolderSocket, _ method: String, _ path: String, credential: String? = nil,
         body: [UInt8]? = nil, headers: [String: String] = [:]
     ) async throws -> Answer {
-        let socket = server.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        defer { withExtendedLifetime(socket) {} }
+        let name = socket.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
         return try await send(
             request(
-                at: "http+unix://\(socket)", method, path, credential: credential, body: body,
+                at: "http+unix://\(name)", method, path, credential: credential, body: body,
                 headers: headers.merging(["Host": "localhost", "Connection": "close"]) { $1 }))
     }
 
     static func send(
-        to server: FolderServer, _ method: String, _ path: String, _ message: some Message
+        to socket: FolderSocket, _ method: String, _ path: String, _ message: some Message
     ) async throws -> Answer {
         try await send(
-            to: server, method, path, body: WireFormat.json.encode(message),
+            to: socket, method, path, body: WireFormat.json.encode(message),
             headers: ["Content-Type": WireFormat.json.rawValue])
     }
 

@@ -82,12 +82,9 @@ struct AccountClientTests {
         #expect(renamed.stores == ["a"])
         #expect(renamed.version == nil)
         try await AccountClient.revoke(device: "00ff", account)
-        try await AccountClient.erase(account)
         #expect(
             server.requests.map { "\($0.method) \($0.uri)" }
-                == [
-                    "PATCH /v1/devices/ff%2F00", "DELETE /v1/devices/00ff", "DELETE /v1/account",
-                ])
+                == ["PATCH /v1/devices/ff%2F00", "DELETE /v1/devices/00ff"])
         #expect(
             server.requests.allSatisfy { $0.headers["authorization"] == ["Bearer secret"] })
     }

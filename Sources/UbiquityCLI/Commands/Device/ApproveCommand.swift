@@ -7,7 +7,7 @@ import UbiquityCore
 struct ApproveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "approve",
-        abstract: "Let a device sign in that shows a code.",
+        abstract: "Approve the sign-in of a device that shows a code.",
         discussion: """
             On the new device, `ubiquity sign-in --server URL` shows the code and waits. This \
             command shows the device's name, its address and the rights that it gets, and asks. \
@@ -29,7 +29,7 @@ struct ApproveCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "The new device") var grant: GrantOptions
     @Flag(help: "Yes, approve it.") var yes = false
-    @Flag(help: "Deny it. The device is told so.") var deny = false
+    @Flag(help: "Deny the sign-in; the device is told.") var deny = false
     @OptionGroup var options: DeviceOptions
     @OptionGroup var json: JSONOption
 
@@ -38,36 +38,36 @@ struct ApproveCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await options.withManager(about: OperatorSubject.signInRequest) { manager in
-            let userCode = try manager.userCode(in: code)
-            let request = try await manager.signInRequest(userCode)
+        try await options.withAccount(about: OperatorSubject.signInRequest) { account in
+            let userCode = try account.userCode(in: code)
+            let request = try await account.signInRequest(userCode)
             let granted = Grant(
                 stores: grant.store.isEmpty ? request.stores : grant.store,
                 seconds: grant.credentialSeconds ?? request.credentialSeconds)
             if deny {
-                try await manager.deny(userCode)
+                try await account.deny(userCode)
                 return report(request, granted, isApproved: false)
             }
-            try await show(request, userCode, granted, manager)
+            try await show(request, userCode, granted, account)
             try Question.confirm(
                 "Let it sign in?", isGiven: yes,
                 otherwise: "nothing was approved; --deny tells the device so")
-            try await manager.approve(userCode, granted)
+            try await account.approve(userCode, granted)
             report(request, granted, isApproved: true)
         }
     }
 
     private func show(
         _ request: ServerSignInRequest, _ userCode: String, _ granted: Grant,
-        _ manager: DeviceManager
+        _ account: ManagedAccount
     ) async throws {
         var lines: [TerminalText] = [
-            "A device asks to sign in to \(manager.accountName):", "",
+            "A device asks to sign in to \(account.name):", "",
             "    Name     \(request.deviceName)", "    Address  \(request.address)",
             "    Asks for \(Rights.text(stores: request.stores, seconds: request.credentialSeconds))",
             "    Gets     \(Rights.text(stores: granted.stores, seconds: granted.seconds))",
         ]
-        if let limits = try await manager.ownLimits() {
+        if let own = account.own, let limits = try await AccountClient.ownDevice(own).limits {
             lines.append("             but no more than this device: \(limits)")
         }
         lines += [
@@ -79,21 +79,15 @@ struct ApproveCommand: AsyncParsableCommand {
     private func report(
         _ request: ServerSignInRequest, _ granted: Grant, isApproved: Bool
     ) {
-        guard json.isOn else {
-            return Output.print(
-                isApproved
-                    ? "Approved: \(request.deviceName) may sign in now."
-                    : "Denied the sign-in of \(request.deviceName).")
-        }
-        Output.print(
-            .object([
-                ("deviceName", .string(request.deviceName)), ("address", .string(request.address)),
-                (
-                    "stores",
-                    granted.stores.isEmpty ? .null : .array(granted.stores.map(JSON.string))
-                ),
-                ("seconds", granted.seconds.map { .integer(Int($0)) } ?? .null),
-                ("approved", .boolean(isApproved)),
-            ]))
+        json.print(
+            [
+                "deviceName": .string(request.deviceName), "address": .string(request.address),
+                "stores": granted.stores.isEmpty ? .null : .array(granted.stores.map(JSON.string)),
+                "seconds": granted.seconds.map { .integer(Int($0)) } ?? .null,
+                "approved": .boolean(isApproved),
+            ],
+            or: isApproved
+                ? "Approved: \(request.deviceName) may sign in now."
+                : "Denied the sign-in of \(request.deviceName).")
     }
 }

@@ -31,14 +31,10 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let (devices, own) = try await options.withManager { manager in
-                (try await manager.devices(), manager.ownDevice)
+            let (devices, own) = try await options.withAccount { account in
+                (try await account.devices(), account.own?.device)
             }
             if own != nil { SeenNames.remember(devices: devices.map(\.name), in: options.home) }
-            if json.isOn {
-                return Output.print(.array(devices.map { JSON.device($0, own: own) }))
-            }
-            if devices.isEmpty { return Output.note("No devices are signed in.") }
             let rows = devices.map { device in
                 [
                     device.name.listed + (device.id == own ? " (this one)" : ""), device.id,
@@ -47,11 +43,10 @@ struct DeviceCommand: AsyncParsableCommand {
                     device.limits ?? "none",
                 ]
             }
-            Table(
-                header: [
-                    "NAME", "ID", "SIGNED IN", "LAST SEEN", "CLOCK", "VERSION", "LIMITS",
-                ], rows: rows
-            ).print()
+            let header = ["NAME", "ID", "SIGNED IN", "LAST SEEN", "CLOCK", "VERSION", "LIMITS"]
+            json.print(
+                devices.map { JSON.device($0, own: own) }, or: Table(header: header, rows: rows),
+                ifEmpty: "No devices are signed in.")
         }
     }
 
@@ -67,11 +62,12 @@ struct DeviceCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let (renamed, own) = try await options.withManager { manager in
-                (try await manager.rename(manager.find(device), to: name), manager.ownDevice)
+            let (renamed, own) = try await options.withAccount { account in
+                (try await account.rename(account.find(device), to: name), account.own?.device)
             }
-            if json.isOn { return Output.print(.device(renamed, own: own)) }
-            Output.print("Renamed the device \(renamed.id) to \(renamed.name).")
+            json.print(
+                .device(renamed, own: own),
+                or: "Renamed the device \(renamed.id) to \(renamed.name).")
         }
     }
 
@@ -110,24 +106,20 @@ struct DeviceCommand: AsyncParsableCommand {
 
         func run() async throws {
             guard let device else { return try await revokeOthers() }
-            let id = try await options.withManager { manager in
-                let id = try await manager.find(device)
-                try await manager.revoke(id)
+            let id = try await options.withAccount { account in
+                let id = try await account.find(device)
+                try await account.revoke(id)
                 return id
             }
-            if json.isOn {
-                return Output.print(.object([("id", .string(id.description))]))
-            }
-            Output.print("Signed out the device \(device).")
+            json.print(["id": .string(id.description)], or: "Signed out the device \(device).")
         }
 
         private func revokeOthers() async throws {
-            let revoked = try await options.withManager { manager in
-                try Question.confirm(
-                    "Sign out all other devices of the account?", isGiven: yes,
-                    otherwise: "nothing was signed out")
-                return try await manager.revokeOthers()
-            }
+            let own = try options.home.signedIn().account
+            try Question.confirm(
+                "Sign out all other devices of the account?", isGiven: yes,
+                otherwise: "nothing was signed out")
+            let revoked = try await AccountClient.signOutOthers(own)
             if json.isOn { return Output.print(.array(revoked.map { .string($0.id) })) }
             guard !revoked.isEmpty else { return Output.print("No other device was signed in.") }
             for device in revoked { Output.print("Signed out \(device.name) (\(device.id)).") }
@@ -147,17 +139,14 @@ extension ServerDevice {
 
 extension JSON {
     static func device(_ device: ServerDevice, own: String? = nil) -> JSON {
-        .object([
-            ("id", .string(device.id)), ("name", .string(device.name)),
-            ("created", .string(Phrase.isoTime(device.createdMilliseconds))),
-            ("seen", .string(Phrase.isoTime(device.seenMilliseconds))),
-            ("expires", .optional(device.expiresMilliseconds.map(Phrase.isoTime))),
-            (
-                "stores",
-                device.stores.isEmpty ? .null : .array(device.stores.map(JSON.string))
-            ),
-            ("clockAhead", .seconds(device.clockAheadMilliseconds)),
-            ("version", .optional(device.version)), ("isThis", .boolean(device.id == own)),
-        ])
+        [
+            "id": .string(device.id), "name": .string(device.name),
+            "created": .string(Phrase.isoTime(device.createdMilliseconds)),
+            "seen": .string(Phrase.isoTime(device.seenMilliseconds)),
+            "expires": .optional(device.expiresMilliseconds.map(Phrase.isoTime)),
+            "stores": device.stores.isEmpty ? .null : .array(device.stores.map(JSON.string)),
+            "clockAhead": .seconds(device.clockAheadMilliseconds),
+            "version": .optional(device.version), "isThis": .boolean(device.id == own),
+        ]
     }
 }

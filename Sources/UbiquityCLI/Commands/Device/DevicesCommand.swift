@@ -35,7 +35,6 @@ struct DevicesCommand: AsyncParsableCommand {
             return try await open.store.delivery(of: key)
         }
         SeenNames.remember(devices: delivery.devices.map(\.name), in: store.home)
-        if json.isOn { return Output.print(.array(delivery.devices.map(JSON.delivery))) }
         let rows = delivery.devices.map { device in
             [
                 device.name.listed + (device.isThisDevice ? " (this one)" : ""),
@@ -44,7 +43,10 @@ struct DevicesCommand: AsyncParsableCommand {
                 device.version ?? "unknown",
             ]
         }
-        Table(header: ["NAME", "LAST SEEN", "HAS", "CLOCK", "VERSION"], rows: rows).print()
+        json.print(
+            delivery.devices.map(JSON.delivery),
+            or: Table(header: ["NAME", "LAST SEEN", "HAS", "CLOCK", "VERSION"], rows: rows),
+            ifEmpty: "No devices are signed in.")
     }
 }
 
@@ -60,15 +62,15 @@ extension UbiquityDelivery.Device {
 
 extension JSON {
     fileprivate static func delivery(_ device: UbiquityDelivery.Device) -> JSON {
-        .object([
-            ("id", .string(device.id)), ("name", .string(device.name)),
-            ("isThis", .boolean(device.isThisDevice)),
-            ("seen", .string(Phrase.isoTime(device.lastSeen.milliseconds))),
-            ("isCurrent", .boolean(device.isCurrent)), ("behind", .integer(device.changesBehind)),
-            ("hasStore", .boolean(device.hasStore)),
-            ("clockAhead", .seconds(device.clockAhead.map { Int64($0 * 1_000) })),
-            ("version", .optional(device.version)),
-        ])
+        [
+            "id": .string(device.id), "name": .string(device.name),
+            "isThis": .boolean(device.isThisDevice),
+            "seen": .string(Phrase.isoTime(device.lastSeen.milliseconds)),
+            "isCurrent": .boolean(device.isCurrent), "behind": .integer(device.changesBehind),
+            "hasStore": .boolean(device.hasStore),
+            "clockAhead": .seconds(device.clockAhead.map { Int64($0 * 1_000) }),
+            "version": .optional(device.version),
+        ]
     }
 
     /// Milliseconds as seconds.

@@ -12,7 +12,7 @@ struct DoctorCommand: AsyncParsableCommand {
         discussion: """
             Without --data or --database: this device, its sign-in, the connection to the server, \
             and its stores, or the one that is given. With --data: a server's data folder; run the \
-            command as the user that runs the server. With --database: the PostgreSQL database of \
+            command as the user that runs the server, for example with `sudo -u ubiquity`. With --database: the PostgreSQL database of \
             servers that share one, from the machine of one of them. Nothing is changed. The first \
             line sums up. Each other line begins with ok, note (nothing is broken yet) or problem; \
             the status is 1 if there is a problem.
@@ -21,16 +21,11 @@ struct DoctorCommand: AsyncParsableCommand {
             """)
 
     @Option(
-        help: ArgumentHelp(
-            "Check a server's data folder instead; - finds it as `ubiquity account` does.",
-            valueName: "folder"),
-        completion: .directory, transform: notEmpty)
+        "Check a server's data folder instead; - finds it as `ubiquity account` does.", "folder",
+        completion: .directory)
     var data: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "Check the database of servers instead; -: that of \(DatabaseOptions.variable).",
-            valueName: "url"), transform: notEmpty)
+    @Option("Check the database of servers instead; -: that of \(DatabaseOptions.variable).", "url")
     var database: String?
 
     @Flag(help: "Do not contact the server.")
@@ -64,17 +59,17 @@ struct DoctorCommand: AsyncParsableCommand {
     private func findings() async throws -> [Finding] {
         if let data {
             let folder = DataOptions.expanded(data == "-" ? DataOptions.found() : data)
-            try FolderOwner.become(of: folder)
-            return await Progress.showing("Looking") { ServerFacts(dataFolder: folder).findings }
+            try FolderOwner.check(folder)
+            return await Progress.showing("Checking") { ServerFacts(dataFolder: folder).findings }
         }
         if let database {
             let given = database == "-" ? DatabaseOptions.fromEnvironment : .init(url: database)
             guard let settings = given else {
                 throw ValidationError("\(DatabaseOptions.variable) is not set.")
             }
-            return await Progress.showing("Looking") { DatabaseFacts(settings).findings }
+            return await Progress.showing("Checking") { DatabaseFacts(settings).findings }
         }
-        return await Progress.showing("Looking") {
+        return await Progress.showing("Checking") {
             await DeviceFacts.gather(
                 home: store.home.home, configuration: store.configuration, isLocal: local)
         }.findings

@@ -26,28 +26,25 @@ struct PairCommand: AsyncParsableCommand {
     @OptionGroup var json: JSONOption
 
     func run() async throws {
-        let account = try OwnAccount(home).account
+        let account = try home.signedIn().account
         let code = try await AccountClient.makeCode(
             stores: grant.store, credentialSeconds: grant.credentialSeconds, account)
         let link = SignInLink(server: account.server, code: code.code).text
         let command = "ubiquity sign-in --server \(account.server) --code \(code.code)"
-        if json.isOn {
-            return Output.print(
-                .object([
-                    ("server", .string(account.server)), ("code", .string(code.code)),
-                    ("expires", .string(Phrase.isoTime(code.expiresMilliseconds))),
-                    ("link", .string(link)), ("signIn", .string(command)),
-                ]))
-        }
-        Output.print(
-            """
-            Code for another device of \(account.accountName): \
-            \(Output.styled(TerminalText(code.code), .bold))
-            Valid until \(Phrase.time(code.expiresMilliseconds)), for one device. On that device:
+        json.print(
+            [
+                "server": .string(account.server), "code": .string(code.code),
+                "expires": .string(Phrase.isoTime(code.expiresMilliseconds)), "link": .string(link),
+                "signIn": .string(command),
+            ],
+            or: """
+                Code for another device of \(account.accountName): \
+                \(Output.styled(TerminalText(code.code), .bold))
+                Valid until \(Phrase.time(code.expiresMilliseconds)), for one device. On that device:
 
-                \(command)
+                    \(command)
 
-            \(QRCode.block(command: "ubiquity sign-in '\(link)'", link: link))
-            """)
+                \(QRCode.block(command: "ubiquity sign-in '\(link)'", link: link))
+                """)
     }
 }

@@ -45,24 +45,18 @@ struct SignInCommand: AsyncParsableCommand {
         transform: Self.link(in:))
     var link: SignInLink?
 
-    @Option(
-        help: ArgumentHelp("The server, such as https://ubiquity.example.", valueName: "url"),
-        transform: notEmpty)
+    @Option("The server, such as https://ubiquity.example.", "url")
     var server: String?
 
     @Option(help: "The code, such as 7KQ2-M9XD-4TRW.", transform: notEmpty)
     var code: String?
 
     @Option(
-        help: ArgumentHelp(
-            "A file with an identity provider's token, instead of a code; - for standard input.",
-            valueName: "file"), completion: .file(), transform: notEmpty)
+        "A file with an identity provider's token, instead of a code; - for standard input.",
+        "file", completion: .file())
     var tokenFile: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "This device's name, as the account's owner sees it. Default: the host name.",
-            valueName: "name"), transform: notEmpty)
+    @Option("This device's name, as the account's owner sees it. Default: the host name.", "name")
     var deviceName: String?
 
     @Flag(help: "Replace the current sign-in.")
@@ -175,12 +169,10 @@ struct SignInCommand: AsyncParsableCommand {
     }
 
     private func report(_ account: SignedInAccount) {
-        guard json.isOn else {
-            return Output.print(
-                "Signed in to \(account.accountName) at \(account.server) as "
-                    + "\(account.deviceName) (\(account.device)).")
-        }
-        Output.print(.account(account))
+        json.print(
+            .account(account),
+            or: "Signed in to \(account.accountName) at \(account.server) as "
+                + "\(account.deviceName) (\(account.device)).")
     }
 }
 

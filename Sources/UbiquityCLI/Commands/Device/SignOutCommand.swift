@@ -36,7 +36,7 @@ struct SignOutCommand: AsyncParsableCommand {
         let failure = await revoke(account, home)
         if let failure {
             Output.note(
-                "The server could not be told, and still accepts this device's credential: "
+                "The server could not be reached, and still accepts this device's credential: "
                     + "\(failure)")
         }
         report(account, isRevoked: failure == nil)
@@ -53,12 +53,9 @@ struct SignOutCommand: AsyncParsableCommand {
     }
 
     private func report(_ account: SignedInAccount, isRevoked: Bool) {
-        guard json.isOn else {
-            return Output.print(
-                "Signed out of \(account.accountName) at \(account.server). "
-                    + (wipe ? "Its values were removed from here." : "The values stay here."))
-        }
-        Output.print(
-            .object([("account", .account(account)), ("revoked", .boolean(isRevoked))]))
+        json.print(
+            ["account": .account(account), "revoked": .boolean(isRevoked)],
+            or: "Signed out of \(account.accountName) at \(account.server). "
+                + (wipe ? "Its values were removed from here." : "The values stay here."))
     }
 }

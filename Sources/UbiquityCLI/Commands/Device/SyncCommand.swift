@@ -21,9 +21,8 @@ struct SyncCommand: AsyncParsableCommand {
     @OptionGroup(title: "Store") var store: StoreOptions
 
     @Option(
-        help: ArgumentHelp(
-            "Wait until this device has everything, too: its name or ID.", valueName: "device"),
-        completion: Completions.devices, transform: notEmpty)
+        "Wait until this device has everything, too: its name or ID.", "device",
+        completion: Completions.devices)
     var until: String?
 
     @OptionGroup var time: TimeoutOption
@@ -44,16 +43,12 @@ struct SyncCommand: AsyncParsableCommand {
     }
 
     private func report(_ status: EngineStatus) {
-        if json.isOn {
-            return Output.print(
-                .object([
-                    ("keys", .integer(status.usage.keys)),
-                    ("pending", .integer(status.pendingKeys.count)),
-                    ("bytes", .integer(status.usage.bytes)),
-                ]))
-        }
-        Output.print(
-            "\(Phrase.keys(status.usage.keys)) synced, \(status.pendingKeys.count) pending"
+        json.print(
+            [
+                "keys": .integer(status.usage.keys), "pending": .integer(status.pendingKeys.count),
+                "bytes": .integer(status.usage.bytes),
+            ],
+            or: "\(Phrase.keys(status.usage.keys)) synced, \(status.pendingKeys.count) pending"
                 + (until.map { "; \($0) has everything" } ?? ""))
     }
 }

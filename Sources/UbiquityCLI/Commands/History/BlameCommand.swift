@@ -50,13 +50,13 @@ struct BlameCommand: AsyncParsableCommand {
     private static func json(
         _ now: KeyVersion, _ before: KeyVersion?, _ devices: AccountDevices
     ) -> JSON {
-        .object([
-            ("key", .string(now.key.string)), ("version", .string(now.name)),
-            ("value", now.value.map(JSON.value) ?? .null),
-            ("before", before?.value.map(JSON.value) ?? .null),
-            ("made", .string(Phrase.isoTime(now.stamp.timestamp.milliseconds))),
-            ("device", .string(now.stamp.device.description)),
-            ("deviceName", .optional(devices.names[now.stamp.device])),
-        ])
+        [
+            "key": .string(now.key.string), "version": .string(now.name),
+            "value": now.value.map(JSON.value) ?? .null,
+            "before": before?.value.map(JSON.value) ?? .null,
+            "made": .string(Phrase.isoTime(now.stamp.timestamp.milliseconds)),
+            "device": .string(now.stamp.device.description),
+            "deviceName": .optional(devices.names[now.stamp.device]),
+        ]
     }
 }

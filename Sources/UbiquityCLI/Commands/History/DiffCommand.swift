@@ -45,12 +45,11 @@ struct DiffCommand: AsyncParsableCommand {
             )
         }
         if json.isOn {
-            return json.print(
-                .object([
-                    ("since", .string(Phrase.isoTime(milliseconds))),
-                    ("changes", .array(changes.map(\.json))),
-                    ("forgotten", .array(forgotten.map { .string($0.string) })),
-                ]))
+            return json.print([
+                "since": .string(Phrase.isoTime(milliseconds)),
+                "changes": .array(changes.map(\.json)),
+                "forgotten": .array(forgotten.map { .string($0.string) }),
+            ])
         }
         ValueChange.noteUnknownPast(of: forgotten)
         let then = Phrase.time(milliseconds, in: .current)

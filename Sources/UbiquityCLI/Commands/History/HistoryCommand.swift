@@ -7,7 +7,7 @@ import UbiquityCore
 struct HistoryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history",
-        abstract: "Show what a key, or the whole store, was before.",
+        abstract: "Show earlier values of a key, or of the whole store.",
         discussion: """
             The newest version comes first: when it was written, on which device, and what became \
             of it. "lost" means that a write made later was there already when it came. Under a \
@@ -66,7 +66,7 @@ struct HistoryCommand: AsyncParsableCommand {
                     versions: try await open.versions(of: key, newest: limit),
                     devices: try await open.devices())
             } catch {
-                Output.note("Showing what this device knows itself: \(Failure.sentence(of: error))")
+                Output.note("Showing only what this device knows: \(Failure.sentence(of: error))")
             }
         }
         return VersionList(

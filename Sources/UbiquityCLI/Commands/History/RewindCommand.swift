@@ -8,7 +8,7 @@ import UbiquityCore
 struct RewindCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rewind",
-        abstract: "Give the whole store, or some keys, the values that they had at a time.",
+        abstract: "Restore the whole store, or some keys, to how they were at a time.",
         usage: """
             ubiquity rewind --to yesterday --dry-run
             ubiquity rewind --to "2026-11-20 18:00" --keys theme size
@@ -36,7 +36,7 @@ struct RewindCommand: AsyncParsableCommand {
         completion: Completions.keys, transform: notEmpty)
     var keys: [String] = []
 
-    @Flag(help: "Say what would change, and change nothing.")
+    @Flag(help: "Show what would change, without changing anything.")
     var dryRun = false
 
     @Flag(help: "Do not ask.")
@@ -62,9 +62,8 @@ struct RewindCommand: AsyncParsableCommand {
                 from: open.store.values, to: open.store.values(of: past),
                 without: past.forgottenKeys
             ).filter { keys.isEmpty || keys.contains($0.key) }
-            let forgotten = past.forgottenKeys.sorted().filter {
-                keys.isEmpty || keys.contains($0)
-            }
+            let forgotten = past.forgottenKeys.sorted()
+                .filter { keys.isEmpty || keys.contains($0) }
             let considered = Set(open.store.values.keys).union(open.store.values(of: past).keys)
                 .union(past.forgottenKeys).filter { keys.isEmpty || keys.contains($0) }
             let isUnknown = !forgotten.isEmpty && considered.count == forgotten.count
@@ -79,7 +78,16 @@ struct RewindCommand: AsyncParsableCommand {
                 "Change \(Phrase.keys(changes.count))?",
                 isGiven: yes || dryRun || changes.isEmpty, otherwise: "nothing was changed")
             let outcome = try await write(changes, to: open)
-            try report(changes, forgotten, outcome, milliseconds)
+            let isForPeople = try outcome.report(
+                json,
+                [
+                    "to": .string(Phrase.isoTime(milliseconds)),
+                    "changes": .array(changes.map(\.json)),
+                    "forgotten": .array(forgotten.map { .string($0.string) }),
+                ])
+            if isForPeople, !changes.isEmpty, !dryRun {
+                Output.note("Changed \(Phrase.keys(changes.count)).")
+            }
             if isUnknown { throw ExitCode(1) }
         }
     }
@@ -89,7 +97,8 @@ struct RewindCommand: AsyncParsableCommand {
         ValueChange.noteUnknownPast(of: forgotten)
         let time = Phrase.time(milliseconds, in: .current)
         if changes.isEmpty {
-            return Output.note("\(forgotten.isEmpty ? "All" : "All else") is as it was at \(time).")
+            return Output.note(
+                "\(forgotten.isEmpty ? "Everything" : "Everything else") is as it was at \(time).")
         }
         Output.note("Back to \(time):")
         Output.print(ValueChange.lines(changes))
@@ -101,26 +110,5 @@ struct RewindCommand: AsyncParsableCommand {
         if dryRun { return WriteOutcome(unsent: .dryRun) }
         if changes.isEmpty { return WriteOutcome() }
         return try await open.revert(ValueChange.contents(changes))
-    }
-
-    private func report(
-        _ changes: [ValueChange], _ forgotten: [Key], _ outcome: WriteOutcome,
-        _ milliseconds: Int64
-    ) throws {
-        if let note = outcome.note { Output.note(TerminalText(note)) }
-        guard json.isOn else {
-            try outcome.check()
-            if !changes.isEmpty, !dryRun {
-                Output.note("Changed \(Phrase.keys(changes.count)).")
-            }
-            return
-        }
-        let fields: [(String, JSON)] = [
-            ("to", .string(Phrase.isoTime(milliseconds))),
-            ("changes", .array(changes.map(\.json))),
-            ("forgotten", .array(forgotten.map { .string($0.string) })),
-        ]
-        json.print(.object(fields + outcome.fields))
-        try outcome.check()
     }
 }

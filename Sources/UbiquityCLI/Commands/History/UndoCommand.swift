@@ -8,7 +8,7 @@ import UbiquityCore
 struct UndoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "undo",
-        abstract: "Give a key the value that it had before.",
+        abstract: "Restore a key's previous value.",
         usage: """
             ubiquity undo KEY
             ubiquity undo KEY --to 77ab0e21
@@ -29,13 +29,11 @@ struct UndoCommand: AsyncParsableCommand {
     var key: String
 
     @Option(
-        help: ArgumentHelp(
-            "A version of `ubiquity history`, or a time such as \(PastTime.examples).",
-            discussion: "Default: the last version with another value.", valueName: "version"),
-        transform: notEmpty)
+        "A version of `ubiquity history`, or a time such as \(PastTime.examples).", "version",
+        discussion: "Default: the last version with another value.")
     var to: String?
 
-    @Flag(help: "Say what would change, and change nothing.")
+    @Flag(help: "Show what would change, without changing anything.")
     var dryRun = false
 
     @OptionGroup(title: "Store") var store: StoreOptions
@@ -64,17 +62,13 @@ struct UndoCommand: AsyncParsableCommand {
     }
 
     private func report(_ change: ValueChange, _ outcome: WriteOutcome) throws {
-        if let note = outcome.note { Output.note(TerminalText(note)) }
-        if json.isOn {
-            json.print(
-                .object(
-                    [
-                        ("key", .string(key)), ("before", change.before.map(JSON.value) ?? .null),
-                        ("after", change.after.map(JSON.value) ?? .null),
-                    ] + outcome.fields))
-            return try outcome.check()
-        }
-        try outcome.check()
+        let isForPeople = try outcome.report(
+            json,
+            [
+                "key": .string(key), "before": change.before.map(JSON.value) ?? .null,
+                "after": change.after.map(JSON.value) ?? .null,
+            ])
+        guard isForPeople else { return }
         if change.before == change.after {
             return Output.note("The key \"\(key)\" has that value already.")
         }

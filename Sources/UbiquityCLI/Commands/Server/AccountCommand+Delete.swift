@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import Synchronization
 import Ubiquity
 import UbiquityCore
 
@@ -14,10 +13,9 @@ extension AccountCommand {
                 it, the account that this device is signed in to is deleted; the device is signed \
                 out, and its values stay on it unless --wipe is given.
 
-                The server keeps nothing of the account. The account's data in the database is \
-                overwritten, in slices if a server is running, and the file is rewritten when \
-                that delays nobody. PostgreSQL only removes it: docs/OPERATING.md says what is \
-                left. Earlier backups have to be deleted separately. What other devices have \
+                The server keeps nothing of the account. It overwrites the account's data in the \
+                database in slices, and rewrites the file when that delays nobody. PostgreSQL only \
+                removes it: docs/OPERATING.md says what is left. Earlier backups have to be deleted separately. What other devices have \
                 already received stays on them.
 
                 JSON: {"account"}.
@@ -38,57 +36,28 @@ extension AccountCommand {
         }
 
         func run() async throws {
-            guard let name else { return try await eraseOwn() }
-            let isOverwritten = try await operation.withClient(about: .account(name)) { client in
+            let name = try await operation.withAccount(
+                self.name, home, about: { OperatorSubject.account($0) }
+            ) { account in
                 if !yes {
-                    // A server of version 0.2 or earlier does not say.
+                    let place = account.own.map { " at \($0.server)" } ?? ""
+                    // A server of version 0.2 or earlier does not say which stores an account has.
                     try confirm(
-                        name, of: try await client.devices(accountName: name),
-                        try? await client.stores(accountName: name))
+                        account.name + place, of: try await account.devices(),
+                        try? await account.stores())
                 }
-                return try await erase(name, client)
-            }
-            if !isOverwritten {
-                Output.note(
-                    "Its data in the database file is not overwritten yet: the next server on the "
-                        + "folder does that.")
-            }
-            report(name, "Deleted the account \(name).")
-        }
-
-        private func erase(_ name: String, _ client: OperatorClient) async throws -> Bool {
-            try await Progress.showing { note in
-                note(ProgressStep("Deleting \(name)"))
-                let all = Mutex(0)
-                return try await client.erase(accountName: name) { left in
-                    let all = all.withLock { all in
-                        all = max(all, left)
-                        return all
-                    }
-                    note(
-                        left == 0
-                            ? ProgressStep("Rewriting the database")
-                            : ProgressStep("Deleting \(name)", all - left, of: all, .stores))
+                try await Progress.showing("Deleting \(account.name)") {
+                    try await account.erase()
                 }
+                return account.name
             }
-        }
-
-        private func eraseOwn() async throws {
-            let own = try OwnAccount(home)
-            if !yes {
-                try confirm(
-                    "\(own.account.accountName) at \(own.account.server)",
-                    of: try await AccountClient.devices(own.account),
-                    try await AccountClient.stores(own.account))
+            var sentence = "Deleted the account \(name)"
+            if self.name == nil {
+                _ = try home.open().endSignIn(wipes: wipe)
+                sentence += ", and signed this device out. "
+                sentence += wipe ? "Its values were removed from here" : "The values stay here"
             }
-            try await Progress.showing("Deleting \(own.account.accountName)") {
-                try await AccountClient.erase(own.account)
-            }
-            _ = try own.home.endSignIn(wipes: wipe)
-            report(
-                own.account.accountName,
-                "Deleted the account \(own.account.accountName), and signed this device out. "
-                    + (wipe ? "Its values were removed from here." : "The values stay here."))
+            json.print(["account": .string(name)], or: "\(sentence).")
         }
 
         /// - Parameter stores: Nil if they are not known.
@@ -106,13 +75,6 @@ extension AccountCommand {
                 Permanently delete the account \(account)? It has \(content ?? "its stores"), and \
                 \(Phrase.counted(devices.count, "signed-in device")).
                 """, isGiven: yes, otherwise: "nothing was deleted")
-        }
-
-        private func report(_ account: String, _ sentence: String) {
-            if json.isOn {
-                return Output.print(.object([("account", .string(account))]))
-            }
-            Output.print(TerminalText(sentence))
         }
     }
 }

@@ -20,8 +20,7 @@ extension AccountCommand {
 
                 Without a name: the account that this device is signed in to, as the server has \
                 it. It does not include what this device has not sent yet; `ubiquity sync` sends \
-                it. With a name: any account, for server operators, with the data folder or the \
-                operator's credential.
+                it. With a name: any account, for server operators.
 
                 Only you can read the file. It gets its name when it is complete.
 
@@ -41,7 +40,7 @@ extension AccountCommand {
         @Flag(help: "Replace the file if it exists.")
         var force = false
 
-        @Flag(help: "Also export what keys were before, as far as the server has it.")
+        @Flag(help: "Also export the history of the keys, as far as the server has it.")
         var withHistory = false
 
         @OptionGroup var operation: OperatorOptions
@@ -53,55 +52,33 @@ extension AccountCommand {
         }
 
         func run() async throws {
-            let (bytes, path) =
-                if let name {
-                    try await operation.withClient(about: .account(name), usesFiles: true) {
-                        client in
-                        try await save {
-                            try await client.export(
-                                accountName: name, withHistory: withHistory, take: $0)
-                        }
+            let (bytes, path) = try await operation.withAccount(
+                name, home, about: { OperatorSubject.account($0) }
+            ) { account in
+                let draft = try AtomicFile(path: output, replaces: force)
+                let bytes = try await Progress.showing { note in
+                    note(ProgressStep("Exporting"))
+                    return try await write(account, to: draft) {
+                        note(ProgressStep("Exporting", $0))
                     }
-                } else {
-                    try await saveOwn(OwnAccount(home).account)
                 }
-            guard json.isOn else {
-                return Output.print("Exported \(Phrase.bytes(bytes)) to \(path).")
+                try draft.finish()
+                return (bytes, draft.path)
             }
-            Output.print(
-                .object([("file", .string(path)), ("bytes", .integer(bytes))]))
+            json.print(
+                ["file": .string(path), "bytes": .integer(bytes)],
+                or: "Exported \(Phrase.bytes(bytes)) to \(path).")
         }
 
-        private typealias Take = @Sendable ([UInt8]) throws -> Void
-
-        private func saveOwn(_ account: SignedInAccount) async throws -> (bytes: Int, path: String)
-        {
-            try await save {
-                try await AccountClient.export(of: account, withHistory: withHistory, take: $0)
-            }
-        }
-
-        /// Writes a download to the file. In a data folder, the command may be another user by now.
-        private func save(
-            _ download: (@escaping Take) async throws -> Void
-        ) async throws -> (bytes: Int, path: String) {
-            let draft = try AtomicFile(path: output, replaces: force)
-            let bytes = try await Progress.showing { note in
-                note(ProgressStep("Exporting"))
-                return try await write(to: draft, { note(ProgressStep("Exporting", $0)) }, download)
-            }
-            try draft.finish()
-            return (bytes, draft.path)
-        }
-
+        /// - Returns: The size of the file.
         private func write(
-            to draft: AtomicFile, _ note: @escaping @Sendable (Int) -> Void,
-            _ download: (@escaping Take) async throws -> Void
+            _ account: ManagedAccount, to draft: AtomicFile,
+            _ note: @escaping @Sendable (Int) -> Void
         ) async throws -> Int {
             // The pieces arrive on a connection's thread.
             let check = Mutex(AccountFileReader(keepsValues: false))
             do {
-                try await download { piece in
+                try await account.export(withHistory: withHistory) { piece in
                     let soFar = try check.withLock { check in
                         _ = try check.take(piece)
                         return check.bytes

@@ -22,27 +22,28 @@ extension AccountCommand {
 
         @Option(
             help: ArgumentHelp(
-                "Bytes of all values of a store, such as 5MB or 5242880.", valueName: "bytes"),
+                "The most bytes of all values of a store, such as 5MB or 5242880.",
+                valueName: "bytes"),
             transform: { try OwnLimit($0, .storeBytes) })
         var storeBytes: OwnLimit?
 
         @Option(
-            help: ArgumentHelp("Keys of a store.", valueName: "number"),
+            help: ArgumentHelp("The most keys of a store.", valueName: "number"),
             transform: { try OwnLimit($0, .keys) })
         var keys: OwnLimit?
 
         @Option(
-            help: ArgumentHelp("Days of history; 0 for none.", valueName: "number"),
+            help: ArgumentHelp("Days for which history is kept; 0 for none.", valueName: "number"),
             transform: { try OwnLimit($0, .historyDays) })
         var historyDays: OwnLimit?
 
         @Option(
-            help: ArgumentHelp("Versions of a key in the history.", valueName: "number"),
+            help: ArgumentHelp("The most versions of a key in the history.", valueName: "number"),
             transform: { try OwnLimit($0, .historyVersions) })
         var historyVersions: OwnLimit?
 
         @Option(
-            help: ArgumentHelp("Bytes of a store's history.", valueName: "bytes"),
+            help: ArgumentHelp("The most bytes of a store's history.", valueName: "bytes"),
             transform: { try OwnLimit($0, .historyBytes) })
         var historyBytes: OwnLimit?
 
@@ -60,8 +61,7 @@ extension AccountCommand {
                 return limits
             }
             if json.isOn {
-                return Output.print(
-                    .object([("account", .string(name)), ("limits", .limits(limits))]))
+                return Output.print(["account": .string(name), "limits": .limits(limits)])
             }
             guard limits != AccountLimits() else {
                 return Output.print("The account \(name) has the server's limits.")

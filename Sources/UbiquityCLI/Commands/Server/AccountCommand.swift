@@ -12,9 +12,9 @@ struct AccountCommand: AsyncParsableCommand {
         commandName: "account",
         abstract: "Create, rename and delete accounts, and create sign-in codes for devices.",
         discussion: """
-            For server operators: on the server's machine with the data folder (--data), with the \
-            database of several servers (--database), or from anywhere with the server's address \
-            and the operator's credential (--server, --operator-credential).
+            For server operators, while the server is running: on its machine, through its data \
+            folder (--data), or from anywhere with the server's address and the operator's \
+            credential (--server, --operator-credential), which servers on a shared database need.
             """,
         subcommands: [
             Create.self, NewCode.self, List.self, Rename.self, Limits.self, Delete.self,
@@ -32,11 +32,10 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let seen = SeenAccounts()
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.createAccount(name: name, codeSeconds: validity.seconds)
             }
-            seen.remember([name], beside: true)
+            SeenAccounts.remember([name], beside: true)
             print(code, for: name, operation, json)
         }
     }
@@ -106,18 +105,18 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let seen = SeenAccounts()
             let accounts = try await operation.withClient { try await $0.accounts() }
-            seen.remember(accounts.map(\.name))
-            if json.isOn { return Output.print(.array(accounts.map(JSON.account))) }
-            if accounts.isEmpty { return Output.note("There are no accounts yet.") }
+            SeenAccounts.remember(accounts.map(\.name))
             let rows = accounts.map { account in
                 [
                     account.name.listed, account.id,
                     account.devices.map(\.name.listed).joined(separator: ", "),
                 ]
             }
-            Table(header: ["NAME", "ID", "DEVICES"], rows: rows).print()
+            json.print(
+                accounts.map(JSON.account),
+                or: Table(header: ["NAME", "ID", "DEVICES"], rows: rows),
+                ifEmpty: "There are no accounts yet.")
         }
     }
 
@@ -141,10 +140,8 @@ struct AccountCommand: AsyncParsableCommand {
             try await operation.withClient(about: .account(name, newName: newName)) { client in
                 try await client.rename(accountName: name, to: newName)
             }
-            if json.isOn {
-                return Output.print(.object([("account", .string(newName))]))
-            }
-            Output.print("Renamed the account \(name) to \(newName).")
+            json.print(
+                ["account": .string(newName)], or: "Renamed the account \(name) to \(newName).")
         }
     }
 }
@@ -155,12 +152,11 @@ private func print(
 ) {
     let command = "ubiquity sign-in --server \(operation.address(for: code)) --code \(code.code)"
     if json.isOn {
-        return Output.print(
-            .object([
-                ("account", .string(name)), ("code", .string(code.code)),
-                ("expires", .string(Phrase.isoTime(code.expiresMilliseconds))),
-                ("signIn", .string(command)),
-            ]))
+        return Output.print([
+            "account": .string(name), "code": .string(code.code),
+            "expires": .string(Phrase.isoTime(code.expiresMilliseconds)),
+            "signIn": .string(command),
+        ])
     }
     Output.print(
         """
@@ -173,11 +169,11 @@ private func print(
 
 extension JSON {
     fileprivate static func account(_ account: WireAccount) -> JSON {
-        .object([
-            ("name", .string(account.name)), ("id", .string(account.id)),
-            ("created", .string(Phrase.isoTime(Int64(clamping: account.createdMilliseconds)))),
-            ("limits", .limits(AccountLimits(ofServer: account.limits))),
-            ("devices", .array(account.devices.map { JSON.device(ServerDevice($0)) })),
-        ])
+        [
+            "name": .string(account.name), "id": .string(account.id),
+            "created": .string(Phrase.isoTime(Int64(clamping: account.createdMilliseconds))),
+            "limits": .limits(AccountLimits(ofServer: account.limits)),
+            "devices": .array(account.devices.map { JSON.device(ServerDevice($0)) }),
+        ]
     }
 }

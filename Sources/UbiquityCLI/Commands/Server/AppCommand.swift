@@ -26,8 +26,7 @@ struct AppCommand: AsyncParsableCommand {
         func run() async throws {
             let app = try StoreIdentifier(identifier)
             try await operation.withClient(about: .app(app)) { try await $0.register(app) }
-            if json.isOn { return Output.print(.app(app)) }
-            Output.print("Registered the app \(app).")
+            json.print(.app(app), or: "Registered the app \(app).")
         }
     }
 
@@ -35,22 +34,20 @@ struct AppCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the registered apps.",
             discussion: """
-                JSON: {"registeredOnly", "apps"}; "registeredOnly" is null if no server is running \
-                on the data folder, and with --database; "apps" lists {"identifier", \
-                "registered"}.
+                JSON: {"registeredOnly", "apps"}; "apps" lists {"identifier", "registered"}.
                 """)
 
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let (isRegisteredOnly, apps) = try await operation.withClient { try await $0.apps() }
-            if json.isOn { return Output.print(.apps(apps, isRegisteredOnly)) }
-            if isRegisteredOnly == false {
+            let list = try await operation.withClient { try await $0.apps() }
+            if json.isOn { return Output.print(.apps(list)) }
+            if !list.registeredOnly {
                 Output.note("This server accepts all apps, registered or not.")
             }
-            if apps.isEmpty { return Output.note("No apps are registered.") }
-            let rows = apps.map { [$0.identifier, Phrase.time($0.registered)] }
+            if list.apps.isEmpty { return Output.note("No apps are registered.") }
+            let rows = list.apps.map { [$0.identifier, Phrase.time($0.registered)] }
             Table(header: ["IDENTIFIER", "REGISTERED"], rows: rows).print()
         }
     }
@@ -72,8 +69,7 @@ struct AppCommand: AsyncParsableCommand {
         func run() async throws {
             let app = try StoreIdentifier(identifier)
             try await operation.withClient(about: .app(app)) { try await $0.remove(app) }
-            if json.isOn { return Output.print(.app(app)) }
-            Output.print("Unregistered the app \(app).")
+            json.print(.app(app), or: "Unregistered the app \(app).")
         }
     }
 }
@@ -84,19 +80,16 @@ extension WireAppList.App {
 
 extension JSON {
     fileprivate static func app(_ app: StoreIdentifier) -> JSON {
-        .object([("identifier", .string(app.string))])
+        ["identifier": .string(app.string)]
     }
 
-    fileprivate static func apps(_ apps: [WireAppList.App], _ isRegisteredOnly: Bool?) -> JSON {
-        let list = apps.map {
-            JSON.object([
-                ("identifier", .string($0.identifier)),
-                ("registered", .string(Phrase.isoTime($0.registered))),
-            ])
+    fileprivate static func apps(_ list: WireAppList) -> JSON {
+        let apps: [JSON] = list.apps.map {
+            [
+                "identifier": .string($0.identifier),
+                "registered": .string(Phrase.isoTime($0.registered)),
+            ]
         }
-        return .object([
-            ("registeredOnly", isRegisteredOnly.map(JSON.boolean) ?? .null),
-            ("apps", .array(list)),
-        ])
+        return ["registeredOnly": .boolean(list.registeredOnly), "apps": .array(apps)]
     }
 }

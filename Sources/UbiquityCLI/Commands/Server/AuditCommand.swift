@@ -31,8 +31,6 @@ struct AuditCommand: AsyncParsableCommand {
 
     func run() async throws {
         let entries = try await operation.withClient { try await $0.audit(max: limit) }
-        if json.isOn { return Output.print(.array(entries.map(JSON.entry))) }
-        if entries.isEmpty { return Output.note("The audit log is empty.") }
         let rows = entries.map { entry in
             [
                 Phrase.time(entry.first), entry.deed, entry.account.unlessEmpty ?? "-",
@@ -42,9 +40,12 @@ struct AuditCommand: AsyncParsableCommand {
                 entry.detail.unlessEmpty ?? "-",
             ]
         }
-        Table(
-            header: ["TIME", "WHAT", "ACCOUNT", "DEVICE", "BY", "TIMES", "DETAIL"], rows: rows
-        ).print()
+        json.print(
+            entries.map(JSON.entry),
+            or: Table(
+                header: ["TIME", "ACTION", "ACCOUNT", "DEVICE", "BY", "TIMES", "DETAIL"], rows: rows
+            ),
+            ifEmpty: "The audit log is empty.")
     }
 }
 
@@ -61,14 +62,14 @@ extension String {
 
 extension JSON {
     fileprivate static func entry(_ entry: WireAuditTrail.Entry) -> JSON {
-        .object([
-            ("number", .integer(Int(clamping: entry.number))),
-            ("time", .string(Phrase.isoTime(entry.first))), ("deed", .string(entry.deed)),
-            ("account", .optional(entry.account.unlessEmpty)),
-            ("device", .optional(entry.device.unlessEmpty)), ("actor", .string(entry.actor)),
-            ("actorDevice", .optional(entry.actorDevice.unlessEmpty)),
-            ("count", .integer(entry.times)), ("last", .string(Phrase.isoTime(entry.last))),
-            ("detail", .optional(entry.detail.unlessEmpty)),
-        ])
+        [
+            "number": .integer(Int(clamping: entry.number)),
+            "time": .string(Phrase.isoTime(entry.first)), "deed": .string(entry.deed),
+            "account": .optional(entry.account.unlessEmpty),
+            "device": .optional(entry.device.unlessEmpty), "actor": .string(entry.actor),
+            "actorDevice": .optional(entry.actorDevice.unlessEmpty), "count": .integer(entry.times),
+            "last": .string(Phrase.isoTime(entry.last)),
+            "detail": .optional(entry.detail.unlessEmpty),
+        ]
     }
 }

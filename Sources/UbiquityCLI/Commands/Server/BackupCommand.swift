@@ -43,22 +43,19 @@ struct BackupCommand: AsyncParsableCommand {
 
     func run() async throws {
         try database.refuseForBackups(data)
-        let folder = try data.enter(usesFiles: true)
+        let folder = try data.entered()
         let backup = try await Progress.showing { note in
             try Backup(
                 of: folder, to: output, replaces: force, secondsMax: secondsMax
             ) { note(ProgressStep($0)) }
         }
-        guard json.isOn else {
-            return Output.print(
-                "Backed up \(Phrase.counted(backup.accounts, "account")), "
-                    + "\(Phrase.bytes(backup.size)), to \(backup.path).")
-        }
-        Output.print(
-            .object([
-                ("file", .string(backup.path)), ("bytes", .integer(backup.size)),
-                ("accounts", .integer(backup.accounts)),
-            ]))
+        json.print(
+            [
+                "file": .string(backup.path), "bytes": .integer(backup.size),
+                "accounts": .integer(backup.accounts),
+            ],
+            or: "Backed up \(Phrase.counted(backup.accounts, "account")), "
+                + "\(Phrase.bytes(backup.size)), to \(backup.path).")
     }
 }
 

@@ -11,7 +11,8 @@ struct DatabaseCommand: AsyncParsableCommand {
         discussion: """
             A server that is started with --database is one of any number of nodes on a PostgreSQL \
             database, version 15 or later. Accounts, devices, apps and the audit log are managed \
-            by the same commands as with a data folder, given --database in place of --data.
+            by the same commands as with a data folder, given --server and --operator-credential \
+            in place of --data; `ubiquity database credential` makes one.
             """,
         subcommands: [Migrate.self, Check.self, Copy.self, Credential.self])
 
@@ -34,14 +35,9 @@ struct DatabaseCommand: AsyncParsableCommand {
             let (before, format) = try await Progress.showing("Migrating") {
                 try settings.migrate()
             }
-            guard !json.isOn else {
-                return Output.print(
-                    .object([
-                        ("format", .integer(format)), ("formatBefore", .integer(before)),
-                    ]))
-            }
-            Output.print(
-                format == before
+            json.print(
+                ["format": .integer(format), "formatBefore": .integer(before)],
+                or: format == before
                     ? "The database has format \(format) already."
                     : "The database now has format \(format).")
         }
@@ -113,7 +109,7 @@ struct DatabaseCommand: AsyncParsableCommand {
 
         func run() async throws {
             let settings = try database.required()
-            let folder = try data.enter()
+            let folder = try data.entered()
             let copy = try await Progress.showing { note in
                 let progress = { (done: Int, all: Int) in
                     // Each row is copied, and read again in both databases.
@@ -152,31 +148,28 @@ extension DatabaseCommand {
 
         func run() async throws {
             let credential = try OperatorCredential.renew(in: database.required())
-            guard !json.isOn else {
-                return Output.print(.object([("operatorCredential", .string(credential))]))
-            }
-            Output.print("\(credential)")
+            json.print(["operatorCredential": .string(credential)], or: "\(credential)")
         }
     }
 }
 
 extension DatabaseCheck {
     fileprivate var json: JSON {
-        .object([
-            ("format", .integer(format)), ("unreadable", .integer(unreadable)),
-            ("isCountRight", .boolean(isCountRight)), ("tables", .tables(tables)),
-        ])
+        [
+            "format": .integer(format), "unreadable": .integer(unreadable),
+            "isCountRight": .boolean(isCountRight), "tables": .tables(tables),
+        ]
     }
 }
 
 extension DatabaseCopy {
     fileprivate var json: JSON {
-        .object([
-            ("accounts", .integer(tables.rows(in: "account"))),
-            ("devices", .integer(tables.rows(in: "device"))),
-            ("stores", .integer(tables.rows(in: "store"))),
-            ("records", .integer(tables.rows(in: "record"))), ("tables", .tables(tables)),
-        ])
+        [
+            "accounts": .integer(tables.rows(in: "account")),
+            "devices": .integer(tables.rows(in: "device")),
+            "stores": .integer(tables.rows(in: "store")),
+            "records": .integer(tables.rows(in: "record")), "tables": .tables(tables),
+        ]
     }
 }
 
@@ -184,10 +177,10 @@ extension JSON {
     fileprivate static func tables(_ tables: [TableDigest]) -> JSON {
         .array(
             tables.map { table in
-                .object([
-                    ("name", .string(table.name)), ("rows", .integer(table.rows)),
-                    ("digest", .string(table.text)),
-                ])
+                [
+                    "name": .string(table.name), "rows": .integer(table.rows),
+                    "digest": .string(table.text),
+                ]
             })
     }
 }

@@ -45,7 +45,7 @@ struct RestoreCommand: AsyncParsableCommand {
 
     func run() async throws {
         try database.refuseForBackups(data)
-        let folder = try data.enter(usesFiles: true)
+        let folder = try data.entered()
         let restoration = try await Progress.showing { note in
             try Restoration(
                 of: file, into: folder, replaces: replace, signsOutDevices: signOutDevices
@@ -81,9 +81,9 @@ struct RestoreCommand: AsyncParsableCommand {
 
 extension Restoration {
     fileprivate func json(_ folder: String) -> JSON {
-        .object([
-            ("data", .string(folder)), ("accounts", .integer(accounts)),
-            ("devices", .integer(devices)), ("oldDatabase", .optional(oldDatabase)),
-        ])
+        [
+            "data": .string(folder), "accounts": .integer(accounts), "devices": .integer(devices),
+            "oldDatabase": .optional(oldDatabase),
+        ]
     }
 }

@@ -133,7 +133,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     private func settings() throws -> ServerSettings {
         let database = node.settings(data)
-        let folder = database == nil ? try data.enter(isServer: true) : ""
+        let folder = database == nil ? try data.entered(isServer: true) : ""
         var settings = ServerSettings(dataFolder: folder)
         settings.database = database
         settings.host = host

@@ -247,10 +247,10 @@ struct ServeConfiguration {
         Output.print(
             .array(
                 shown.map { given in
-                    .object([
-                        ("name", .string(given.name)), ("value", .string(given.value)),
-                        ("from", .string(given.origin.description)),
-                    ])
+                    [
+                        "name": .string(given.name), "value": .string(given.value),
+                        "from": .string(given.origin.description),
+                    ]
                 }))
     }
 }

@@ -104,7 +104,8 @@ struct ExportCommand: AsyncParsableCommand {
     }
 
     private func report(_ count: Int, _ file: String) {
-        guard json.isOn else { return Output.print("Exported \(Phrase.keys(count)) to \(file).") }
-        json.print(.object([("exported", .integer(count)), ("file", .string(file))]))
+        json.print(
+            ["exported": .integer(count), "file": .string(file)],
+            or: "Exported \(Phrase.keys(count)) to \(file).")
     }
 }

@@ -59,18 +59,7 @@ struct GetCommand: AsyncParsableCommand {
         case .string(let string): Output.write(Array(string.string.utf8))
         default:
             throw Failure(
-                .badInput, "--raw is for data and strings; \"\(key)\" is \(value.article)")
-        }
-    }
-}
-
-extension PropertyListValue {
-    /// The type with its article, for a sentence.
-    fileprivate var article: String {
-        switch self {
-        case .integer, .unsigned, .array: "an \(typeName)"
-        case .data: typeName
-        default: "a \(typeName)"
+                .badInput, "--raw is for data and strings; \"\(key)\" is \(value.kind)")
         }
     }
 }

@@ -43,7 +43,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Flag(help: "Import the entries that the store can take, and list the others.")
     var skipInvalid = false
 
-    @Flag(help: "Say what would be imported, and import nothing.")
+    @Flag(help: "Show what would be imported, without importing anything.")
     var dryRun = false
 
     @OptionGroup(title: "Store") var store: StoreOptions

@@ -15,9 +15,7 @@ struct ListCommand: AsyncParsableCommand {
             JSON: one object with all keys in order.
             """)
 
-    @Option(
-        help: ArgumentHelp("Only keys that begin with this.", valueName: "text"),
-        completion: Completions.keys, transform: notEmpty)
+    @Option("Only keys that begin with this.", "text", completion: Completions.keys)
     var prefix: String?
 
     @OptionGroup(title: "Store") var store: StoreOptions

@@ -29,19 +29,14 @@ struct RemoveCommand: AsyncParsableCommand {
             let present = keys.filter { open.store.value($0.string) != nil }.sorted()
             let changes = Dictionary(present.map { ($0, Content.deleted) }) { first, _ in first }
             let outcome = present.isEmpty ? WriteOutcome() : try await open.write(changes)
-            try report(removed: present, missing: keys.subtracting(present).sorted(), outcome)
+            let missing = keys.subtracting(present).sorted()
+            for key in missing { Output.note("There is no key \"\(key)\".") }
+            try outcome.report(
+                json,
+                [
+                    "removed": .array(present.map { .string($0.string) }),
+                    "missing": .array(missing.map { .string($0.string) }),
+                ])
         }
-    }
-
-    private func report(removed: [Key], missing: [Key], _ outcome: WriteOutcome) throws {
-        for key in missing { Output.note("There is no key \"\(key)\".") }
-        if let note = outcome.note { Output.note(TerminalText(note)) }
-        guard json.isOn else { return try outcome.check() }
-        let fields: [(String, JSON)] = [
-            ("removed", .array(removed.map { .string($0.string) })),
-            ("missing", .array(missing.map { .string($0.string) })),
-        ]
-        Output.print(.object(fields + outcome.fields))
-        try outcome.check()
     }
 }

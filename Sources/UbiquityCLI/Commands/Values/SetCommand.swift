@@ -18,7 +18,7 @@ struct SetCommand: AsyncParsableCommand {
         discussion: """
             The value is saved on this device first. If it cannot be sent to the server yet, a \
             note says so and the status is 0: it is sent as soon as possible, by any program that \
-            uses the store. If the server refuses it, it is taken back, and the status is 77.
+            uses the store. If the server refuses it, it is rolled back here, and the status is 77.
 
             A string that is read from a file loses its last line end, which `get` prints again. \
             A file has at most \(InputFile.bytesMax >> 20) MB.
@@ -46,11 +46,6 @@ struct SetCommand: AsyncParsableCommand {
         let outcome = try await OpenStore.with(store, sync.policy) { open in
             try await open.write([key: .value(value)])
         }
-        if let note = outcome.note { Output.note(TerminalText(note)) }
-        if json.isOn {
-            json.print(
-                .object([("key", .string(key.string)), ("value", .value(value))] + outcome.fields))
-        }
-        try outcome.check()
+        try outcome.report(json, ["key": .string(key.string), "value": .value(value)])
     }
 }

@@ -22,9 +22,7 @@ extension StoreCommand {
 
         func run() async throws {
             let list = try await StoreListing(home.open(), sync.policy)
-            if json.isOn { return Output.print(list.json) }
-            if list.stores.isEmpty { return Output.note("There are no stores yet.") }
-            list.table.print()
+            json.print(list.json, or: list.table, ifEmpty: "There are no stores yet.")
         }
     }
 }
@@ -85,15 +83,14 @@ struct StoreListing {
             })
     }
 
-    var json: JSON {
-        .array(
-            stores.map { store in
-                .object([
-                    ("identifier", .string(store.identifier)),
-                    ("keys", store.usage.map { .integer($0.keys) } ?? .null),
-                    ("bytes", store.usage.map { .integer($0.bytes) } ?? .null),
-                    ("isHere", .boolean(store.isHere)),
-                ])
-            })
+    var json: [JSON] {
+        stores.map { store in
+            [
+                "identifier": .string(store.identifier),
+                "keys": store.usage.map { .integer($0.keys) } ?? .null,
+                "bytes": store.usage.map { .integer($0.bytes) } ?? .null,
+                "isHere": .boolean(store.isHere),
+            ]
+        }
     }
 }

@@ -60,20 +60,15 @@ struct StoreCommand: AsyncParsableCommand {
         }
 
         private func report(_ count: Int, _ outcome: WriteOutcome) throws {
-            if let note = outcome.note { Output.note(TerminalText(note)) }
-            guard json.isOn else {
-                try outcome.check()
-                Output.print("Removed \(Phrase.keys(count)) of the store \(store).")
-                return Output.note(
-                    outcome.unsent == nil
-                        ? "The empty store stays in `ubiquity store list`. `ubiquity rewind` brings "
-                            + "the keys back, as long as the server keeps the history."
-                        : "The empty store stays in `ubiquity store list`.")
-            }
-            Output.print(
-                .object(
-                    [("store", .string(store)), ("removed", .integer(count))] + outcome.fields))
-            try outcome.check()
+            let isForPeople = try outcome.report(
+                json, ["store": .string(store), "removed": .integer(count)])
+            guard isForPeople else { return }
+            Output.print("Removed \(Phrase.keys(count)) of the store \(store).")
+            Output.note(
+                outcome.unsent == nil
+                    ? "The empty store stays in `ubiquity store list`. `ubiquity rewind` brings the "
+                        + "keys back, as long as the server keeps the history."
+                    : "The empty store stays in `ubiquity store list`.")
         }
     }
 }

@@ -2,9 +2,9 @@
 
 import ArgumentParser
 import Foundation
-import ProcessHarness
 import Ubiquity
 import UbiquityCore
+import UnixSignals
 
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -28,9 +28,7 @@ struct WatchCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("End after this many changes.", valueName: "number"))
     var count: Int?
 
-    @Option(
-        help: ArgumentHelp("End after a change of this key.", valueName: "key"),
-        completion: Completions.keys, transform: notEmpty)
+    @Option("End after a change of this key.", "key", completion: Completions.keys)
     var until: String?
 
     @OptionGroup(title: "Store") var store: StoreOptions
@@ -56,8 +54,9 @@ struct WatchCommand: AsyncParsableCommand {
             let connection = Task { await reportConnection(of: open.store, failure == nil) }
             defer { connection.cancel() }
             let printing = Task { await print(changes, of: open.store, watch) }
-            let signals = Signals { printing.cancel() }
-            defer { signals.cancel() }
+            let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+            let interruption = Task { for await _ in signals { printing.cancel() } }
+            defer { interruption.cancel() }
             await printing.value
         }
     }
@@ -86,13 +85,11 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     private func print(_ change: Watch.Change) {
-        guard json.isOn else { return Output.print(change.text) }
         json.print(
-            .object([
-                ("key", .string(change.key.string)),
-                ("value", change.value.map(JSON.value) ?? .null),
-                ("reason", .string(change.origin?.word ?? "initial")),
-            ]))
+            [
+                "key": .string(change.key.string), "value": change.value.map(JSON.value) ?? .null,
+                "reason": .string(change.origin?.word ?? "initial"),
+            ], or: change.text)
     }
 
     private func reportConnection(

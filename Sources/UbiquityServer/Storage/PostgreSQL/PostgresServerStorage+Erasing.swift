@@ -27,12 +27,6 @@ extension PostgresServerStorage {
         return false
     }
 
-    func erasedStores() throws(StorageError) -> Int {
-        try reading(SQLStatement("SELECT count(*) FROM ubiquity.erased")) { result in
-            try result.rows.first.map { Int(try $0.integer(0)) } ?? 0
-        }
-    }
-
     /// Removes some rows of a store, and takes it off the list with the last ones.
     /// - Returns: Whether there was anything to do.
     private func removeSome() throws(StorageError) -> Bool {

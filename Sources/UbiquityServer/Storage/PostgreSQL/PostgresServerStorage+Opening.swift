@@ -96,18 +96,6 @@ extension PostgresServerStorage {
         }
     }
 
-    /// Has a command keep to the limits of the server that was started last.
-    func applyKnownLimits(to settings: inout ServerSettings) throws(StorageError) {
-        let statement = SQLStatement("SELECT name, value FROM ubiquity.known_limit")
-        let known = try reading(statement) { result in
-            try result.rows.reduce(into: [String: String]()) { $0[try $1.text(0)] = try $1.text(1) }
-        }
-        func number(_ name: String) -> Int? { known[name].flatMap { Int($0) } }
-        if let number = number("accountsMax") { settings.accountsMax = number }
-        if let number = number("appsMax") { settings.appsMax = number }
-        if let number = number("signInCodeSeconds") { settings.signInCodeSeconds = Int64(number) }
-    }
-
     /// Each node's listening session says how many connections the node may make. An ordinary role
     /// sees of other roles' sessions hardly more than their database, their user and this name.
     private static func checkConnections(

@@ -33,10 +33,6 @@ extension SQLiteServerStorage {
         }
     }
 
-    func erasedStores() throws(StorageError) -> Int {
-        try reading { try Int.fetchOne($0, sql: "SELECT count(*) FROM erased") ?? 0 }
-    }
-
     private func nextErased(_ db: Database) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT store FROM erased LIMIT 1"))
     }

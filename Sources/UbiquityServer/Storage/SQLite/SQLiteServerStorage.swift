@@ -66,12 +66,6 @@ final class SQLiteServerStorage: SQLStorage {
         } catch { throw ServerDatabase.startError(error, path) }
     }
 
-    static func openForAdministration(
-        _ path: String
-    ) throws(ServerStartError) -> SQLiteServerStorage {
-        SQLiteServerStorage(try ServerDatabase.openQueue(path))
-    }
-
     var running: Int64 { runningTime.withLock { $0 } }
 
     func reading<T>(_ body: (Database) throws -> T) throws(StorageError) -> T {

@@ -209,42 +209,41 @@ struct StatusReport {
 
 extension StatusReport {
     var json: JSON {
-        .object([
-            ("home", .string(home)), ("account", accountJSON),
-            ("isAccepted", isAccepted.map(JSON.boolean) ?? .null),
-            ("clockAhead", .seconds(clockAhead)), ("store", storeJSON),
-        ])
+        [
+            "home": .string(home), "account": accountJSON,
+            "isAccepted": isAccepted.map(JSON.boolean) ?? .null, "clockAhead": .seconds(clockAhead),
+            "store": storeJSON,
+        ]
     }
 
     private var accountJSON: JSON { account.map(JSON.account) ?? .null }
 
     private var storeJSON: JSON {
         guard let (identifier, status) = store else { return .null }
-        return .object([
-            ("identifier", .string(identifier)),
-            ("connection", .optional(knowsConnection ? status.link.state.rawValue : nil)),
-            ("heldUpBy", .optional(heldUpBy)),
-            ("pendingKeys", .integer(status.pendingKeys.count)),
-            ("neverSent", .optional(status.unsendable?.description)),
-            ("keys", .integer(status.usage.keys)), ("keysMax", .integer(status.limits.keysMax)),
-            ("bytes", .integer(status.usage.bytes)),
-            ("bytesMax", .integer(status.limits.storeBytesMax)),
-            ("firstSyncCompleted", .boolean(status.hasCompletedFirstSync)),
-            ("lastSync", .optional(status.link.lastSync.map(Phrase.isoTime))),
-            ("lastError", .optional(status.link.lastError)),
-            ("nextRetry", .optional(nextRetry(status.link).map(Phrase.isoTime))),
-            ("diskError", .optional(status.diskFailure)),
-        ])
+        return [
+            "identifier": .string(identifier),
+            "connection": .optional(knowsConnection ? status.link.state.rawValue : nil),
+            "heldUpBy": .optional(heldUpBy), "pendingKeys": .integer(status.pendingKeys.count),
+            "neverSent": .optional(status.unsendable?.description),
+            "keys": .integer(status.usage.keys), "keysMax": .integer(status.limits.keysMax),
+            "bytes": .integer(status.usage.bytes),
+            "bytesMax": .integer(status.limits.storeBytesMax),
+            "firstSyncCompleted": .boolean(status.hasCompletedFirstSync),
+            "lastSync": .optional(status.link.lastSync.map(Phrase.isoTime)),
+            "lastError": .optional(status.link.lastError),
+            "nextRetry": .optional(nextRetry(status.link).map(Phrase.isoTime)),
+            "diskError": .optional(status.diskFailure),
+        ]
     }
 }
 
 extension JSON {
     /// Omits the credential.
     static func account(_ account: SignedInAccount) -> JSON {
-        .object([
-            ("name", .string(account.accountName)), ("id", .string(account.account)),
-            ("server", .string(account.server)), ("device", .string(account.device)),
-            ("deviceName", .string(account.deviceName)),
-        ])
+        [
+            "name": .string(account.accountName), "id": .string(account.account),
+            "server": .string(account.server), "device": .string(account.device),
+            "deviceName": .string(account.deviceName),
+        ]
     }
 }

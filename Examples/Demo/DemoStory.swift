@@ -20,7 +20,7 @@ struct DemoStory {
         let begin = ContinuousClock.now
         defer { servers.close() }
         let count = servers.isShared ? "two servers" : "one server"
-        Output.print("Two devices, \(count), in \(stage.folder)")
+        DemoScreen.print("Two devices, \(count), in \(stage.folder)")
         try await openServer()
         var (a, b) = try await signIn()
         defer {
@@ -32,14 +32,14 @@ struct DemoStory {
         try await loseNode(a, b)
         try await goOffline(a, b)
         try await playLevels(a, &b)
-        let time = Phrase.duration(begin.duration(to: .now))
+        let time = DemoScreen.text(begin.duration(to: .now))
         DemoScreen.chapter("All of this was checked as it happened, in \(time).")
     }
 
     // MARK: - Steps
 
     /// Performs a step and prints it with its duration.
-    /// - Throws: ``Failure`` that names the step, if its effect did not happen.
+    /// - Throws: ``Trouble`` that names the step, if its effect did not happen.
     func step<Result>(
         _ text: String, _ body: () async throws -> Result
     ) async throws -> Result {
@@ -51,8 +51,7 @@ struct DemoStory {
         } catch {
             try Task.checkCancellation()
             DemoScreen.failed(text)
-            let reason = Failure.sentence(of: error)
-            throw Failure(.no, "the demo failed at \"\(text)\": \(reason)")
+            throw Trouble("the demo failed at \"\(text)\": \(error)")
         }
     }
 
@@ -64,7 +63,7 @@ struct DemoStory {
         let deadline = ContinuousClock.now.advanced(by: Self.patience)
         while !isSo() {
             guard ContinuousClock.now < deadline else {
-                throw Failure(.no, "\(what) did not happen within \(Self.patience)")
+                throw Trouble("\(what) did not happen within \(Self.patience)")
             }
             try await Task.sleep(for: .microseconds(250), tolerance: .zero)
         }
@@ -94,32 +93,5 @@ struct DemoStory {
             try await until("the connection") { a.isConnected && b.isConnected }
             return (a, b)
         }
-    }
-}
-
-/// The format of the demo's lines.
-enum DemoScreen {
-    private static let textColumns = 70
-
-    static func chapter(_ text: String) {
-        Output.print("\n\(Output.styled(TerminalText(text), .bold))")
-    }
-
-    /// Prints a step and its duration.
-    static func done(_ text: String, _ duration: Duration) {
-        let padding = String(repeating: " ", count: max(textColumns - Table.width(text), 1))
-        let time = Phrase.duration(duration)
-        let alignment = String(repeating: " ", count: max(8 - time.count, 0))
-        Output.print(
-            "  \(Output.styled("✓", .green)) \(text)\(padding)"
-                + Output.styled("\(alignment)\(time)", .dim))
-    }
-
-    static func failed(_ text: String) {
-        Output.print("  \(Output.styled("✗", .red)) \(text)")
-    }
-
-    static func remark(_ text: String) {
-        Output.print("    \(Output.styled(TerminalText(text), .dim))")
     }
 }

@@ -27,7 +27,7 @@ extension DemoStory {
             }
         }
         guard try await servers.detours > before else {
-            throw Failure(.no, "A did not use the other server")
+            throw Trouble("A did not use the other server")
         }
         try await step("A's server starts again; nothing is lost or waiting") {
             try await servers.nodes[0].start()

@@ -173,18 +173,18 @@ struct OpenStore {
         let failure = await failureOfExchange()
         // Its answer may have come before the round trip was asked for.
         if let reason = try refusals(of: keys).first(where: { earlier[$0.key] == nil })?.value {
-            return WriteOutcome(unsent: .refused(reason, isTakenBack: true))
+            return WriteOutcome(unsent: .refused(reason, isRolledBack: true))
         }
         guard let failure else { return WriteOutcome(unsent: nil) }
         let (reason, error) = (Failure.sentence(of: failure), failure as? UbiquityError)
         if let error, !keys.isDisjoint(with: error.refusedKeys) {
-            return WriteOutcome(unsent: .refused(reason, isTakenBack: true))
+            return WriteOutcome(unsent: .refused(reason, isRolledBack: true))
         }
         // The server may have these, and not what waited before them.
         if store.hasConfirmed(own) { return WriteOutcome(unsent: nil) }
         return WriteOutcome(
             unsent: error?.code == .refused
-                ? .refused(reason, isTakenBack: false) : .failed(reason))
+                ? .refused(reason, isRolledBack: false) : .failed(reason))
     }
 
     private func failureOfExchange() async -> (any Error)? {
@@ -286,8 +286,8 @@ struct WriteOutcome {
         case local
         case dryRun
         case failed(String)
-        /// Trying again does not help. A write that is taken back is not on this device either.
-        case refused(String, isTakenBack: Bool)
+        /// Trying again does not help. A write that is rolled back is not on this device either.
+        case refused(String, isRolledBack: Bool)
     }
 
     /// Nil if the server has it.
@@ -299,15 +299,30 @@ struct WriteOutcome {
         case nil, .local, .dryRun: nil
         case .notSignedIn: "Not signed in. Saved on this device."
         case .failed(let reason): "Saved on this device, but not sent yet: \(reason)"
-        case .refused(let reason, isTakenBack: false): "Saved on this device only: \(reason)"
-        case .refused(let reason, isTakenBack: true): "Taken back, the server refuses it: \(reason)"
+        case .refused(let reason, isRolledBack: false): "Saved on this device only: \(reason)"
+        case .refused(let reason, isRolledBack: true):
+            "Rolled back, because the server refuses it: \(reason)"
         }
+    }
+
+    /// Prints the note, and the document if JSON is wanted.
+    /// - Parameter fields: The command's own, before those that all writing commands have in common.
+    /// - Returns: Whether sentences are wanted instead of JSON.
+    /// - Throws: As ``check()``.
+    @discardableResult
+    func report(
+        _ json: some JSONForm, _ fields: KeyValuePairs<String, JSON>
+    ) throws(ExitCode) -> Bool {
+        if let note { Output.note(TerminalText(note)) }
+        if json.isOn { json.print(.object(fields.map { ($0.key, $0.value) } + self.fields)) }
+        try check()
+        return !json.isOn
     }
 
     /// Call where a command has said what it did, or before it says that it did it.
     /// - Throws: An exit status if the server refused the write, so that nothing has changed.
     func check() throws(ExitCode) {
-        if case .refused(_, isTakenBack: true) = unsent {
+        if case .refused(_, isRolledBack: true) = unsent {
             throw ExitCode(Failure.Status.noPermission.rawValue)
         }
     }

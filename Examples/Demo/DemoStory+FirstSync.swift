@@ -25,7 +25,7 @@ extension DemoStory {
                 name, home: stage.path(name.lowercased()), firstSync: firstSync)
             device.store.set(Int64(1), forKey: LevelGame.key)
             guard device.store.synchronize() else {
-                throw Failure(.no, "\(name) did not save it")
+                throw Trouble("\(name) did not save it")
             }
             return device
         }
@@ -39,7 +39,7 @@ extension DemoStory {
             try await c.store.synchronizeNow()
             try await a.store.synchronizeNow()
             guard c.store.longLong(forKey: LevelGame.key) == 13, game.seen == seen else {
-                throw Failure(.no, "a fresh install has overwritten the level")
+                throw Trouble("a fresh install has overwritten the level")
             }
         }
     }

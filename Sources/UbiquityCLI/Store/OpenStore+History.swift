@@ -4,7 +4,7 @@ import Foundation
 import Ubiquity
 import UbiquityCore
 
-/// Requests to the server besides the sync, within the timeout.
+/// Requests to the server outside the sync, within the timeout.
 extension OpenStore {
     private func asked<Answer: Sendable>(
         _ question: @escaping @Sendable (UbiquitousKeyValueStore) async throws -> Answer

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Logging
 import Ubiquity
 import UbiquityCore
 
@@ -36,7 +37,7 @@ struct DemoDevice {
     ) throws -> UbiquitousKeyValueStore {
         var configuration = UbiquityConfiguration(identifier: identifier, home: home)
         configuration.firstSync = firstSync
-        configuration.logger = .program
+        configuration.logger.logLevel = .error
         return try UbiquitousKeyValueStore(configuration: configuration)
     }
 }

@@ -59,7 +59,7 @@ package final class ServerProcess: Sendable {
 
     package var operatorCredential: String {
         get throws {
-            try String(contentsOfFile: data + "/operator-credential", encoding: .utf8)
+            try String(contentsOfFile: credentialPath, encoding: .utf8)
                 .trimmingCharacters(in: .whitespacesAndNewlines)
         }
     }
@@ -80,13 +80,14 @@ package final class ServerProcess: Sendable {
     /// Returns when it accepts requests.
     /// - Throws: ``Trouble``, with its errors, if it ends instead.
     package func start() async throws {
+        try await prepareDatabase()
         let input = Pipe()
         let child = try stage.start(
             [
                 "serve", "--port", "\(port)", "--json", "--log-level", "error",
                 "--end-with-input",
-            ] + place + options, input: input,
-            environment: environment.merging(ownEnvironment) { $1 })
+            ] + (database == nil ? ["--data", data] : []) + options, input: input,
+            environment: databaseEnvironment.merging(ownEnvironment) { $1 })
         state.withLock { ($0.child, $0.input) = (child, input) }
         try await child.wait(for: "the start of the server") {
             if !child.isRunning { throw Trouble("the server did not start: \(child.lastWords)") }
@@ -118,22 +119,45 @@ package final class ServerProcess: Sendable {
         state.withLock { $0.child = nil }
     }
 
-    /// The options and the variables by which a command finds the data.
-    private var place: [String] { database == nil ? ["--data", data] : [] }
-    private var environment: [String: String] {
+    private var databaseEnvironment: [String: String] {
         database.map { ["UBIQUITY_DATABASE": $0] } ?? [:]
     }
 
+    /// Makes the operator's credential for the servers of this stage that share a database, before the
+    /// first of them starts.
+    private func prepareDatabase() async throws {
+        guard database != nil, !FileManager.default.fileExists(atPath: credentialPath) else {
+            return
+        }
+        try await stage.succeed(["database", "migrate"], environment: databaseEnvironment)
+        let credential = try await stage.succeed(
+            ["database", "credential"], environment: databaseEnvironment)
+        let isMade = FileManager.default.createFile(
+            atPath: credentialPath, contents: Data(credential.utf8),
+            attributes: [.posixPermissions: 0o600])
+        guard isMade else { throw Trouble.system("no file for the operator's credential") }
+    }
+
+    private var credentialPath: String {
+        database == nil ? data + "/operator-credential" : stage.path("operator-credential")
+    }
+
     // MARK: - Accounts
+
+    /// The options by which an operator's command reaches this server.
+    package var operatorOptions: [String] {
+        database == nil
+            ? ["--data", data] : ["--server", url, "--operator-credential", credentialPath]
+    }
 
     private struct Code: Decodable { var code: String }
 
     /// A code by which a device signs in.
     /// - Parameter isFirst: Whether to create the account.
     package func newCode(isFirst: Bool = false, account: String = "ada") async throws -> String {
-        let command = ["account", isFirst ? "create" : "code", account, "--json"] + place
+        let command = ["account", isFirst ? "create" : "code", account, "--json"]
         return try Self.decode(
-            Code.self, try await stage.succeed(command, environment: environment)
+            Code.self, try await stage.succeed(command + operatorOptions)
         ).code
     }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import Foundation
 import ProcessHarness
 
-struct DemoCommand: AsyncParsableCommand {
+/// Two devices and a server at work, told and checked step by step: `make demo`.
+@main
+struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "demo",
         abstract: "Watch two devices and a server at work on this machine.",
         discussion: """
             Starts a server, signs in two devices, imports an app's preferences on one and shows \
@@ -19,7 +21,7 @@ struct DemoCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp("The property list to import. Default: a sample.", valueName: "file"),
-        completion: .file(), transform: notEmpty)
+        completion: .file())
     var plist: String?
 
     @Option(help: ArgumentHelp("The servers' database.", valueName: "kind"))
@@ -27,8 +29,9 @@ struct DemoCommand: AsyncParsableCommand {
 
     func run() async throws {
         let preferences = try DemoPreferences(plist)
-        let stage = try Stage("demo", ubiquity: .own)
-        // Also if the output's reader has gone and the program ends in the middle of a line.
+        let stage = try Stage("demo")
+        // Whoever reads the output may stop; what was started is ended all the same.
+        signal(SIGPIPE, SIG_IGN)
         stage.cleanAtExit()
         defer { stage.clean() }
         let story = Task {
@@ -36,6 +39,6 @@ struct DemoCommand: AsyncParsableCommand {
         }
         let signals = Signals { story.cancel() }
         defer { signals.cancel() }
-        try await story.value
+        do { try await story.value } catch is CancellationError { throw Trouble("interrupted") }
     }
 }

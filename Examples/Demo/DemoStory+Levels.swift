@@ -28,7 +28,7 @@ extension DemoStory {
             let isSaved = offline.store.synchronize()
             let pending = offline.store.engineStatus.pendingKeys.map(\.name.string)
             guard isSaved, pending.contains(LevelGame.key) else {
-                throw Failure(.no, "B did not save it")
+                throw Trouble("B did not save it")
             }
         }
         try await step("\(servers.name) \(servers.verb("come")) back") {

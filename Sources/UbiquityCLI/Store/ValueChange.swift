@@ -63,9 +63,9 @@ struct ValueChange: Hashable {
     }
 
     var json: JSON {
-        .object([
-            ("key", .string(key.string)), ("before", before.map(JSON.value) ?? .null),
-            ("after", after.map(JSON.value) ?? .null),
-        ])
+        [
+            "key": .string(key.string), "before": before.map(JSON.value) ?? .null,
+            "after": after.map(JSON.value) ?? .null,
+        ]
     }
 }

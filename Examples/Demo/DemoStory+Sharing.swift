@@ -10,55 +10,52 @@ extension DemoStory {
     func share(_ a: DemoDevice, _ b: DemoDevice) async throws {
         DemoScreen.chapter("An app's preferences follow the person")
         let values = preferences.values
-        let keys = Phrase.keys(values.count)
-        try await step("A imports \(preferences.name), \(keys); B gets the same values") {
+        try await step(
+            "A imports \(preferences.name), \(values.count) keys; B gets the same values"
+        ) {
             try a.store.write(values.mapValues(Content.value))
             try await until("their arrival on B") { b.store.values == values }
         }
-        let bytes = Phrase.bytes(b.store.engineStatus.usage.bytes)
-        DemoScreen.remark("\(bytes); every type kept: \(Self.types(in: values))")
-        for (key, value) in Self.examples(in: values) {
-            try await readByCommand(key, value, b)
-        }
+        let bytes = b.store.engineStatus.usage.bytes
+        DemoScreen.remark("\(bytes) bytes; every type kept: \(Self.types(in: values))")
+        for (key, text) in Self.examples(in: values) { try await readByCommand(key, text, b) }
     }
 
     /// Another process of B finds the value too.
-    private func readByCommand(
-        _ key: Key, _ value: PropertyListValue, _ b: DemoDevice
-    ) async throws {
-        try await step("On B, `ubiquity get \(key)` prints \(value.line(28))") {
+    private func readByCommand(_ key: Key, _ text: String, _ b: DemoDevice) async throws {
+        try await step("On B, `ubiquity get \(key)` prints \(text)") {
             let run = try await stage.run(
                 "get", key.string, "--store", DemoDevice.identifier, "--home", b.home)
-            let printed = run.output.trimmingCharacters(in: .newlines)
-            guard run.errors.isEmpty, printed == value.text.trimmingCharacters(in: .newlines) else {
-                throw Failure(.no, "it printed \(printed)\(run.errors)")
+            guard run.errors.isEmpty, run.output == text + "\n" else {
+                throw Trouble("it printed \(run.output)\(run.errors)")
             }
         }
     }
 
     private static func types(in values: [Key: PropertyListValue]) -> String {
-        let counts = Dictionary(grouping: values.values, by: \.typeName).mapValues(\.count)
-        return counts.sorted { $0.value > $1.value || $0.value == $1.value && $0.key < $1.key }
-            .map { "\($0.value) \($0.value == 1 ? $0.key : plural($0.key))" }.joined(
-                separator: ", ")
+        // The name of each value's case.
+        let names = values.values.compactMap { Mirror(reflecting: $0).children.first?.label }
+        let counts = Dictionary(grouping: names) { $0 }.mapValues(\.count)
+        return counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+            .map { "\($0.value) × \($0.key)" }.joined(separator: ", ")
     }
 
-    private static func plural(_ type: String) -> String {
-        switch type {
-        case "dictionary": "dictionaries"
-        case "data": "data"
-        default: type + "s"
+    /// A short string and a date, if there are any, as the command line prints them.
+    private static func examples(in values: [Key: PropertyListValue]) -> [(Key, String)] {
+        let all = values.sorted { $0.key < $1.key }.filter { $0.key.string.allSatisfy(\.isLetter) }
+        let strings = all.compactMap { key, value -> (Key, String)? in
+            guard case .string(let string) = value else { return nil }
+            let text = string.string
+            let isPlain = text.unicodeScalars.allSatisfy {
+                $0.properties.generalCategory != .control
+            }
+            return text.count < 30 && isPlain ? (key, text) : nil
         }
-    }
-
-    /// A string and a date, if there are any.
-    private static func examples(
-        in values: [Key: PropertyListValue]
-    ) -> [(Key, PropertyListValue)] {
-        ["string", "date"].compactMap { type in
-            values.filter { $0.value.typeName == type && $0.key.string.allSatisfy(\.isLetter) }
-                .min { $0.key < $1.key }.map { ($0.key, $0.value) }
+        let dates = all.compactMap { key, value -> (Key, String)? in
+            guard case .date(let seconds) = value else { return nil }
+            return (key, DateText.text(of: seconds))
         }
+        return [strings.first, dates.first].compactMap(\.self)
     }
 
     /// A change is on the other device almost at once.
@@ -120,10 +117,10 @@ extension DemoStory {
     private func write(_ values: [String: String], on device: DemoDevice) throws {
         for (key, text) in values { device.store.set(text, forKey: key) }
         guard device.store.synchronize() else {
-            throw Failure(.no, "the disk of \(device.name) failed")
+            throw Trouble("the disk of \(device.name) failed")
         }
         guard device.pendingKeys == values.count else {
-            throw Failure(.no, "\(device.pendingKeys) keys wait on \(device.name)")
+            throw Trouble("\(device.pendingKeys) keys wait on \(device.name)")
         }
     }
 }

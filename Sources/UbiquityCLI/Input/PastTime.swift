@@ -22,10 +22,10 @@ struct PastTime {
     }
 
     /// Milliseconds since 1970.
-    /// - Throws: ``Failure`` for a text that is not a time, and for a time that is not over yet.
+    /// - Throws: ``Failure`` for a text that is not a time, and for a time that is in the future.
     func milliseconds(of text: String) throws(Failure) -> Int64 {
         let date = try check(text)
-        guard date <= now else { throw Failure(.usage, "\"\(text)\" is not over yet") }
+        guard date <= now else { throw Failure(.usage, "\"\(text)\" is in the future") }
         return max(0, date.milliseconds)
     }
 

@@ -48,7 +48,7 @@ extension ImportPlan.Rejected {
     var line: String { "  \(JSON.string(key).text)\(path): \(reason)" }
 
     var json: JSON {
-        .object([("key", .string(key)), ("path", .string(path)), ("reason", .string(reason))])
+        ["key": .string(key), "path": .string(path), "reason": .string(reason)]
     }
 }
 

@@ -23,15 +23,18 @@ struct DataOptions: ParsableArguments {
     /// As in Deployment/ubiquity.service.
     static let installed = "/var/lib/ubiquity"
 
-    /// The folder, to work there from now on: see ``FolderOwner``.
-    /// - Parameters:
-    ///   - isServer: Whether to serve it. The installed service has options of its own for that.
-    ///   - usesFiles: Whether the command also uses files elsewhere.
-    /// - Throws: ``Failure``.
-    func enter(isServer: Bool = false, usesFiles: Bool = false) throws(Failure) -> String {
-        let folder = Self.expanded(data ?? Self.found(isServer: isServer))
-        try FolderOwner.become(of: folder, usesFiles: usesFiles)
+    /// The folder, for a command that opens files there.
+    /// - Parameter isServer: Whether to serve it. The installed service has options of its own for
+    ///   that.
+    /// - Throws: ``Failure`` for root in a folder of another user.
+    func entered(isServer: Bool = false) throws(Failure) -> String {
+        let folder = folder(isServer: isServer)
+        try FolderOwner.check(folder)
         return folder
+    }
+
+    func folder(isServer: Bool = false) -> String {
+        Self.expanded(data ?? Self.found(isServer: isServer))
     }
 
     /// The folder if none is given.
@@ -56,33 +59,18 @@ struct DataOptions: ParsableArguments {
     }
 }
 
-/// Determines the user as whom a command works in a data folder.
+/// Keeps root out of other users' folders: they could put links there that lead to any other file.
 enum FolderOwner {
-    /// As root, permanently becomes the user who owns the folder or a part of its path. That user
-    /// could otherwise put links there that lead root to any other file.
-    /// - Parameter usesFiles: Whether the command also uses files elsewhere.
-    /// - Throws: ``Failure``.
-    static func become(of folder: String, usesFiles: Bool = false) throws(Failure) {
-        guard geteuid() == 0 else { return }
-        let owners = Set(places(on: folder).compactMap(owner)).subtracting([0])
-        guard let user = owners.first else { return }
-        guard owners.count == 1 else {
-            let names = owners.map(Machine.userName).sorted().joined(separator: " and ")
-            throw Failure(
-                .noPermission,
-                "permission denied: folders on the path to \(folder) belong to \(names); choose a "
-                    + "folder whose parents belong only to root and to its owner")
-        }
-        guard isDone(user, folder) else {
-            throw Failure(
-                .noPermission,
-                "permission denied: \(folder) belongs to \(Machine.userName(user)), and this "
-                    + "process cannot become that user; run the command with `sudo -u "
-                    + "\(Machine.userName(user))`")
-        }
-        let files: TerminalText =
-            usesFiles ? ", who must be able to read or write the other files of this command." : "."
-        Output.note("Working as \(Machine.userName(user)), the owner of \(folder)" + files)
+    /// - Throws: ``Failure`` for root, if the folder or a part of its path belongs to another user.
+    static func check(_ folder: String) throws(Failure) {
+        guard geteuid() == 0,
+            let owner = places(on: folder).compactMap(owner).last(where: { $0 != 0 })
+        else { return }
+        let user = Machine.userName(owner)
+        throw Failure(
+            .noPermission,
+            "permission denied: \(folder), or a folder on its path, belongs to \(user); run the "
+                + "command with `sudo -u \(user)`, or choose a folder that only root can change")
     }
 
     /// The folder, the folders above it, and all links on the path.
@@ -110,15 +98,5 @@ enum FolderOwner {
     private static func owner(_ path: String) -> UInt32? {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         return (attributes?[.ownerAccountID] as? NSNumber)?.uint32Value
-    }
-
-    private static func isDone(_ user: UInt32, _ folder: String) -> Bool {
-        let entry = getpwuid(user)
-        let group = entry?.pointee.pw_gid ?? user
-        let hasGroups =
-            entry.map { initgroups($0.pointee.pw_name, numericCast(group)) == 0 }
-            ?? (setgroups(0, nil) == 0)
-        return hasGroups && setgid(group) == 0 && setuid(user) == 0 && geteuid() == user
-            && seteuid(0) != 0
     }
 }

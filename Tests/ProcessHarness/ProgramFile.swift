@@ -9,15 +9,10 @@ package struct ProgramFile: Sendable {
 
     package init(_ name: String) { (self.name, knownPath) = (name, nil) }
 
-    /// A program at a path; nil for one that cannot be found.
-    package init(path: String?) {
-        (name, knownPath) = (path ?? "this program", path)
-    }
+    package init(path: String) { (name, knownPath) = (path, path) }
 
     package static let ubiquity = ProgramFile("ubiquity")
     package static let worker = ProgramFile("UbiquityTestWorker")
-    /// The program of this process.
-    package static let own = ProgramFile(path: Bundle.main.executablePath)
 
     /// - Returns: Where the build put it.
     /// - Throws: ``Trouble`` if it is not built.

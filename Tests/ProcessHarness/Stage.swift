@@ -19,31 +19,26 @@ package final class Stage: Sendable {
 
     package let folder: String
     private let environment: [String: String]
-    private let ubiquity: ProgramFile
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - name: A word of the new folder's name.
     ///   - parent: The folder in which it is made.
     ///   - environment: Variables for all processes.
-    ///   - ubiquity: The program `ubiquity`.
     package convenience init(
         _ name: String, in parent: String = NSTemporaryDirectory(),
-        environment: (_ folder: String) -> [String: String] = { _ in [:] },
-        ubiquity: ProgramFile = .ubiquity
+        environment: (_ folder: String) -> [String: String] = { _ in [:] }
     ) throws {
         let template = "\(parent)/ubiquity-\(name)-XXXXXX".replacing("//", with: "/")
         var path = Array(template.utf8CString)
         guard mkdtemp(&path) != nil else { throw Trouble.system("no folder in \(parent)") }
         let folder = String(decoding: path.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        try self.init(folder: folder, environment: environment(folder), ubiquity: ubiquity)
+        try self.init(folder: folder, environment: environment(folder))
     }
 
     /// - Parameter folder: Is made, if it does not exist.
-    package init(
-        folder: String, environment: [String: String] = [:], ubiquity: ProgramFile = .ubiquity
-    ) throws {
-        (self.folder, self.environment, self.ubiquity) = (folder, environment, ubiquity)
+    package init(folder: String, environment: [String: String] = [:]) throws {
+        (self.folder, self.environment) = (folder, environment)
         try FileManager.default.createDirectory(
             atPath: folder + "/processes", withIntermediateDirectories: true)
     }
@@ -56,17 +51,16 @@ package final class Stage: Sendable {
 
     /// Starts a program, without the environment's settings for stores.
     /// - Parameters:
-    ///   - program: Nil for `ubiquity`.
     ///   - megabytesMax: The memory that the system allows it; nil for no limit.
     /// - Throws: ``Trouble``, and `CancellationError` after ``end()``.
     package func start(
-        _ arguments: [String], program: ProgramFile? = nil, input: Pipe? = nil,
+        _ arguments: [String], program: ProgramFile = .ubiquity, input: Pipe? = nil,
         output: Pipe? = nil, environment: [String: String] = [:], megabytesMax: Int? = nil
     ) throws -> ChildProcess {
         let limit = megabytesMax.map {
             ["/bin/sh", "-c", "ulimit -d \($0 << 10); exec \"$0\" \"$@\""]
         }
-        let command = (limit ?? []) + [try (program ?? ubiquity).path()] + arguments
+        let command = (limit ?? []) + [try program.path()] + arguments
         return try state.withLock { state in
             guard !state.isOver else { throw CancellationError() }
             state.started += 1
@@ -81,9 +75,9 @@ package final class Stage: Sendable {
     }
 
     /// Runs a program to its end.
-    /// - Parameter program: Nil for `ubiquity`.
     package func run(
-        _ arguments: [String], program: ProgramFile? = nil, environment: [String: String] = [:],
+        _ arguments: [String], program: ProgramFile = .ubiquity,
+        environment: [String: String] = [:],
         megabytesMax: Int? = nil
     ) async throws -> ProgramRun {
         let child = try start(

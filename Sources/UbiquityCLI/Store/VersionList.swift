@@ -37,17 +37,17 @@ struct VersionList {
         .array(
             versions.map { version in
                 let (ended, by) = version.end
-                return .object([
-                    ("key", .string(version.key.string)), ("version", .string(version.name)),
-                    ("value", version.value.map(JSON.value) ?? .null),
-                    ("made", .string(Phrase.isoTime(version.stamp.timestamp.milliseconds))),
-                    ("received", .optional(version.came?.text)),
-                    ("device", .string(version.stamp.device.description)),
-                    ("deviceName", .optional(devices.names[version.stamp.device])),
-                    ("status", .string(version.outcome.word)), ("ended", .optional(ended?.text)),
-                    ("endedBy", .optional(by?.device.description)),
-                    ("reason", .optional(version.reason)),
-                ])
+                return [
+                    "key": .string(version.key.string), "version": .string(version.name),
+                    "value": version.value.map(JSON.value) ?? .null,
+                    "made": .string(Phrase.isoTime(version.stamp.timestamp.milliseconds)),
+                    "received": .optional(version.came?.text),
+                    "device": .string(version.stamp.device.description),
+                    "deviceName": .optional(devices.names[version.stamp.device]),
+                    "status": .string(version.outcome.word), "ended": .optional(ended?.text),
+                    "endedBy": .optional(by?.device.description),
+                    "reason": .optional(version.reason),
+                ]
             })
     }
 

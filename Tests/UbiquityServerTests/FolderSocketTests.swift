@@ -10,9 +10,8 @@ internal import UbiquityWire
 
 @testable internal import UbiquityServer
 
-/// The operators' way into a data folder: through the running server, or through one of the
-/// command's own.
-struct FolderServerTests {
+/// The operators' way into a data folder, through the socket of the running server.
+struct FolderSocketTests {
     private let folder: TemporaryFolder
     private var data: String { folder.file("data") }
 
@@ -22,33 +21,32 @@ struct FolderServerTests {
     private func create(
         _ name: String, codeSeconds: UInt64 = 0, in data: String? = nil
     ) async throws -> RunningServer.Answer {
-        try await FolderServer.with(dataFolder: data ?? self.data) { server in
-            var account = WireNewAccount()
-            account.name = name
-            account.codeSeconds = codeSeconds
-            return try await RunningServer.send(to: server, "POST", "/v1/accounts", account)
-        }
+        let socket = try await FolderSocket.ofServer(on: data ?? self.data)
+        var account = WireNewAccount()
+        account.name = name
+        account.codeSeconds = codeSeconds
+        return try await RunningServer.send(to: socket, "POST", "/v1/accounts", account)
     }
 
     private func names(in data: String? = nil) async throws -> [String] {
-        try await FolderServer.with(dataFolder: data ?? self.data) { server in
-            try await RunningServer.send(to: server, "GET", "/v1/accounts")
-                .message(WireAccountList.self).accounts.map(\.name)
+        let socket = try await FolderSocket.ofServer(on: data ?? self.data)
+        return try await RunningServer.send(to: socket, "GET", "/v1/accounts")
+            .message(WireAccountList.self).accounts.map(\.name)
+    }
+
+    private func expectNoServer() async {
+        await #expect(throws: ServerStartError.noServer(path: data)) {
+            _ = try await FolderSocket.ofServer(on: data)
         }
     }
 
-    private func isRunning() async throws -> Bool {
-        try await FolderServer.with(dataFolder: data) { $0.isRunning }
-    }
-
-    @Test func `a command serves itself while no server is running`() async throws {
-        try await withServer(in: folder) { _ async throws in
-            #expect(try await isRunning())
+    @Test func `an operator's requests need a running server`() async throws {
+        await #expect(throws: ServerStartError.noServerData(path: data)) {
+            _ = try await FolderSocket.ofServer(on: data)
         }
-        #expect(try await !isRunning())
-        let code = try await create("ada").message(WireNewAccountAnswer.self).code
-        #expect(try await create("ada").problem.code == "account-exists")
         try await withServer(in: folder) { server in
+            let code = try await create("ada").message(WireNewAccountAnswer.self).code
+            #expect(try await create("ada").problem.code == "account-exists")
             #expect(try await server.signIn(code: code).status == 200)
             let audit = try await server.sendInFolder("GET", "/v1/audit")
                 .message(WireAuditTrail.self)
@@ -57,6 +55,9 @@ struct FolderServerTests {
                 audit.entries.filter { $0.deed != "device-signed-in" }
                     .allSatisfy { $0.actor == "operator-locally" })
         }
+        await expectNoServer()
+        #expect(
+            "\(ServerStartError.noServer(path: data))".contains("ubiquity serve --data \(data)"))
     }
 
     @Test func `a code is valid for as long as the request says`() async throws {
@@ -69,40 +70,38 @@ struct FolderServerTests {
         }
         try await withServer(in: folder, { $0.constants.signInCodeSeconds = 60 }) { _ in
             try await check("a", codeSeconds: 0, is: 60)
-            try await check("b", codeSeconds: 3_600, is: 3_600)
+            try await check("b", codeSeconds: 60_000_000, is: 60_000_000)
             #expect(try await create("c", codeSeconds: 60_000_001).status == 400)
         }
-        try await check("d", codeSeconds: 0, is: 600)
-        try await check("e", codeSeconds: 60_000_000, is: 60_000_000)
     }
 
-    @Test(arguments: [true, false])
-    func `commands at the same time all succeed`(isRunning: Bool) async throws {
-        func createMany() async throws {
+    @Test func `commands at the same time all succeed`() async throws {
+        try await withServer(in: folder) { _ in
             try await withThrowingTaskGroup { group in
                 for number in 10..<20 {
                     group.addTask { _ = try await create("n\(number)") }
                 }
                 try await group.waitForAll()
             }
+            #expect(try await names() == (10..<20).map { "n\($0)" })
         }
-        try await withServer(in: folder) { _ in if isRunning { try await createMany() } }
-        if !isRunning { try await createMany() }
-        #expect(try await names() == (10..<20).map { "n\($0)" })
     }
 
-    @Test func `a server that is started waits until a command has ended`() async throws {
+    @Test func `a server and a command wait until another program has left the folder`()
+        async throws
+    {
         try await withServer(in: folder) { _ in }
-        let starting = try await FolderServer.with(dataFolder: data) { server in
-            let starting = Task { try await RunningServer.start(in: folder) }
-            var account = WireNewAccount()
-            account.name = "ada"
-            _ = try await RunningServer.send(to: server, "POST", "/v1/accounts", account)
-            return starting
-        }
+        var lock: FolderLock? = try FolderLock(DataFolder(path: data))
+        let starting = Task { try await RunningServer.start(in: folder) }
+        let command = Task { _ = try await create("ada") }
+        try await Task.sleep(for: .milliseconds(200))
+        withExtendedLifetime(lock) {}
+        lock = nil
+        // The command may have looked when neither had the folder.
+        _ = await command.result
         let server = try await starting.value
-        #expect(try await isRunning())
-        #expect(try await names() == ["ada"])
+        try await create("eve")
+        #expect(try await names().contains("eve"))
         try await server.stop()
     }
 
@@ -121,20 +120,47 @@ struct FolderServerTests {
 
     @Test func `a socket that a killed server left is in nobody's way`() async throws {
         try await withServer(in: folder) { _ in }
-        for name in ["server", "command"] {
-            let address = try SocketAddress(unixDomainSocketPath: data + "/sockets/" + name)
-            let file = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-            #expect(address.withSockAddr { bind(file, $0, socklen_t($1)) } == 0)
-            close(file)
-        }
-        #expect(try await !isRunning())
-        try await create("ada")
+        try bindSocket("server")
+        await expectNoServer()
         try await withServer(in: folder) { _ async throws in
-            #expect(try await isRunning())
+            try await create("ada")
             #expect(try await names() == ["ada"])
         }
         let left = try FileManager.default.contentsOfDirectory(atPath: data + "/sockets")
         #expect(left.isEmpty)
+    }
+
+    /// A socket that nothing listens to any more.
+    private func bindSocket(_ name: String) throws {
+        let address = try SocketAddress(unixDomainSocketPath: data + "/sockets/" + name)
+        let file = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        #expect(address.withSockAddr { bind(file, $0, socklen_t($1)) } == 0)
+        close(file)
+    }
+
+    @Test(.enabled(if: geteuid() == 0))
+    func `root speaks to another user's server, and no link leads it elsewhere`() async throws {
+        try await withServer(in: folder) { _ in
+            let (sockets, socket) = (data + "/sockets", data + "/sockets/server")
+            for path in [data, sockets, socket] { chown(path, 65_534, 65_534) }
+            try await create("ada")
+            #expect(try await names() == ["ada"])
+            chown(socket, 0, 0)
+            await #expect { try await names() } throws: {
+                "\($0)".contains("it belongs to another user")
+            }
+            rename(socket, sockets + "/other")
+            symlink(sockets + "/other", socket)
+            await #expect(throws: ServerStartError.self) { try await names() }
+            unlink(socket)
+            rename(sockets + "/other", socket)
+            rename(sockets, data + "/others")
+            symlink(data + "/others", sockets)
+            await #expect(throws: ServerStartError.self) { try await names() }
+            unlink(sockets)
+            rename(data + "/others", sockets)
+            chown(data, 0, 0)
+        }
     }
 
     @Test func `the path of the folder may be longer than that of a socket, and of any characters`()
@@ -145,8 +171,6 @@ struct FolderServerTests {
             try await create("ada", in: data)
             #expect(try await names(in: data) == ["ada"])
         }
-        try await create("eve", in: data)
-        #expect(try await names(in: data) == ["ada", "eve"])
     }
 
     @Test func `a server that cannot make its socket says so, and never that it is ready`()
@@ -175,11 +199,12 @@ struct FolderServerTests {
     }
 
     @Test func `sockets in a folder that others can enter are refused`() async throws {
-        try await withServer(in: folder) { _ in }
-        chmod(data + "/sockets", 0o755)
-        await #expect {
-            try await names()
-        } throws: { "\($0)".contains("chmod 700 \(data)/sockets") }
+        try await withServer(in: folder) { _ in
+            chmod(data + "/sockets", 0o755)
+            await #expect {
+                try await names()
+            } throws: { "\($0)".contains("chmod 700 \(data)/sockets") }
+        }
         await #expect {
             try await withServer(in: folder) { _ in }
         } throws: { "\($0)".contains("chmod 700 \(data)/sockets") }
@@ -207,7 +232,7 @@ struct FolderServerTests {
                 seteuid(65_534)
                 await #expect { try await connect() } throws: { isDenied($0) }
                 await #expect {
-                    try await FolderServer.with(dataFolder: data) { _ in }
+                    _ = try await FolderSocket.ofServer(on: data)
                 } throws: { "\($0)".contains("permission denied") }
                 seteuid(0)
                 chmod(sockets, 0o755)
