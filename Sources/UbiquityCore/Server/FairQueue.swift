@@ -4,9 +4,9 @@
 /// name with more waiting elements waits longer for them, without delaying others.
 package struct FairQueue<Name: Hashable, Element> {
     /// No line is empty.
-    private var lines: [Name: Line<Element>] = [:]
+    private var lines: [Name: FIFOQueue<Element>] = [:]
     /// The names that have a line, beginning with the one whose turn is next.
-    private var order = Line<Name>()
+    private var order = FIFOQueue<Name>()
     package private(set) var count = 0
 
     package init() {}
@@ -26,12 +26,12 @@ package struct FairQueue<Name: Hashable, Element> {
         insert(of: name) { $0.putBack(element) }
     }
 
-    private mutating func insert(of name: Name, _ insert: (inout Line<Element>) -> Void) {
-        func isFirst(_ line: inout Line<Element>) -> Bool {
+    private mutating func insert(of name: Name, _ insert: (inout FIFOQueue<Element>) -> Void) {
+        func isFirst(_ line: inout FIFOQueue<Element>) -> Bool {
             insert(&line)
             return line.count == 1
         }
-        if isFirst(&lines[name, default: Line()]) { order.append(name) }
+        if isFirst(&lines[name, default: FIFOQueue()]) { order.append(name) }
         count += 1
     }
 
@@ -70,7 +70,7 @@ package struct FairQueue<Name: Hashable, Element> {
 }
 
 /// A first-in, first-out queue.
-package struct Line<Element> {
+package struct FIFOQueue<Element> {
     /// From `start` on; nothing before that.
     private var elements: [Element?] = []
     private var start = 0
@@ -104,4 +104,4 @@ package struct Line<Element> {
 }
 
 extension FairQueue: Sendable where Name: Sendable, Element: Sendable {}
-extension Line: Sendable where Element: Sendable {}
+extension FIFOQueue: Sendable where Element: Sendable {}

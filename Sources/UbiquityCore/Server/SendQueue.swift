@@ -30,7 +30,7 @@ package struct SendQueue<Event> {
     private var phase = Phase.starting
     /// Nil until the store has been read.
     private var beginning: StreamStart?
-    private var waiting = Line<Waiting>()
+    private var waiting = FIFOQueue<Waiting>()
     private var bytes = 0
     private let bytesMax: Int
 
@@ -89,7 +89,7 @@ package struct SendQueue<Event> {
         guard !hasEnded else { return false }
         phase = .ended
         release(bytes)
-        (waiting, bytes) = (Line(), 0)
+        (waiting, bytes) = (FIFOQueue(), 0)
         return true
     }
 }

@@ -43,7 +43,7 @@ package struct StreamHub<
         var subscribers: [Subscriber] = []
         var feed = StoreFeed()
         /// A large event that is being encoded, and those after it.
-        var unsent = Line<Event>()
+        var unsent = FIFOQueue<Event>()
         var unsentBytes = 0
     }
 

@@ -17,6 +17,7 @@ protocol MaintainedStorage: Sendable {
     /// Removes some of the content of erased accounts' stores, for about this long.
     /// - Returns: Whether more is left.
     func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool
+
     /// Makes sure that no erased data is left in the files, once ``eraseRest(for:)`` has removed
     /// everything. Takes as long as rewriting the whole database, during which nothing else is
     /// written. Does nothing if nothing was erased since.
