@@ -97,8 +97,8 @@ def measure(run):
 def report(run):
     few, many = (f"{count:,} accounts" for count in (numbers(run)[0], numbers(run)[-1]))
     rows = [
-        Row.at_least(f"{many}: rate of pushes, to {few}", 0.75, run.ratio(many, few, "rate")),
-        Row.at_most(f"{many}: p99 of pushes, to {few}", 2, run.ratio(many, few, "p99")),
+        Row.at_least(f"{many}: rate of pushes, to {few}", 0.6, run.ratio(many, few, "rate")),
+        Row.without_goal(f"{many}: p99 of pushes, to {few}", run.ratio(many, few, "p99")),
     ]
 
     throughput = [

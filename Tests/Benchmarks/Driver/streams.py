@@ -201,20 +201,14 @@ def measure(run):
 def report(run):
     rows = [
         Row.at_most(
-            f"An idle event stream, {kind}: the server's memory", goal,
-            run.median(f"idle, {kind}", "bytes"), " bytes")
-        for kind, goal in (("plain", 8_000), ("TLS", 24_000))]
-    count = run.results["idle, plain"][0]["number"] if "idle, plain" in run.results else STREAMS
-    rows += [
-        Row.at_most(
-            f"Opening of {count:,} event streams", 10 * count / STREAMS,
-            run.median("idle, plain", "seconds"), " s"),
-        Row.at_most(
-            "The server's CPU time with them, with a keep-alive every 240 s", 1,
-            run.median("idle, plain", "idle"), " % of a core"),
-        Row.at_most(
-            f"One write to {LISTENERS:,} listeners of one store: p99 of the last", 30,
-            run.median("one to many", "p99"), " ms"),
+            "An idle event stream: the server's memory, to that of Redis's subscriber", 1,
+            run.ratio("idle, plain", "idle, Redis", "bytes")),
+        Row.without_goal(
+            "Opening of event streams: time, to Redis's subscriptions",
+            run.ratio("idle, plain", "idle, Redis", "seconds")),
+        Row.without_goal(
+            "Idle event streams: CPU time, to that of Redis's subscribers",
+            run.ratio("idle, plain", "idle, Redis", "idle")),
     ]
     kinds = {
         "plain": "Ubiquity", "TLS": "Ubiquity, TLS", "Redis": "Redis, subscribers",
