@@ -88,9 +88,7 @@ import Testing
         let a = device()
         a.goOffline()
         let now = a.reading
-        try a.engine.writeInParts(contents(batch("k", 20))) { engine, part throws(LimitViolation) in
-            try engine.write(part, at: now)
-        }
+        try a.engine.writeInParts(contents(batch("k", 20)), at: now)
         a.goOnline()
         cloud.settle()
         #expect(a.engine.status.pendingKeys.isEmpty)
@@ -101,10 +99,7 @@ import Testing
         cloud.settle()
         let before = a.engine.values
         #expect(throws: LimitViolation.self) {
-            try a.engine.writeInParts(contents(batch("j", 20))) {
-                engine, part throws(LimitViolation) in
-                try engine.write(part, at: now)
-            }
+            try a.engine.writeInParts(contents(batch("j", 20)), at: now)
         }
         #expect(a.engine.values == before)
         #expect(a.engine.status.pendingKeys.isEmpty)

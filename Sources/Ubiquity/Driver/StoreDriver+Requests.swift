@@ -13,13 +13,16 @@ extension StoreDriver {
         }
     }
 
+    /// Begins a request, and calls back with the answer.
+    typealias Request<Answer> =
+        @Sendable (
+            any StoreLink, @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
+        ) -> Void
+
     /// Sends a request outside the sync.
     /// - Throws: ``UbiquityError`` and `CancellationError`.
     func ask<Answer: Sendable>(
-        _ begin:
-            @escaping @Sendable (
-                any StoreLink, @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
-            ) -> Void
+        _ begin: @escaping Request<Answer>
     ) async throws -> Answer {
         let answer = Mutex<Result<Answer, LinkFailure>?>(nil)
         try await wait { state in

@@ -96,10 +96,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     public func removeAll() {
         // A deletion always fits.
         try? backing.write { engine, now throws(LimitViolation) in
-            let removals = engine.values.mapValues { _ in Content.deleted }
-            try engine.writeInParts(removals) { engine, part throws(LimitViolation) in
-                try engine.write(part, at: now)
-            }
+            try engine.writeInParts(engine.values.mapValues { _ in .deleted }, at: now)
         }
     }
 }

@@ -429,9 +429,7 @@ extension UbiquitousKeyValueStore {
     /// Does the same in as few transactions as can be sent: one, if possible.
     package func writeInParts(_ changes: [Key: Content]) throws(LimitViolation) {
         try write { engine, now throws(LimitViolation) in
-            try engine.writeInParts(changes) { engine, part throws(LimitViolation) in
-                try engine.write(part, at: now)
-            }
+            try engine.writeInParts(changes, at: now)
         }
     }
 
@@ -447,10 +445,7 @@ extension UbiquitousKeyValueStore {
         try driver.read { engine in
             Result { () throws(LimitViolation) in
                 var copy = copy engine
-                let now = driver.shared.now()
-                try copy.writeInParts(changes) { engine, part throws(LimitViolation) in
-                    try engine.write(part, at: now)
-                }
+                try copy.writeInParts(changes, at: driver.shared.now())
             }
         }.get()
     }

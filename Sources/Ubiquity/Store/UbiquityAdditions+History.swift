@@ -187,18 +187,13 @@ extension UbiquitousKeyValueStore {
     package func revert(to contents: [Key: Content]) throws {
         do {
             try backing.write { engine, now throws(LimitViolation) in
-                try engine.writeInParts(contents) { engine, part throws(LimitViolation) in
-                    try engine.revert(to: part, at: now)
-                }
+                try engine.writeInParts(contents, reverts: true, at: now)
             }
         } catch { throw UbiquityError(refused: contents.keys, error) }
     }
 
     private func ask<Answer: Sendable>(
-        _ begin:
-            @escaping @Sendable (
-                any StoreLink, @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
-            ) -> Void
+        _ begin: @escaping StoreDriver.Request<Answer>
     ) async throws -> Answer {
         try checkIdentifier()
         do { return try await backing.driver.ask(begin) } catch let error as UbiquityError

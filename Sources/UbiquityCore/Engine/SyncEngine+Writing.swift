@@ -122,14 +122,15 @@ extension SyncEngine {
 
     /// Writes as one transaction, or as several if that would be more than one push may carry: all
     /// or nothing on this device.
-    /// - Parameter write: Writes some of the contents as one transaction.
+    /// - Parameter reverts: Whether the keys are given earlier values, see ``revert(to:at:)``.
     /// - Throws: As ``write(_:merging:at:)``.
     package mutating func writeInParts(
-        _ contents: [Key: Content],
-        by write: (inout SyncEngine, [Key: Content]) throws(LimitViolation) -> Void
+        _ contents: [Key: Content], reverts: Bool = false, at now: ClockReading
     ) throws(LimitViolation) {
         let before = self
-        do throws(LimitViolation) { try write(&self, contents) } catch {
+        do throws(LimitViolation) {
+            if reverts { try revert(to: contents, at: now) } else { try write(contents, at: now) }
+        } catch {
             guard case .pushBytes = error, contents.count > 1 else { throw error }
             self = before
             let keys = contents.keys.sorted()
@@ -137,7 +138,8 @@ extension SyncEngine {
             do throws(LimitViolation) {
                 for half in halves {
                     let half = Set(half)
-                    try writeInParts(contents.filter { half.contains($0.key) }, by: write)
+                    let contents = contents.filter { half.contains($0.key) }
+                    try writeInParts(contents, reverts: reverts, at: now)
                 }
             } catch {
                 self = before
