@@ -74,7 +74,7 @@ final class PushHub: Sendable {
     var count: Int { state.withLock { $0.groups.values.reduce(0) { $0 + $1.subscribers.count } } }
     var bytesPerStreamMax: Int { settings.constants.streamBufferBytesMax }
 
-    /// The time that a slow listener has.
+    /// The time that a slow subscriber has.
     var slowMilliseconds: Int64 { settings.constants.slowSeconds * 1_000 }
     /// The stores with subscribers.
     var stores: [StoreReference] { state.withLock { Array($0.groups.keys) } }
