@@ -64,7 +64,7 @@ package struct AccountFileWriter: Sendable {
 
 /// The reason the file of an account cannot be used, as a sentence for people.
 package enum AccountFileError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// It does not begin like one.
+    /// The file does not begin like one.
     case notAccount
     case newer
     case incomplete

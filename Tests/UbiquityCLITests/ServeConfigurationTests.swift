@@ -97,7 +97,7 @@ struct ServeConfigurationTests {
         }
     }
 
-    @Test func `an option counts before a variable, and that before the file`() throws {
+    @Test func `an option takes precedence over a variable, and that over the file`() throws {
         let file = "port = 1\nkeys-max = 1\nlog-level = info\nno-web = true\n"
         let environment = [
             "UBIQUITY_SERVE_PORT": "2", "UBIQUITY_SERVE_KEYS_MAX": "2",

@@ -56,7 +56,8 @@ package struct AccountLimits: Hashable, Sendable {
         if let days = values[.historyDays] { limits.milliseconds = Int64(days) * 86_400_000 }
         if let versions = values[.historyVersions] { limits.versionsMax = versions }
         limits.bytesMax =
-            values[.historyBytes] ?? max(limits.bytesMax, 4 * (values[.storeBytes] ?? 0))
+            values[.historyBytes]
+            ?? max(limits.bytesMax, HistoryLimits.bytesMax(ofStore: values[.storeBytes] ?? 0))
         return limits
     }
 

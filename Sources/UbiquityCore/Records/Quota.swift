@@ -26,12 +26,16 @@ package struct HistoryLimits: Hashable, Sendable {
     package var bytesMax: Int
 
     package init(
-        milliseconds: Int64 = 30 * 86_400_000, versionsMax: Int = 50, bytesMax: Int = 4 << 20
+        milliseconds: Int64 = 30 * 86_400_000, versionsMax: Int = 50,
+        bytesMax: Int = bytesMax(ofStore: StoreLimits().storeBytesMax)
     ) {
         self.milliseconds = milliseconds
         self.versionsMax = versionsMax
         self.bytesMax = bytesMax
     }
+
+    /// The most bytes of the history of a store that may have this many.
+    package static func bytesMax(ofStore bytes: Int) -> Int { 4 * bytes }
 
     package var isOff: Bool { milliseconds <= 0 }
 

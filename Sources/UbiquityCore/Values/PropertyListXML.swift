@@ -114,12 +114,6 @@ package struct XMLCompatibility {
         }
     }
 
-    /// Whether every reader of the XML format gets the same value: nothing is lost, and nothing
-    /// nests deeper than readers support.
-    package static func isExact(_ value: PropertyListValue) -> Bool {
-        damage(to: value) == .none && isShallow(value, levels: levelsMax)
-    }
-
     static func canHold(_ value: PropertyListValue) -> Bool { damage(to: value) != .refusal }
 
     /// The years 1 to 9999, in seconds since 2001. Outside of them, the format has no agreed
@@ -130,18 +124,6 @@ package struct XMLCompatibility {
     /// Whether a date is in those years.
     package static func hasCalendar(_ seconds: Double) -> Bool {
         seconds >= firstSecond && seconds < lastSecond + 1
-    }
-
-    private static let levelsMax = 100
-
-    private static func isShallow(_ value: PropertyListValue, levels: Int) -> Bool {
-        guard levels > 0 else { return false }
-        return switch value {
-        case .array(let values): values.allSatisfy { isShallow($0, levels: levels - 1) }
-        case .dictionary(let entries):
-            entries.values.allSatisfy { isShallow($0, levels: levels - 1) }
-        case .string, .boolean, .integer, .unsigned, .real, .date, .data: true
-        }
     }
 
     private enum Damage: Comparable {

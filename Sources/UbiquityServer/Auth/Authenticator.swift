@@ -72,7 +72,7 @@ final class Authenticator: Sendable {
         }
     }
 
-    /// Call with what the storage has. Any earlier credential ends.
+    /// Adopts the hash in the storage. Any earlier credential is no longer valid.
     func adopt(operator hash: SecretHash) { operatorHash.withLock { $0 = hash } }
 
     var revocations: Int { removals.load(ordering: .acquiring) }

@@ -9,8 +9,8 @@ internal import UbiquityCore
 /// The link has a sign-in code for an account that does not exist yet, and grants no more than that:
 /// whoever opens it first gets one account, not the operator's rights.
 ///
-/// State: `isEmpty`, set with the link, and taken back once an account was made or found. An account is
-/// then not looked for again; if all accounts are erased, a restart makes a new link.
+/// State: `isEmpty`, set with the link, and reset once an account was made or found, which ends the
+/// search; if all accounts are erased, a restart makes a new link.
 final class FirstRun: Sendable {
     private let isEmpty = Atomic(false)
     private let storage: any AccountStorage & PairingStorage
@@ -37,11 +37,11 @@ final class FirstRun: Sendable {
     /// Whether the page is to show how to make the first account, as of the last look.
     var needsFirstAccount: Bool { isEmpty.load(ordering: .relaxed) }
 
-    /// Notes that there is an account, before the request that made it is answered: whoever reads the
-    /// answer may open the page at once.
+    /// Records that there is an account. Call before the request that made it is answered, because its
+    /// sender may open the page at once.
     func end() { isEmpty.store(false, ordering: .relaxed) }
 
-    /// Looks whether there is an account by now, made by another node. Blocks.
+    /// Checks whether another node has made an account by now. Blocks.
     func look() throws(StorageError) {
         if needsFirstAccount, try !storage.accounts(after: nil, max: 1).isEmpty { end() }
     }

@@ -65,13 +65,14 @@ struct Revocation: Sendable {
     let authenticator: Authenticator
     let hub: PushHub
 
-    /// - Parameter devices: All that ended.
+    /// - Parameter devices: All devices that were signed out or revoked.
     func revoked(_ devices: Set<DeviceReference>) {
         for account in Set(devices.map(\.account)) { authenticator.invalidate(account) }
         hub.end { devices.contains($0.device) }
     }
 
-    /// It was erased, or has other limits, which its devices are told when they connect again.
+    /// Call when an account was erased, or its limits changed: its devices get the new ones when they
+    /// reconnect.
     func accountChanged(_ account: AccountID) {
         authenticator.invalidate(account)
         hub.end { $0.device.account == account }

@@ -70,7 +70,7 @@ struct DataFolder: Sendable {
         try requireOwn()
     }
 
-    /// Of a folder that does not exist yet, that of the folder above it.
+    /// The kind of the file system; for a folder that does not exist yet, of the folder above it.
     var fileSystem: FileSystemKind {
         let mounts = FileManager.default.contents(atPath: "/proc/self/mountinfo") ?? Data()
         var path = URL(fileURLWithPath: path)

@@ -2,8 +2,8 @@
 
 internal import Synchronization
 
-/// Notices that an open file is not at its path any more, because it was moved, removed or replaced,
-/// alone or with its folder. What is written to it would not be there after a restart.
+/// Detects that an open file is no longer at its path, because it was moved, removed or replaced,
+/// alone or with its folder. Writes to it would be lost at a restart.
 ///
 /// State: `last`, the last look, guarded by its mutex.
 final class FilePlace: Sendable {
@@ -14,7 +14,7 @@ final class FilePlace: Sendable {
     /// How long a look is valid. Commits are more frequent.
     private static let validity = Duration.milliseconds(250)
 
-    /// - Parameter path: That of a file that was just opened.
+    /// - Parameter path: The path of a file that was just opened.
     init(path: String) {
         self.path = path
         original = FileStatus(path: path)

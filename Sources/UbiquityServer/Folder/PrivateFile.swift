@@ -82,7 +82,7 @@ struct FileStatus: Hashable, Sendable {
         modified = status[.modificationDate] as? Date
     }
 
-    /// Whether both are of one file, whatever has happened to it in between.
+    /// Whether both are the attributes of one file, even if it was written in between.
     func isSameFile(as other: Self) -> Bool { (device, inode) == (other.device, other.inode) }
 
     /// Whether anyone but the owner has any permission.

@@ -15,7 +15,7 @@ struct IdentityKeySource: Sendable {
     func load() async throws(Failure) -> JSONWebKeys {
         do {
             switch place {
-            case .file(let path): return try JSONWebKeys(parsing: Self.read(path))
+            case .file(let path): return try Self.keys(inFile: path)
             case .address(let url): return try JSONWebKeys(parsing: await Self.fetch(url))
             }
         } catch let failure as Failure {
@@ -28,11 +28,14 @@ struct IdentityKeySource: Sendable {
     /// The reason for the operator's log.
     struct Failure: Error { var reason: String }
 
-    private static func read(_ path: String) throws -> Data {
+    /// - Throws: ``ServerStartError/fileUnusable(path:reason:)``.
+    static func keys(inFile path: String) throws(ServerStartError) -> JSONWebKeys {
         guard let bytes = try PrivateFile.readPublic(path) else {
-            throw Failure(reason: "there is no file \(path)")
+            throw .fileUnusable(path: path, reason: "there is no such file")
         }
-        return Data(bytes)
+        do { return try JSONWebKeys(parsing: Data(bytes)) } catch {
+            throw .fileUnusable(path: path, reason: "\(error)")
+        }
     }
 
     private static func fetch(_ url: String) async throws -> Data {
@@ -57,12 +60,6 @@ extension IdentitySettings {
     /// first sign-in. An address is not checked, because it may be unavailable for a moment.
     /// - Throws: ``ServerStartError/fileUnusable(path:reason:)``.
     func checkFile() throws(ServerStartError) {
-        guard case .file(let path) = keys else { return }
-        guard let bytes = try PrivateFile.readPublic(path) else {
-            throw .fileUnusable(path: path, reason: "there is no such file")
-        }
-        do { _ = try JSONWebKeys(parsing: Data(bytes)) } catch {
-            throw .fileUnusable(path: path, reason: "\(error)")
-        }
+        if case .file(let path) = keys { _ = try IdentityKeySource.keys(inFile: path) }
     }
 }

@@ -49,7 +49,7 @@ extension ServerMetrics.State {
         text.histogram("ubiquity_commit_seconds", commitSeconds)
         text.begin(
             "ubiquity_delivery_seconds", .histogram,
-            "Time from a commit to a listener's connection.")
+            "Time from a commit to a stream's connection.")
         text.histogram("ubiquity_delivery_seconds", deliverySeconds)
         text.begin("ubiquity_connections_total", .counter, "Accepted connections.")
         text.value("ubiquity_connections_total", connections)

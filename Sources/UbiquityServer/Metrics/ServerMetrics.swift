@@ -52,7 +52,7 @@ final class ServerMetrics: Sendable {
 
     func connected() { state.withLock { $0.connections += 1 } }
 
-    /// A group of pushes is on stable storage, or was refused.
+    /// Counts a group of pushes that is on stable storage, or was refused.
     func committed(pushes: Int, transactions: [String: Int], seconds: Double) {
         state.withLock { state in
             state.pushes += pushes
@@ -64,7 +64,7 @@ final class ServerMetrics: Sendable {
         }
     }
 
-    /// An event was passed to a listener's connection, this long after its commit.
+    /// Records the time from a commit to the passing of its event to a subscriber's connection.
     func delivered(seconds: Double) {
         state.withLock { $0.deliverySeconds.record(seconds) }
     }

@@ -50,7 +50,7 @@ final class PushHub: Sendable {
     var count: Int { subscribers { _ in true }.count }
     var bytesPerStreamMax: Int { settings.constants.streamBufferBytesMax }
 
-    /// The time that a slow listener has.
+    /// The time that a slow subscriber has.
     var slowMilliseconds: Int64 { settings.constants.slowSeconds * 1_000 }
     /// The stores with subscribers.
     var stores: [StoreReference] { state.withLock(\.stores) }

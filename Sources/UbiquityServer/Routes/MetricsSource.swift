@@ -51,7 +51,7 @@ final class MetricsSource: Sendable {
         gauge("ubiquity_nodes", "Nodes that are connected to the database.", shared?.nodes)
         gauge("ubiquity_connections", "Connections that are open.", edge.connectionCounter.count)
         gauge("ubiquity_listeners", "Streams that are open.", hub.count)
-        gauge("ubiquity_listener_bytes", "Bytes waiting for listeners.", hub.waitingBytes)
+        gauge("ubiquity_listener_bytes", "Bytes waiting for streams.", hub.waitingBytes)
         gauge("ubiquity_answer_bytes", "Bytes waiting in connections.", edge.answers.bytes)
         gauge("ubiquity_body_bytes", "Bodies that are being read.", edge.bodies.bytes)
         gauge(

@@ -8,11 +8,6 @@ struct RouteTable: Sendable {
     /// The methods of all of them, as in the header.
     private let allow: String
 
-    /// All methods that a client may try.
-    private static let methods: Set<String> = [
-        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY",
-    ]
-
     /// - Parameter routes: The frequent ones first, because they are searched in this order. No path
     ///   may match two patterns.
     init(_ routes: [Route]) {
@@ -48,8 +43,7 @@ struct RouteTable: Sendable {
             if method == .OPTIONS { return exchange.answer(RouteTable.options(allow)) }
             let sought = method == .HEAD ? .GET : method
             guard let route = routes.first(where: { $0.method == sought }) else {
-                let isKnown = RouteTable.methods.contains(method.rawValue)
-                throw isKnown ? .methodNotAllowed(allow) : .notFound
+                throw .methodNotAllowed(allow)
             }
             route.answer(exchange, gate)
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The limits that are the same for every server, because no operator has a reason to choose others.
-/// Those that tests reach sooner by a smaller value are variables.
+/// Tests set smaller values for some, which are variables.
 package struct ServerConstants: Hashable, Sendable {
     // MARK: - Connections
 
@@ -59,7 +59,7 @@ package struct ServerConstants: Hashable, Sendable {
     /// A device is removed this long after its credential has expired.
     static let expiredDevicesKeptSeconds: Int64 = 30 * 86_400
 
-    // MARK: - Deletions and history
+    // MARK: - Deletions
 
     /// The minimum time for which tombstones are kept, unless there are more than
     /// ``deletionsPerStoreMax``: a long holiday. A device that was away for longer reads the whole
@@ -70,6 +70,4 @@ package struct ServerConstants: Hashable, Sendable {
     /// A device not seen for this long does not hold up compaction: nobody leaves a device in use in
     /// a drawer for a quarter of a year.
     static let deviceLiveSeconds: Int64 = 90 * 86_400
-    /// For each key, and for each of its parts. An account may have its own number.
-    static let versionsPerEntryMax = 50
 }

@@ -50,7 +50,7 @@ package struct ServerSettings: Sendable {
     package var accountsMax = 100_000
 
     /// The time for which a version stays in a store's history after its end. 0 means no history.
-    package var historySeconds: Int64 = 30 * 86_400
+    package var historySeconds = HistoryLimits().milliseconds / 1_000
 
     package var connectionsMax = 16_384
     package var connectionsPerAddressMax = 1_024
@@ -114,8 +114,8 @@ package enum AppAdmission: String, CaseIterable, Sendable {
 extension ServerSettings {
     package var history: HistoryLimits {
         HistoryLimits(
-            milliseconds: historySeconds * 1_000, versionsMax: ServerConstants.versionsPerEntryMax,
-            bytesMax: 4 * limits.storeBytesMax)
+            milliseconds: historySeconds * 1_000,
+            bytesMax: HistoryLimits.bytesMax(ofStore: limits.storeBytesMax))
     }
 
     /// For the bodies of all requests together, until they are decoded. Must hold a push.

@@ -152,7 +152,10 @@ struct RefusalTests {
             #expect(try await status("GET", Self.path, image) == "406 not-acceptable")
             #expect(try await status("GET", "/v1/nothing") == "404 not-found")
             #expect(try await status("GET", "/nothing") == "404 not-found")
-            #expect(try await status("PUT", Self.path) == "405 method-not-allowed")
+            for method in ["PUT", "PROPFIND"] {
+                #expect(try await status(method, Self.path) == "405 method-not-allowed")
+                #expect(try await status(method, "/v1/nothing") == "404 not-found")
+            }
             #expect(try await status("GET", "/v1/stores/.x/changes") == "400 malformed")
             #expect(try await status("GET", Self.path + "?since=x") == "400 malformed")
         }

@@ -6,11 +6,11 @@ import Ubiquity
 import UbiquityCore
 import UbiquityServer
 
-/// The settings of a server from everywhere they can be given: options count before environment
-/// variables, those before the configuration file, and that before the defaults.
+/// The settings of a server from all sources: options take precedence over environment variables,
+/// those over the configuration file, and that over the defaults.
 ///
-/// A setting is an option of `ubiquity serve`, by the same name: what the environment and the file say
-/// becomes options in front of those that were given, so that each has one check.
+/// A setting is an option of `ubiquity serve`, by the same name. Those of the environment and the file
+/// become options in front of the given ones, so that each is checked in one place.
 struct ServeConfiguration {
     /// The source of a setting.
     enum Origin: Hashable, CustomStringConvertible {
@@ -36,8 +36,8 @@ struct ServeConfiguration {
         var origin: Origin
     }
 
-    /// The settings that count, in the order of the help. Those without a default that nobody gave
-    /// are missing.
+    /// The settings in effect, in the order of the help, without those that have neither a value nor
+    /// a default.
     private(set) var settings: [SettingValue] = []
 
     /// The options that stand for the settings of the environment and the file.
@@ -115,8 +115,8 @@ struct ServeConfiguration {
         return given
     }
 
-    /// An empty variable counts as none. Several values are separated by spaces. As for every
-    /// command, a database counts before a data folder.
+    /// An empty variable is ignored. Several values are separated by spaces. As for every command, a
+    /// database takes precedence over a data folder.
     private static func variables(_ environment: [String: String]) throws(Failure) -> [SettingValue]
     {
         var given: [SettingValue] = []
@@ -223,10 +223,10 @@ struct ServeConfiguration {
         return Failure(.badInput, "\(culprit.origin): \(sentence)")
     }
 
-    // MARK: - What counts
+    // MARK: - Printing
 
-    /// The settings without what may be a secret: the address of the database, and the password in
-    /// any other address.
+    /// The settings without secrets: the address of the database, and the password in any other
+    /// address.
     var shown: [SettingValue] {
         settings.map { given in
             var shown = given
