@@ -34,7 +34,7 @@ help:
 	@echo "make torture               real servers and devices under kills and faults: TORTURE_SECONDS=60"
 	@echo "make torture DATABASE=postgresql  the same with three nodes on PostgreSQL and a standby"
 	@echo "make fuzz                  fuzzes all parsers of foreign bytes: FUZZ_SECONDS=60 per entry, ENTRY=all"
-	@echo "make fuzz-corpus           adds the new inputs that make fuzz found to the corpus"
+	@echo "make fuzz-corpus           merges what make fuzz found into the corpus"
 	@echo "make lint                  checks the format, which make format corrects, scripts/layers, make page and make snippets"
 	@echo "make docs                  a site of all guides, pages and the reference, into .build/docs"
 	@echo "make benchmark             measures beside etcd, Redis and NATS, and writes docs/BENCHMARKS.md"

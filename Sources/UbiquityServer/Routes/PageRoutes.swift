@@ -24,15 +24,25 @@ struct PageRoutes: Sendable {
 struct PageFile: Sendable {
     let path: String
     let type: String
-    let text: String
-    /// The text by gzip, in base64; nil if it is sent as it is.
-    var compressed: String?
+    /// By gzip, with which all browsers ask for it.
+    let compressed: ByteBuffer
+    let content: ByteBuffer
+
+    /// - Parameter gzip: The content by gzip, in base64, as `scripts/embed-page` writes it.
+    init(path: String, type: String, gzip: String) {
+        let compressed = ByteBuffer(bytes: Data(base64Encoded: gzip) ?? Data())
+        guard let content = try? Gzip.inflated(compressed) else {
+            preconditionFailure("\(path) was not embedded as gzip.")
+        }
+        (self.path, self.type) = (path, type)
+        (self.compressed, self.content) = (compressed, content)
+    }
 }
 
 /// The answers to requests for one file.
 private struct PageAnswers: Sendable {
     private let plain: Form
-    private let compressed: Form?
+    private let compressed: Form
 
     /// A file as it is sent. Each form has a tag of its own.
     private struct Form: Sendable {
@@ -52,7 +62,7 @@ private struct PageAnswers: Sendable {
     }
 
     init(_ file: PageFile, provider: PageProvider?) {
-        let digest = SHA256.hash(data: Array(file.text.utf8)).prefix(12)
+        let digest = SHA256.hash(data: Array(file.content.readableBytesView)).prefix(12)
         let digits = digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
         let headers: HTTPHeaders = [
             "Content-Type": file.type,
@@ -64,12 +74,9 @@ private struct PageAnswers: Sendable {
             "Cross-Origin-Resource-Policy": "same-origin",
             "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
         ]
-        plain = Form(ByteBuffer(string: file.text), tag: "\"\(digits)\"", headers: headers)
-        compressed = file.compressed.flatMap { Data(base64Encoded: $0) }.map {
-            Form(
-                ByteBuffer(bytes: $0), tag: "\"\(digits)-gzip\"", headers: headers,
-                encoding: "gzip")
-        }
+        plain = Form(file.content, tag: "\"\(digits)\"", headers: headers)
+        compressed = Form(
+            file.compressed, tag: "\"\(digits)-gzip\"", headers: headers, encoding: "gzip")
     }
 
     /// Nothing from elsewhere, nothing inline, and no text that becomes markup or a script. Requests
@@ -86,7 +93,7 @@ private struct PageAnswers: Sendable {
 
     func answer(_ request: HTTPHeaders) -> Answer {
         let isCompressed = AcceptedEncodings(request["accept-encoding"]).hasGzip
-        let form = isCompressed ? compressed ?? plain : plain
+        let form = isCompressed ? compressed : plain
         let known = request["if-none-match"]
             .flatMap { $0.split(separator: ",") }
             .map { $0.drop { $0 == " " }.trimmingPrefix("W/") }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import AsyncHTTPClient
 internal import ClientTestSupport
 internal import Foundation
+internal import NIOCore
+internal import NIOHTTP1
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityWire
@@ -12,13 +15,15 @@ internal import UbiquityWire
 struct PageTests {
     /// Without it, the tests' client asks for gzip.
     private let plainly = ["Accept-Encoding": "identity"]
+    /// Leaves a body as it comes, unlike the tests' client. Never shut down.
+    private static let client = HTTPClient(eventLoopGroupProvider: .singleton)
 
     @Test func `every file has its type, a strict policy, and a tag`() async throws {
         try await withServer { server in
             for file in PageFile.all {
                 let answer = try await server.send("GET", file.path, headers: plainly)
                 #expect(answer.status == 200)
-                #expect(answer.text == file.text)
+                #expect(answer.body == Array(file.content.readableBytesView))
                 #expect(answer.headers["content-type"] == file.type)
                 #expect(answer.headers["cache-control"] == "no-cache")
                 #expect(answer.headers["x-content-type-options"] == "nosniff")
@@ -34,7 +39,8 @@ struct PageTests {
     @Test func `the page names no other origin, and its scripts make no markup from text`() {
         #expect(PageFile.all.contains { $0.path == "/" })
         for file in PageFile.all where !file.path.hasPrefix("/app/client/") {
-            let text = file.text.replacing("http://www.w3.org/2000/svg", with: "")
+            let text = String(buffer: file.content)
+                .replacing("http://www.w3.org/2000/svg", with: "")
                 .replacing("http://127.0.0.1", with: "")
             #expect(!text.contains(#/https?:\/\//#), "\(file.path)")
             for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("]
@@ -52,6 +58,8 @@ struct PageTests {
                     "GET", file.path, headers: ["Accept-Encoding": "br, gzip;q=0.5"])
                 #expect(gzip.headers["content-encoding"] == "gzip")
                 #expect(plain.headers["content-encoding"] == nil)
+                // What the client inflated itself.
+                #expect(gzip.body == plain.body)
                 #expect([plain, gzip].allSatisfy { $0.headers["vary"] == "Accept-Encoding" })
                 let tag = try #require(gzip.headers["etag"])
                 #expect(tag != plain.headers["etag"])
@@ -62,6 +70,56 @@ struct PageTests {
                     #expect(again.status == status)
                 }
             }
+        }
+    }
+
+    @Test(arguments: ["gzip", "identity"])
+    func `both forms come byte for byte, and HEAD has the fields of GET`(encoding: String)
+        async throws
+    {
+        try await withServer { server in
+            for file in PageFile.all {
+                var request = HTTPClientRequest(url: "http://127.0.0.1:\(server.port)\(file.path)")
+                request.headers.add(name: "Accept-Encoding", value: encoding)
+                let get = try await Self.client.execute(request, timeout: TestPatience.answer)
+                let body = try await get.body.collect(upTo: 1 << 20)
+                #expect(body == (encoding == "gzip" ? file.compressed : file.content))
+                #expect(get.headers.first(name: "Content-Length") == "\(body.readableBytes)")
+                request.method = .HEAD
+                let head = try await Self.client.execute(request, timeout: TestPatience.answer)
+                #expect(try await head.body.collect(upTo: 1 << 20).readableBytes == 0)
+                let fields = [get, head].map { answer in
+                    answer.headers.filter { $0.name != "Date" }.map { "\($0.name): \($0.value)" }
+                }
+                #expect(fields[0] == fields[1])
+            }
+        }
+    }
+
+    @Test(arguments: ["icon.svg", "page.webmanifest"])
+    func `a file that needs no change is embedded byte for byte`(name: String) throws {
+        let file = try #require(PageFile.all.first { $0.path == "/app/\(name)" })
+        let source = URL(fileURLWithPath: #filePath)
+            .appendingPathComponent("../../../../Web/\(name)").standardizedFileURL
+        #expect(try Data(contentsOf: source) == Data(file.content.readableBytesView))
+    }
+
+    @Test func `gzip is inflated if it is whole, and nothing else is`() throws {
+        // Of "ubiquity, ubiquity", by Python.
+        let bytes = try #require(
+            Data(base64Encoded: "H4sIAAAAAAACAytNyiwszSyp1FEohbIAFkVpThIAAAA=").map {
+                ByteBuffer(bytes: $0)
+            })
+        #expect(try String(buffer: Gzip.inflated(bytes)) == "ubiquity, ubiquity")
+        for count in 0..<bytes.readableBytes {
+            let part = try #require(bytes.getSlice(at: 0, length: count))
+            #expect(throws: (any Error).self, "\(count) bytes") { try Gzip.inflated(part) }
+        }
+        #expect(throws: (any Error).self) {
+            try Gzip.inflated(ByteBuffer(string: "ubiquity, ubiquity"))
+        }
+        #expect(throws: (any Error).self) {
+            try Gzip.inflated(ByteBuffer(bytes: bytes.readableBytesView + [0]))
         }
     }
 
