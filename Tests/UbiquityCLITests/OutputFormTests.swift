@@ -164,6 +164,15 @@ struct OutputFormTests {
         #expect(lines == ["KEY   TYPE     VALUE", "ab    real     2.0", "京都  integer  1"])
     }
 
+    @Test func `a command with words from a server is safe for a shell`() {
+        let plain = Phrase.signIn(server: "https://[::1]:7717", code: "7KQ2-M9XD")
+        #expect(plain == "ubiquity sign-in --server 'https://[::1]:7717' --code 7KQ2-M9XD")
+        #expect(Phrase.word("http://127.0.0.1:7717") == "http://127.0.0.1:7717")
+        #expect(Phrase.word("X; echo $(id) `id`") == "'X; echo $(id) `id`'")
+        #expect(Phrase.word("it's\n") == "'it'\\''s\n'")
+        #expect(Phrase.word("") == "''")
+    }
+
     @Test func `numbers are grouped and nouns agree`() {
         #expect(Phrase.keys(1) == "1 key")
         #expect(Phrase.keys(1_048_576) == "1,048,576 keys")

@@ -130,9 +130,9 @@ struct SettingsTests {
             return nil
         }
         #expect(try refusal([]) == nil)
-        let small = ["--buffers-bytes-max", "50331647"]
-        #expect(try refusal(small)?.contains("Raise it to 50331648, or") == true)
-        #expect(try refusal(["--buffers-bytes-max", "50331648"]) == nil)
+        let small = ["--buffers-bytes-max", "100663295"]
+        #expect(try refusal(small)?.contains("Raise it to 100663296, or") == true)
+        #expect(try refusal(["--buffers-bytes-max", "100663296"]) == nil)
         #expect(try refusal(["--push-bytes-max", "1000000"])?.contains("contradict") == true)
     }
 

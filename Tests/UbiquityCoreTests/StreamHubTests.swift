@@ -64,7 +64,8 @@ struct StreamHubTests {
         hub.publish(try push(revision), to: "store") { event }
     }
 
-    @Test mutating func `a push is sent to all subscribers of its store, and one without changes to none`()
+    @Test
+    mutating func `a push is sent to all subscribers of its store, unless it changes nothing`()
         throws
     {
         for _ in 1...2 { _ = try subscribe() }
@@ -89,7 +90,7 @@ struct StreamHubTests {
         hub.unsubscribe(subscriber, from: "store")
     }
 
-    @Test mutating func `what was begun for an earlier group of the store does not count`() throws {
+    @Test mutating func `what an earlier group of the store began does not count`() throws {
         let first = try subscribe()
         _ = hub.begin("store", at: at(1))
         let encoding = try job(try publish(2, Event(name: "large", isLarge: true)))
@@ -123,7 +124,9 @@ struct StreamHubTests {
         #expect(hub.stores.isEmpty)
     }
 
-    @Test mutating func `streams end if there is no room for an event, or nobody encodes it`() throws {
+    @Test mutating func `streams end if there is no room for an event, or it is not encoded`()
+        throws
+    {
         _ = try subscribe()
         _ = hub.begin("store", at: at(1))
         let event = Event(name: "large", isLarge: true, hasRoom: false)
@@ -134,7 +137,7 @@ struct StreamHubTests {
         #expect(text(hub.finish(encoding, isEncoded: false)) == ["overflow [2]"])
     }
 
-    @Test mutating func `the subscribers of another history end within some seconds, in turns`() throws
+    @Test mutating func `subscribers of another history end within some seconds, in turns`() throws
     {
         hub.follow(7)
         for _ in 1...10 { _ = try subscribe() }

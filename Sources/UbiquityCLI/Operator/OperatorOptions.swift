@@ -121,16 +121,19 @@ struct OperatorOptions: ParsableArguments {
         let folder = data.folder()
         let socket: FolderSocket
         do {
-            socket = try await FolderSocket.ofServer(on: folder) {
+            let owner = try FolderOwner.visited(folder)
+            socket = try await FolderSocket.ofServer(on: folder, ownedBy: owner) {
                 Output.note("Waiting for the server on \(folder).")
             }
-        } catch {
+        } catch let error as ServerStartError {
             guard error == .noServer(path: folder), folder == DataOptions.installed else {
                 throw error
             }
             throw Failure(
                 .unavailable,
-                "no server is running on \(folder); start it with `sudo systemctl start ubiquity`")
+                "no server is running on \(folder); start it with `sudo systemctl start "
+                    + "ubiquity`, or, if its data was moved to PostgreSQL, give --server and "
+                    + "--operator-credential")
         }
         do { return try await body(OperatorClient(socket)) } catch let failure as LinkFailure {
             guard [.unreachable, .timedOut].contains(failure.kind) else { throw failure }

@@ -10,6 +10,23 @@ extension Date {
 
 /// Formats numbers and times for people.
 enum Phrase {
+    /// The command that signs a device in, for a shell. A server chooses the code and perhaps its
+    /// address, and people hand the line to `eval`.
+    static func signIn(server: String, code: String) -> String {
+        "ubiquity sign-in --server \(word(server)) --code \(word(code))"
+    }
+
+    /// A word of a command for a shell, quoted unless no shell changes it.
+    static func word(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
+                || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte
+                || UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || "-._:/@%+=".utf8.contains(byte)
+        }
+        guard !isPlain || text.isEmpty else { return text }
+        return "'\(text.replacingOccurrences(of: "'", with: "'\\''"))'"
+    }
+
     static func keys(_ count: Int) -> String { counted(count, "key") }
 
     private static let keysShown = 5

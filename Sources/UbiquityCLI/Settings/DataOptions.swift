@@ -73,6 +73,21 @@ enum FolderOwner {
                 + "command with `sudo -u \(user)`, or choose a folder that only root can change")
     }
 
+    /// The user whose folder root visits to connect to the server there; nil for anybody but root.
+    /// - Throws: ``Failure`` if several users could have led root there.
+    static func visited(_ folder: String) throws(Failure) -> UInt32? {
+        guard geteuid() == 0 else { return nil }
+        let owners = Set(places(on: folder).compactMap(owner)).subtracting([0])
+        guard owners.count <= 1 else {
+            let names = owners.map(Machine.userName).sorted().joined(separator: " and ")
+            throw Failure(
+                .noPermission,
+                "permission denied: folders or links on the path to \(folder) belong to \(names); "
+                    + "give the path without links")
+        }
+        return owners.first ?? 0
+    }
+
     /// The folder, the folders above it, and all links on the path.
     private static func places(on path: String, depth: Int = 0) -> [String] {
         var (place, places) = ("", [String]())

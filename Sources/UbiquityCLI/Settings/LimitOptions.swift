@@ -49,10 +49,10 @@ struct LimitOptions: ParsableArguments, CustomReflectable {
                     + "lower --value-bytes-max.")
         }
         let pushBytesMax = settings.limits.pushBytesMax
-        guard settings.bodiesBytesMax >= pushBytesMax else {
+        guard settings.buffersBytesMax / 12 >= pushBytesMax else {
             throw ValidationError(
-                "The limits contradict each other: a sixth of --buffers-bytes-max must hold one "
-                    + "request of \(pushBytesMax) bytes. Raise it to \(6 * pushBytesMax), or lower "
+                "The limits contradict each other: a twelfth of --buffers-bytes-max must hold "
+                    + "a push of \(pushBytesMax) bytes. Raise it to \(12 * pushBytesMax), or lower "
                     + "--push-bytes-max.")
         }
     }

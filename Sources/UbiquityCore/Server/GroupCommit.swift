@@ -26,12 +26,11 @@ package struct GroupCommit<Store: Hashable & Comparable & Sendable, Outcome: Sen
 
     /// - Parameters:
     ///   - stores: The store of each push.
-    ///   - patience: How long the group is tried, in milliseconds.
-    ///   - now: The time of a monotonic clock, in milliseconds.
-    package init(of stores: [Store], patience: Int64, now: Int64) {
+    ///   - patience: How long the group is tried after a failure, in milliseconds.
+    package init(of stores: [Store], patience: Int64) {
         self.stores = stores
         found = Array(repeating: nil, count: stores.count)
-        let attempts = Attempts(patience: patience, now: now)
+        let attempts = Attempts(patience: patience)
         parts = [Part(pushes: Array(stores.indices), isHalf: false, attempts: attempts)]
     }
 
@@ -49,13 +48,14 @@ package struct GroupCommit<Store: Hashable & Comparable & Sendable, Outcome: Sen
     package mutating func committed(_ results: [Outcome]) { finish(results) }
 
     /// An attempt at the current part failed.
+    /// - Parameter now: The time of a monotonic clock, in milliseconds.
     /// - Returns: How many milliseconds to wait at most before the next attempt, at this part or at
     ///   halves of it; nil if the part is given up, see ``giveUp(_:)``.
     package mutating func failed(_ failure: CommitFailure, now: Int64) -> Int64? {
         guard let last = parts.indices.last else { return nil }
         let pause = parts[last].attempts.failed(
             isTransient: failure.isTransient, isInDoubt: failure.isInDoubt, now: now)
-        return failure.mayBeOfOneStore && halve(now: now) ? 0 : pause
+        return failure.mayBeOfOneStore && halve() ? 0 : pause
     }
 
     /// Ends the current part without another attempt.
@@ -70,7 +70,7 @@ package struct GroupCommit<Store: Hashable & Comparable & Sendable, Outcome: Sen
     }
 
     /// - Returns: Whether the current part has several stores.
-    private mutating func halve(now: Int64) -> Bool {
+    private mutating func halve() -> Bool {
         guard let part else { return false }
         let stores = Set(part.pushes.map { self.stores[$0] }).sorted()
         guard stores.count > 1 else { return false }
@@ -82,7 +82,7 @@ package struct GroupCommit<Store: Hashable & Comparable & Sendable, Outcome: Sen
                     pushes: part.pushes.filter { first.contains(self.stores[$0]) == isFirst },
                     isHalf: true,
                     attempts: Attempts(
-                        patience: Self.halfPatience, isInDoubt: part.mayBeRepeated, now: now)))
+                        patience: Self.halfPatience, isInDoubt: part.mayBeRepeated)))
         }
         return true
     }
@@ -109,29 +109,29 @@ package struct Attempts: Hashable, Sendable {
     /// Whether an attempt may have taken effect.
     package private(set) var isInDoubt: Bool
     private let patience: Int64
-    private var end: Int64
+    /// The end of the patience; nil before the first failure.
+    private var end: Int64?
     private var pause: Int64 = 5
 
     /// In milliseconds.
     private static let pauseMax: Int64 = 500
 
     /// - Parameters:
-    ///   - patience: The time for attempts in milliseconds. It begins anew with the first doubt: the
-    ///     caller is to know whether it was done.
+    ///   - patience: The time for further attempts from the first failure on, in milliseconds. It
+    ///     begins anew with the first doubt: the caller is to know whether it was done.
     ///   - isInDoubt: Whether the caller's own attempt may have taken effect.
-    ///   - now: The time of a monotonic clock, in milliseconds.
-    package init(patience: Int64, isInDoubt: Bool = false, now: Int64) {
+    package init(patience: Int64, isInDoubt: Bool = false) {
         (self.patience, self.isInDoubt) = (patience, isInDoubt)
-        end = now + patience
     }
 
     /// An attempt failed.
+    /// - Parameter now: The time of a monotonic clock, in milliseconds.
     /// - Returns: How many milliseconds to wait at most, and at least half as long, before the next
     ///   attempt; nil if there is none.
     package mutating func failed(isTransient: Bool, isInDoubt: Bool, now: Int64) -> Int64? {
-        if isInDoubt, !self.isInDoubt { end = now + patience }
+        if end == nil || isInDoubt && !self.isInDoubt { end = now + patience }
         self.isInDoubt = self.isInDoubt || isInDoubt
-        guard isTransient, now < end else { return nil }
+        guard isTransient, let end, now < end else { return nil }
         defer { pause = min(2 * pause, Self.pauseMax) }
         return pause
     }

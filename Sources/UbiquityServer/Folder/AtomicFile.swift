@@ -137,8 +137,8 @@ package struct AtomicFileError: Error, Hashable, Sendable, CustomStringConvertib
         self.path = path
         description =
             "root does not write \(path): the folder \(folder) belongs to another user or is open "
-            + "to others, who could put a link there; run the command as that user, or choose "
-            + "another folder"
+            + "to others, who could put a link there; choose a folder that only root can "
+            + "change, such as /root"
     }
 
     init(_ path: String, _ code: Int32) {

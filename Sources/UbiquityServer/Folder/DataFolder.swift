@@ -23,7 +23,7 @@ struct DataFolder: Sendable {
 
     /// - Parameters:
     ///   - rights: The required access to the database, as for `access`.
-    ///   - rootMayVisit: Whether root may be in another user's folder, because it opens no file.
+    ///   - rootMayVisit: Whether root may be in another user's folder, because it opens no file but the lock.
     /// - Throws: ``ServerStartError/noServerData(path:)``,
     ///   ``ServerStartError/notPermitted(path:owner:)`` if access is denied, or errors of
     ///   ``requireOwn(orAnyUsers:)``.

@@ -34,11 +34,14 @@ package final class FolderSocket: Sendable {
         try Self.requirePrivate(sockets, ownedBy: geteuid())
     }
 
-    /// For a command that connects. Root may do so in any user's folder: no link there leads it to
-    /// another socket than that user's own.
+    /// For a command that connects. Root may do so in any user's folder: no link leads it to the
+    /// socket of anybody else.
+    /// - Parameter owner: The user whom the socket must belong to; nil for the folder's owner.
     /// - Returns: Nil if there is no socket.
     /// - Throws: ``ServerStartError/folderUnusable(path:reason:)`` if others could have put it there.
-    private init?(ofServerOn folder: DataFolder) throws(ServerStartError) {
+    private init?(
+        ofServerOn folder: DataFolder, ownedBy owner: UInt32? = nil
+    ) throws(ServerStartError) {
         let sockets = folder.socketsPath
         let place = open(sockets, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard place >= 0 else { return nil }
@@ -47,9 +50,13 @@ package final class FolderSocket: Sendable {
         path = "/proc/self/fd/\(descriptor)"
         displayPath = "\(sockets)/\(Self.name)"
         guard descriptor >= 0 else { return nil }
-        let owner = FileStatus(path: folder.path)?.owner ?? geteuid()
-        try Self.requirePrivate(sockets, ownedBy: owner)
-        guard FileStatus(path: displayPath)?.owner == owner else {
+        let expected = owner ?? FileStatus(path: folder.path)?.owner ?? geteuid()
+        try Self.requirePrivate(sockets, ownedBy: expected)
+        // By the descriptor, because the path may lead elsewhere by now.
+        let opened = try? FileManager.default.attributesOfItem(atPath: "/proc/self/fd/\(place)/.")
+        guard (opened?[.ownerAccountID] as? NSNumber)?.uint32Value == expected,
+            FileStatus(path: displayPath)?.owner == expected
+        else {
             throw .folderUnusable(path: displayPath, reason: "it belongs to another user")
         }
     }
@@ -75,19 +82,24 @@ package final class FolderSocket: Sendable {
 
     /// The socket of the server that is running on a folder. Waits as long as another program is at
     /// work there, such as a server that is starting, and for some seconds if none is.
-    /// - Parameter onWaiting: Called once, after a second.
+    /// - Parameters:
+    ///   - owner: The user whom it must belong to; nil for the folder's owner.
+    ///   - onWaiting: Called once, after a second, if a server ever ran there.
     /// - Throws: ``ServerStartError``: ``ServerStartError/noServer(path:)`` if none is running, and
     ///   ``ServerStartError/noServerData(path:)`` if none ever ran there.
     package static func ofServer(
-        on dataFolder: String, onWaiting: () -> Void = {}
+        on dataFolder: String, ownedBy owner: UInt32? = nil, onWaiting: () -> Void = {}
     ) async throws(ServerStartError) -> FolderSocket {
         let folder = DataFolder(path: dataFolder)
         let start = ContinuousClock.now
-        return try await FolderLock.attempt(folder, onWaiting: onWaiting) {
-            () throws(ServerStartError) in
+        return try await FolderLock.attempt(
+            folder, onWaiting: { if folder.hasServerData { onWaiting() } }
+        ) { () throws(ServerStartError) in
             do throws(ServerStartError) {
                 try folder.requireServerData(rootMayVisit: true)
-                if let socket = try FolderSocket(ofServerOn: folder), socket.isServed {
+                if let socket = try FolderSocket(ofServerOn: folder, ownedBy: owner),
+                    socket.isServed
+                {
                     return socket
                 }
                 guard FolderLock.isHeld(folder) ?? false else { throw .noServer(path: folder.path) }

@@ -133,8 +133,9 @@ final class PushHub: Sendable {
     }
 
     /// - Parameter answers: What the loops do after the hub's actions.
-    private func carryOut(then answers: LoopWork = LoopWork(), _ decide: (inout Hub) -> [Hub.Action])
-    {
+    private func carryOut(
+        then answers: LoopWork = LoopWork(), _ decide: (inout Hub) -> [Hub.Action]
+    ) {
         var jobs: [Hub.Job] = []
         state.withLock { hub in
             var work = LoopWork()

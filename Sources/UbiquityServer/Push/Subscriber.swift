@@ -217,7 +217,7 @@ final class Event: HubEvent {
     }
 
     /// It is offered to the subscribers, who reserve what they need.
-    func release() { reserved.withLock { $0?.end(); $0 = nil } }
+    func release() { reserved.withLock { $0 = nil } }
 
     /// Makes the text that all subscribers get.
     func encodeLarge() {

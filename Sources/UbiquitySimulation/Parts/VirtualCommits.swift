@@ -25,10 +25,9 @@ final class VirtualCommits {
         /// Whether the attempt is in the database, which has not answered.
         var isCommitted = false
 
-        init(_ pushes: [Queue.Waiting], lane: Int, now: Int64) {
+        init(_ pushes: [Queue.Waiting], lane: Int) {
             (self.pushes, self.lane) = (pushes, lane)
-            commit = GroupCommit(
-                of: pushes.map(\.store), patience: VirtualCommits.patience, now: now)
+            commit = GroupCommit(of: pushes.map(\.store), patience: VirtualCommits.patience)
         }
 
         /// The pushes of the current part.
@@ -91,7 +90,7 @@ final class VirtualCommits {
     // MARK: - Groups
 
     private func begin(_ lane: Int) {
-        let group = Group(queue.takeGroup(of: lane), lane: lane, now: world.now)
+        let group = Group(queue.takeGroup(of: lane), lane: lane)
         groups[lane] = group
         attempt(group)
     }
@@ -117,7 +116,9 @@ final class VirtualCommits {
         defer { refusesNext = false }
         // Nothing of the group was stored.
         let refusal = LinkFailure(.busy(retryAfterMilliseconds: 5_000), "disk")
-        return group.part.map { refusesNext ? .failure(refusal) : node.commit($0.push.push, to: $0.store) }
+        return group.part.map {
+            refusesNext ? .failure(refusal) : node.commit($0.push.push, to: $0.store)
+        }
     }
 
     /// The database has the commit, and answers when it is durable.

@@ -165,7 +165,9 @@ package final class VirtualServer {
         if isShared { database.replicate {} }
     }
 
-    func refuseCommit() { (isShared ? world.chance.pick(nodes) : nodes[0]).commits.refusesNext = true }
+    func refuseCommit() {
+        (isShared ? world.chance.pick(nodes) : nodes[0]).commits.refusesNext = true
+    }
 }
 
 /// Faults of nodes and of the database that they share.

@@ -30,7 +30,7 @@ struct PairCommand: AsyncParsableCommand {
         let code = try await AccountClient.makeCode(
             stores: grant.store, credentialSeconds: grant.credentialSeconds, account)
         let link = SignInLink(server: account.server, code: code.code).text
-        let command = "ubiquity sign-in --server \(account.server) --code \(code.code)"
+        let command = Phrase.signIn(server: account.server, code: code.code)
         json.print(
             [
                 "server": .string(account.server), "code": .string(code.code),
@@ -44,7 +44,7 @@ struct PairCommand: AsyncParsableCommand {
 
                     \(command)
 
-                \(QRCode.block(command: "ubiquity sign-in '\(link)'", link: link))
+                \(QRCode.block(command: "ubiquity sign-in \(Phrase.word(link))", link: link))
                 """)
     }
 }

@@ -150,7 +150,7 @@ private func print(
     _ code: DeviceCode, for name: String, _ operation: OperatorOptions,
     _ json: JSONOption
 ) {
-    let command = "ubiquity sign-in --server \(operation.address(for: code)) --code \(code.code)"
+    let command = Phrase.signIn(server: operation.address(for: code), code: code.code)
     if json.isOn {
         return Output.print([
             "account": .string(name), "code": .string(code.code),

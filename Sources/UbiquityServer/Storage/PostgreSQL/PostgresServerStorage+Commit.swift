@@ -8,11 +8,11 @@ extension PostgresServerStorage {
         _ pushes: [PendingPush], rules: CommitRules
     ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>] {
         guard !pushes.isEmpty else { return [] }
-        var group = Group(
-            of: pushes.map(\.store), patience: settings.patienceMilliseconds, now: Self.uptime)
+        var group = Group(of: pushes.map(\.store), patience: settings.patienceMilliseconds)
         while let part = group.part {
-            do { group.committed(try commit(part, of: pushes, rules)) } catch {
-                try proceed(with: &group, part, after: error)
+            let wasFull = isFull
+            do { group.committed(try commit(part, of: pushes, rules, isFull: wasFull)) } catch {
+                try proceed(with: &group, part, wasFull: wasFull, after: error)
             }
         }
         return group.results
@@ -21,17 +21,17 @@ extension PostgresServerStorage {
     private typealias Group = GroupCommit<StoreReference, Result<CommittedPush, PushRefusal>>
 
     /// Waits for the next attempt, if there is one.
+    /// - Parameter wasFull: Whether the one that failed stored removals only.
     /// - Throws: If the whole group is given up.
     private func proceed(
-        with group: inout Group, _ part: Group.Part, after error: any Error
+        with group: inout Group, _ part: Group.Part, wasFull: Bool, after error: any Error
     ) throws(StorageError) {
         var error = error
         if var failure = error as? PostgresFailure {
             if failure.isOfFullDisk {
                 // Removals may still find room.
-                let wasFull = isFull
                 full.withLock { $0.begin() }
-                if !wasFull { return }
+                if !wasFull, !failure.isInDoubt { return }
             }
             let pause = group.failed(
                 CommitFailure(
@@ -48,14 +48,15 @@ extension PostgresServerStorage {
 
     /// Commits the pushes of a part in one transaction.
     private func commit(
-        _ part: Group.Part, of pushes: [PendingPush], _ rules: CommitRules
+        _ part: Group.Part, of pushes: [PendingPush], _ rules: CommitRules, isFull: Bool
     ) throws -> [Result<CommittedPush, PushRefusal>] {
         let pushes = part.pushes.map { pushes[$0] }
         let waitingLittle = SQLStatement("SELECT set_config('lock_timeout', '200', true)")
         let beginning = part.isHalf ? [Self.beginWriting, waitingLittle] : [Self.beginWriting]
         let floor = try checkHistory()
         let batch = try pool.with { connection in
-            try self.batch(pushes, rules, part.mayBeRepeated, beginning, connection) { batch in
+            try self.batch(pushes, rules, part.mayBeRepeated, isFull, beginning, connection) {
+                batch in
                 try note(batch.moment, batch.revisions, since: floor, on: connection)
                 for push in pushes {
                     guard let saved = push.push.saved.flatMap(Position.init) else { continue }
@@ -75,7 +76,7 @@ extension PostgresServerStorage {
 
     /// Runs a batch in one transaction, or in a second one if stores must be made first.
     private func batch(
-        _ pushes: [PendingPush], _ rules: CommitRules, _ mayBeRepeated: Bool,
+        _ pushes: [PendingPush], _ rules: CommitRules, _ mayBeRepeated: Bool, _ isFull: Bool,
         _ beginning: [SQLStatement], _ connection: PostgresConnection,
         check: (PostgresBatch) throws -> Void
     ) throws -> PostgresBatch {

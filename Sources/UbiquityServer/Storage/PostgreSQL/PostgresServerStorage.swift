@@ -127,7 +127,7 @@ final class PostgresServerStorage: SQLStorage {
     private func attempt<T>(
         _ body: (_ mayBeRepeated: Bool) throws -> T
     ) throws(StorageError) -> T {
-        var attempts = Attempts(patience: settings.patienceMilliseconds, now: Self.uptime)
+        var attempts = Attempts(patience: settings.patienceMilliseconds)
         while true {
             do { return try body(attempts.isInDoubt) } catch var failure as PostgresFailure {
                 let pause = attempts.failed(

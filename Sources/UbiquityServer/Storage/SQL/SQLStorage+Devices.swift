@@ -72,7 +72,9 @@ extension SQLStorage {
         let adders = added.compactMap { row in try? (row.device(0), row.device(1)) }
         let ending = PairingRule.ending(
             with: Set(devices.map(\.id)), Dictionary(adders) { first, _ in first }
-        ).map { DeviceReference(account: account, id: $0) }
+        ).sorted { Int64(bitPattern: $0.rawValue) < Int64(bitPattern: $1.rawValue) }
+            .map { DeviceReference(account: account, id: $0) }
+        // In the order of the numbers in the table, in which others lock them too.
         var statements = [SQLStatement.lockingStores(of: account)]
         for device in ending {
             statements.append(
