@@ -55,7 +55,8 @@ final class VirtualCommits {
     }
 
     private static func queue(_ isShared: Bool) -> Queue {
-        Queue(lanes: isShared ? 2 : 1, countMax: 4_096, bytesMax: 64 << 20)
+        // So few that it is full now and then.
+        Queue(lanes: isShared ? 2 : 1, countMax: 12, bytesMax: 64 << 20)
     }
 
     private var world: any VirtualWorld { node.world }
@@ -157,7 +158,8 @@ final class VirtualCommits {
     private func fail(_ group: Group, isInDoubt: Bool, mayBeOfOneStore: Bool = false) {
         group.isCommitted = false
         let failure = CommitFailure(
-            isTransient: true, isInDoubt: isInDoubt, mayBeOfOneStore: mayBeOfOneStore)
+            isTransient: !world.chance.perMille(30), isInDoubt: isInDoubt,
+            mayBeOfOneStore: mayBeOfOneStore)
         guard let pause = group.commit.failed(failure, now: world.now) else {
             group.commit.giveUp(.failure(VirtualNode.noDatabase))
             return proceed(group)

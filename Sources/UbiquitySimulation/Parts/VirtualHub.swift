@@ -162,15 +162,21 @@ final class VirtualHub {
     /// Changes, and the time to encode them.
     private struct Event: HubEvent {
         let changes: ChangeSet
+        /// Whether the budget of all has room for it.
+        let hasRoom: Bool
 
         var bytes: Int { changes.virtualBytes }
         var isLarge: Bool { bytes > 400 }
-        func reserve() -> Bool { true }
+        func reserve() -> Bool { hasRoom }
+    }
+
+    private func event(_ changes: ChangeSet) -> Event {
+        Event(changes: changes, hasRoom: !world.chance.perMille(10))
     }
 
     /// The node has committed a push.
     func publish(_ push: CommittedPush, of store: StoreReference) {
-        carryOut(hub.publish(push, to: store) { Event(changes: push.changes) })
+        carryOut(hub.publish(push, to: store) { event(push.changes) })
     }
 
     func hear(of position: Position, in store: StoreReference) {
@@ -209,7 +215,7 @@ final class VirtualHub {
                 let isEmpty = changes?.records.isEmpty ?? true
                 carryOut(
                     hub.finish(
-                        job, read: isEmpty ? nil : changes.map(Event.init),
+                        job, read: isEmpty ? nil : changes.map(event),
                         at: changes.flatMap { Position($0.cursor) }))
             }
         }
