@@ -108,7 +108,7 @@ class DataView {
         this.usageText = text;
         fill(this.usage, bar('Keys', usage.keys, limits.keysMax, `${counted(usage.keys, 'key')} of ${limits.keysMax.toLocaleString('en')}`),
             bar('Bytes', usage.bytes, limits.storeBytesMax, `${bytes(usage.bytes)} of ${bytes(limits.storeBytesMax)}`),
-            button('What takes the space', () => usageDialog(this.model), { kind: 'small' }));
+            button('Storage use', () => usageDialog(this.model), { kind: 'small' }));
     }
 
     drawBanners(status, kind) {

@@ -81,7 +81,7 @@ function storesOfAccount({ format, stores }) {
         const entries = new Map();
         for (const record of listed(store.records)) {
             const value = isObject(record) ? record.value ?? null : null;
-            if (!isObject(record) || typeof record.key !== 'string' || !(value === null || isTyped(value))) fail(`It has a record of ${shortKey(name)} that is none`);
+            if (!isObject(record) || typeof record.key !== 'string' || !(value === null || isTyped(value))) fail(`It has an invalid record of ${shortKey(name)}`);
             if (value === null) entries.delete(record.key);
             else entries.set(record.key, value);
         }
@@ -135,7 +135,7 @@ function xml(source) {
         top.values.push(wire);
     };
     const begin = (name) => {
-        if (!isOpen !== (name === 'plist') || isClosed) fail(isClosed ? 'It has something behind its end' : 'It has a value outside of <plist>');
+        if (!isOpen !== (name === 'plist') || isClosed) fail(isClosed ? 'It has something after its end' : 'It has a value outside of <plist>');
         if (name === 'plist') {
             isOpen = true;
         } else if (name === 'dict' || name === 'array') {
@@ -198,20 +198,20 @@ const leaves = {
     false: (text) => (text.trim() ? fail('It has text in a Boolean') : { boolean: false }),
     integer(text) {
         const digits = text.trim();
-        const number = /^[+-]?(\d{1,20}|0x[0-9a-f]{1,16})$/i.test(digits) ? BigInt(digits.replace(/^[+-]/, '')) : fail('It has an integer that is none');
+        const number = /^[+-]?(\d{1,20}|0x[0-9a-f]{1,16})$/i.test(digits) ? BigInt(digits.replace(/^[+-]/, '')) : fail('It has an invalid integer');
         return exactInteger(digits.startsWith('-') ? -number : number);
     },
     real(text) {
         const word = text.trim().toLowerCase();
         const known = { nan: NaN, inf: Infinity, '+infinity': Infinity, infinity: Infinity, '-infinity': -Infinity, '-inf': -Infinity };
-        if (!Object.hasOwn(known, word) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(word)) fail('It has a number that is none');
+        if (!Object.hasOwn(known, word) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(word)) fail('It has an invalid number');
         if (!Object.hasOwn(known, word) && !Number.isFinite(Number(word))) fail('It has a number that is too large');
         return { real: wireReal(known[word] ?? Number(word)) };
     },
     date(text) {
         const milliseconds = /^\s*-?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\dZ\s*$/.test(text) ? Date.parse(text.trim()) : NaN;
         // A day or an hour that there is not would become another one.
-        if (Number.isNaN(milliseconds) || !new Date(milliseconds).toISOString().startsWith(text.trim().slice(0, -1))) fail('It has a date that is none');
+        if (Number.isNaN(milliseconds) || !new Date(milliseconds).toISOString().startsWith(text.trim().slice(0, -1))) fail('It has an invalid date');
         return { date: wireReal((milliseconds - dateReference) / 1_000) };
     },
     data(text) {

@@ -30,7 +30,7 @@ async function start() {
     const answer = takeAnswer();
     const code = takeCode();
     if (!window.isSecureContext || !navigator.locks || !window.indexedDB) {
-        fill(app, plainPage('This page needs HTTPS', 'Over plain HTTP, a browser keeps nothing safe. Open the page by an address '
+        fill(app, plainPage('This page needs HTTPS', 'Over plain HTTP, browsers do not let a page store data safely. Open the page by an address '
             + 'that begins with https, or on the server’s own machine by http://127.0.0.1.'));
         return;
     }

@@ -183,8 +183,8 @@ function deviceItem(server, account, device, refresh) {
 }
 
 const limits = [
-    ['storeBytesMax', 'Bytes of a store'], ['keysMax', 'Keys of a store'], ['historyDays', 'Days of history'],
-    ['historyVersions', 'Versions of a key'], ['historyBytes', 'Bytes of history'],
+    ['storeBytesMax', 'Bytes per store'], ['keysMax', 'Keys per store'], ['historyDays', 'Days of history'],
+    ['historyVersions', 'Versions per key'], ['historyBytes', 'Bytes of history'],
 ];
 
 function limitsForm(server, name) {

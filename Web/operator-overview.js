@@ -22,7 +22,7 @@ const make = () => [
     chart('Pushes a second', [{ name: '', of: ({ pushRate }) => pushRate }], rate),
     chart('Time to answer', [{ name: 'half within', of: ({ p50 }) => p50 },
         { name: '99% within', of: ({ p99 }) => p99, style: 'dashed' }], milliseconds),
-    chart('Listeners', [{ name: '', of: ({ listeners }) => listeners }], (value) => number.format(value)),
+    chart('Subscribers', [{ name: '', of: ({ listeners }) => listeners }], (value) => number.format(value)),
     chart('Memory', [{ name: '', of: ({ memory }) => memory }], bytes),
     chart('Database', [{ name: '', of: ({ database }) => database }], bytes),
     chart('Requests a second', [{ name: '', of: ({ requestRate }) => requestRate }], rate),
@@ -87,12 +87,12 @@ function nodeCard({ name, samples, number: index }, end) {
     const newest = samples.at(-1);
     const isSilent = end - newest.time > silentMilliseconds;
     const facts = [
-        ['Connections', newest.connections], ['Listeners', newest.listeners],
-        ['Waiting for listeners', newest.waiting === null ? null : bytes(newest.waiting)],
+        ['Connections', newest.connections], ['Subscribers', newest.listeners],
+        ['Waiting for subscribers', newest.waiting === null ? null : bytes(newest.waiting)],
         ['Memory', newest.memory === null ? null : bytes(newest.memory)],
         ['Database', newest.database === null ? null : bytes(newest.database)],
         ['Refused a second', newest.problemRate === null ? null : rate(newest.problemRate)],
-        ['Unreadable records met', newest.unreadable],
+        ['Unreadable records found', newest.unreadable],
         newest.certificate !== null && ['Certificate until', time(new Date(newest.certificate * 1_000))],
     ].filter(Boolean);
     const [kind, word] = isSilent ? ['away', 'Silent'] : newest.isReady ? ['good', 'Ready'] : ['bad', 'Not ready'];

@@ -91,6 +91,6 @@ export function signInView(model, { code = '', note = null, failure = '', config
     return h('main.sign-in', {}, h('div.hero', {}, mark(), h('h1', { id: 'title' }, 'Sign in to Ubiquity'),
         h('p', {}, 'Your settings and other small data, on all of your devices.')),
     note && h('p.note', {}, note), card,
-    h('details', {}, h('summary', {}, 'I have no account yet'), h('p', {}, 'Whoever runs this server creates one there:'),
+    h('details', {}, h('summary', {}, 'I have no account yet'), h('p', {}, 'The server operator creates one there:'),
         command('ubiquity account create NAME'), h('p', {}, 'This prints the code to enter above.')));
 }

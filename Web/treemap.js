@@ -72,11 +72,11 @@ export function beginnings(keys) {
 }
 
 const ways = [
-    ['bytes', 'Bytes of each key', (model) => model.keys().map((key) => [key, model.bytes(key)]), bytes],
-    ['keys', 'Keys with the same beginning', (model) => beginnings(model.keys()), (count) => counted(count, 'key')],
+    ['bytes', 'Bytes per key', (model) => model.keys().map((key) => [key, model.bytes(key)]), bytes],
+    ['keys', 'Keys by prefix', (model) => beginnings(model.keys()), (count) => counted(count, 'key')],
 ];
 
-export const usageDialog = (model) => dialog('box.wide', 'What takes the space', (close) => {
+export const usageDialog = (model) => dialog('box.wide', 'Storage use', (close) => {
     const place = h('div.treemap');
     const choice = h('select', { autofocus: true, onchange: () => draw() }, ways.map(([id, name]) => h('option', { value: id }, name)));
     const draw = () => {
@@ -87,7 +87,7 @@ export const usageDialog = (model) => dialog('box.wide', 'What takes the space',
             : h('p.quiet', {}, 'The store has no values that count.'));
     };
     draw();
-    return [dialogHead('What takes the space', close), field('Show', choice), place];
+    return [dialogHead('Storage use', close), field('Show', choice), place];
 });
 
 /** One tile has the focus, and the arrows move it. @param {((name: string) => void) | null} open */

@@ -34,7 +34,7 @@ class Pictures(PageTest):
         browser.take("page-data")
         browser.take("page-phone", 390, 844)
         browser.window(1280, 900)
-        browser.click(".usage .button", "What takes the space")
+        browser.click(".usage .button", "Storage use")
         browser.find("dialog .treemap g")
         browser.take("page-space")
         browser.press(Keys.ESCAPE)

@@ -76,8 +76,8 @@ test('a file that is not what it seems is refused with a reason', () => {
   for (const [data, reason] of [
     ['', /not a property list/], ['hello', /text outside/], [plist(''), /not a property list/], [plist('<array/>'), /not a dictionary/],
     [dict(''), /key without a value/], [dict('<string>a</string><string>b</string>'), /value without a key/], [dict('<set/>'), /do not know: set/],
-    [dict('<integer>1.5</integer>'), /integer that is none/], [dict('<integer>18446744073709551616</integer>'), /64 bits/],
-    [dict('<date>tomorrow</date>'), /date that is none/], [dict('<data>!</data>'), /base64/], [dict('<string>&lol;</string>'), /entity/],
+    [dict('<integer>1.5</integer>'), /invalid integer/], [dict('<integer>18446744073709551616</integer>'), /64 bits/],
+    [dict('<date>tomorrow</date>'), /invalid date/], [dict('<data>!</data>'), /base64/], [dict('<string>&lol;</string>'), /entity/],
     [dict('<string>&#xD800;</string>'), /entity/], [dict('<string>&amp</string>'), /entity/], [dict('<string>a'), /<\/dict> where/],
     ['<!DOCTYPE plist [<!ENTITY a "b">]><plist><dict/></plist>', /cannot be read/],
     [dict('<true/><key>k</key><true/>'), /key twice/], [dict('<constructor/>'), /do not know/], [plist('<dict><array></dict>'), /where <\/array>/],
@@ -160,9 +160,9 @@ test('the export of an account has its stores, and is refused where it is none',
   refuses(changed('"c"', '"a.b"'), /the store a.b twice/);
   assert.deepEqual([...storesOf(changed('"__proto__"', '"x"'))[0].values], [['x', { string: 'two' }]]);
   assert.deepEqual([...storesOf(changed('"__proto__","value":{"string":"two"}', '"x"'))[0].values], []);
-  refuses(changed('"value":{"integer":"1"}', '"value":1'), /a record of a.b that is none/);
+  refuses(changed('"value":{"integer":"1"}', '"value":1'), /an invalid record of a.b/);
   refuses(changed('"integer":"1"', '"integer":"one"'), /The value of x is not one/);
-  refuses(changed('{"string":"two"}', '{}'), /a record of a.b that is none/);
+  refuses(changed('{"string":"two"}', '{}'), /an invalid record of a.b/);
   refuses(changed('[]', '{}'), /where a list should be/);
   refuses(changed('"identifier":"c",', ''), /a store without a name/);
   refuses(file().subarray(0, -3), /not JSON/);

@@ -263,7 +263,7 @@ class Actions:
         browser.wait(pushed, "pushes in the chart")
         self.assertRegex(figure("Memory"), r"now \d+(\.\d)? MB")
         self.assertRegex(figure("Database"), r"now \d+(\.\d)? [kM]B")
-        self.assertRegex(figure("Listeners"), r"now \d+")
+        self.assertRegex(figure("Subscribers"), r"now \d+")
         self.assertTrue(browser.run("return [...document.querySelectorAll('.curve')].some((one) => one.getAttribute('d').includes('L'))"))
         browser.says("Ready", ".nodes .status")
         self.server.kill()

@@ -449,7 +449,7 @@ class Data(PageTest):
 
     def test_a_treemap_shows_what_takes_the_space_and_leads_there_by_keys(self):
         device, browser = self.stage(("a.large", "x" * 900), ("a.medium", "x" * 90), ("small", "x" * 10))
-        browser.click(".usage .button", "What takes the space")
+        browser.click(".usage .button", "Storage use")
         labels = [one.get_attribute("aria-label") for one in browser.all("dialog .treemap g")]
         self.assertEqual(labels, ["a.large: 900 bytes, 90 percent", "a.medium: 90 bytes, 9 percent", "small: 10 bytes, 1 percent"])
         browser.press(Keys.TAB)
@@ -885,7 +885,7 @@ class Accessibility(Accessible, PageTest):
             self.check(browser, key)
             browser.press(Keys.ESCAPE)
             browser.gone("dialog")
-        browser.click(".usage .button", "What takes the space")
+        browser.click(".usage .button", "Storage use")
         browser.find("dialog .treemap g")
         self.check(browser, "space")
         browser.press(Keys.ESCAPE)
