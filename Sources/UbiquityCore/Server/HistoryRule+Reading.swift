@@ -81,7 +81,7 @@ extension HistoryRule {
     /// Chooses the versions that a store held at a moment, without tombstones.
     /// - Parameters:
     ///   - lines: All of the store, with its current records.
-    ///   - time: One that is not over yet is now.
+    ///   - time: A time in the future means now.
     /// - Throws: ``HistoryForgotten`` if the store of then is not known.
     /// - Complexity: O(*n*) in the number of lines.
     package func snapshot(

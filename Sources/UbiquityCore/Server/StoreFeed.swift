@@ -61,7 +61,7 @@ package struct StoreFeed: Hashable, Sendable {
         return .publish
     }
 
-    /// Somebody has told that the store has reached this position.
+    /// A hint says that the store has reached this position.
     package mutating func hear(of position: Position) -> Step {
         switch heard {
         case .nothing: heard = .position(position)

@@ -3,8 +3,7 @@
 internal import Foundation
 internal import UbiquityCore
 
-/// Reads the columns of a row, of whichever database, as what they must be. Every call throws
-/// ``StorageError/unreadable``.
+/// Reads typed columns of a row of either database. Every call throws ``StorageError/unreadable``.
 protocol ColumnReading {
     func integer(_ index: Int) throws(StorageError) -> Int64
     func isNull(_ index: Int) -> Bool

@@ -43,7 +43,7 @@ final class PostgresNews: Sendable {
     /// The most positions that wait to be announced. Beyond that, everybody is told to look.
     private static let waitingMax = 8_192
 
-    /// - Parameter pool: Makes the connection, which is none of its own.
+    /// - Parameter pool: Makes the connection, and does not keep it.
     init(_ settings: PostgresSettings, pool: PostgresPool) {
         (self.settings, self.pool) = (settings, pool)
     }

@@ -83,9 +83,9 @@ final class PostgresPool: Sendable {
         connection.primary.map { primary in watch.withLock { $0.isReplaced(primary) } } ?? false
     }
 
-    /// A connection that is none of the pool's. If it leads to another primary than the last ones did,
-    /// or to the first that is met, looks at all hosts: that one may have been replaced, and the new one
-    /// have failed for a moment only.
+    /// A new connection outside the pool. If it leads to another primary than the last ones did,
+    /// or to the first one found, looks at all hosts: that primary may have been replaced, and the
+    /// new one may only have failed for a moment.
     func connect() throws -> PostgresConnection {
         let first = try PostgresConnection(settings)
         guard state.withLock(\.prefersNewest) else { return first }

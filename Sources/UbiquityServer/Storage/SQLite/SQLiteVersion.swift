@@ -23,7 +23,7 @@ enum SQLiteVersion {
         let change = push.history
         guard store.id != nil, !change.isEmpty else { return }
         if !change.unkept.isEmpty {
-            // What can be unreadable comes before the first change.
+            // Reads what can fail before writing.
             let recent = try store.recent.rows()
             store.recent = VersionPack()
             for row in recent where !(whole(row.key).map(change.unkept.contains) ?? false) {
