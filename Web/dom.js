@@ -167,7 +167,7 @@ export function dialog(kind, title, build, guard = () => false) {
 export const dialogHead = (title, close) => h('header', {},
     h('h2', {}, title), iconButton('close', 'Close', close));
 
-/** Asks before something that cannot be taken back; true for yes. `content` is a text, or elements. */
+/** Asks before something that cannot be undone; true for yes. `content` is a text, or elements. */
 export async function confirm(title, content, yes, kind = 'danger') {
     let isSure = false;
     await dialog('box', title, (close) => [

@@ -180,7 +180,7 @@ export interface Store extends EventTarget {
   history(key: string, options?: { limit?: number }): Promise<Version[]>;
   /** The store as it was. */
   valuesAt(date: Date): Promise<Snapshot>;
-  /** Gives keys the values that they had, as a transaction that can be taken back too; undefined removes. */
+  /** Gives keys the values that they had, as a transaction that can be undone too; undefined removes. */
   revert(values: Iterable<readonly [string, Value | null | undefined]>): void;
   close(): Promise<void>;
 }
