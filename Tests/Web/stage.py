@@ -57,6 +57,16 @@ class Server:
         ready = json.loads(self.process.stdout.readline())
         self.url, self.port = ready["url"], ready["port"]
 
+    def operate(self, *words):
+        """An operator's command while the server is away for everybody else."""
+        port, self.port = self.port, free_port()
+        self.start()
+        try:
+            run(*words, "--data", self.data)
+        finally:
+            self.kill()
+            self.port = port
+
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
         self.close()
