@@ -44,19 +44,26 @@ package final class FolderSocket: Sendable {
     ) throws(ServerStartError) {
         let sockets = folder.socketsPath
         let place = open(sockets, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard place >= 0 else { return nil }
+        guard place >= 0 else {
+            guard [ELOOP, ENOTDIR].contains(errno) else { return nil }
+            throw .folderUnusable(path: sockets, reason: "it is not a folder")
+        }
         defer { close(place) }
         descriptor = openat(place, Self.name, Self.pathOnly | O_NOFOLLOW | O_CLOEXEC)
         path = "/proc/self/fd/\(descriptor)"
         displayPath = "\(sockets)/\(Self.name)"
         guard descriptor >= 0 else { return nil }
+        let files = FileManager.default
+        guard let file = try? files.attributesOfItem(atPath: displayPath) else { return nil }
+        guard file[.type] as? FileAttributeType == .typeSocket else {
+            throw .folderUnusable(path: displayPath, reason: "it is not a socket")
+        }
         let expected = owner ?? FileStatus(path: folder.path)?.owner ?? geteuid()
         try Self.requirePrivate(sockets, ownedBy: expected)
         // By the descriptor, because the path may lead elsewhere by now.
-        let opened = try? FileManager.default.attributesOfItem(atPath: "/proc/self/fd/\(place)/.")
-        guard (opened?[.ownerAccountID] as? NSNumber)?.uint32Value == expected,
-            FileStatus(path: displayPath)?.owner == expected
-        else {
+        let opened = try? files.attributesOfItem(atPath: "/proc/self/fd/\(place)/.")
+        let owners = [opened, file].map { ($0?[.ownerAccountID] as? NSNumber)?.uint32Value }
+        guard owners.allSatisfy({ $0 == expected }) else {
             throw .folderUnusable(path: displayPath, reason: "it belongs to another user")
         }
     }
