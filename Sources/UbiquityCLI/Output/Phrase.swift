@@ -18,13 +18,12 @@ enum Phrase {
 
     /// A word of a command for a shell, quoted unless no shell changes it.
     static func word(_ text: String) -> String {
-        let isPlain = text.utf8.allSatisfy { byte in
-            UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
-                || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte
-                || UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || "-._:/@%+=".utf8.contains(byte)
+        let isPlain = text.allSatisfy { character in
+            character.isASCII && (character.isLetter || character.isNumber)
+                || "-._:/@%+=".contains(character)
         }
-        guard !isPlain || text.isEmpty else { return text }
-        return "'\(text.replacingOccurrences(of: "'", with: "'\\''"))'"
+        return isPlain && !text.isEmpty
+            ? text : "'\(text.replacingOccurrences(of: "'", with: "'\\''"))'"
     }
 
     static func keys(_ count: Int) -> String { counted(count, "key") }

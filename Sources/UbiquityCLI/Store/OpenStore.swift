@@ -16,7 +16,7 @@ struct OpenStore {
     /// Held to keep this process from connecting: only the holder may connect.
     private let lease: ProcessLease?
     private let path: String
-    /// What is opened instead of a home that cannot be written; nil if it can.
+    /// The copy that is opened instead of a home that cannot be written; nil if it can.
     private let copy: HomeCopy?
 
     /// - Throws: ``Failure`` if no store is named, `UbiquityError` if it cannot be opened.

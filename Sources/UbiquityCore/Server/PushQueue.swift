@@ -67,11 +67,11 @@ package struct PushQueue<Store: Hashable & Sendable, Push: Sendable>: Sendable {
 
     /// Takes the pushes that a lane commits next, in the order of their commit.
     package mutating func takeGroup(of lane: Int) -> [Waiting] {
-        var rest = GroupRule<Store>()
+        var rule = GroupRule<Store>()
         let group = lanes[lane].waiting.take(rounds: GroupRule<Store>.pushesPerAccountMax) {
-            rest.takes($0.store, bytes: $0.bytes, searches: $0.searches)
+            rule.takes($0.store, bytes: $0.bytes, searches: $0.searches)
         }
-        (count, bytes) = (count - group.count, bytes - rest.bytes)
+        (count, bytes) = (count - group.count, bytes - rule.bytes)
         return group
     }
 

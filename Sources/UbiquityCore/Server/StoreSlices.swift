@@ -7,7 +7,7 @@
 /// goes through the keys that changed since then. Its slices have twice the size, so that in the end one
 /// of them is a whole round, which is of one moment.
 package struct StoreSlices: Hashable, Sendable {
-    /// What is chosen of a key.
+    /// A choice of one key's values.
     package struct Item: Hashable, Sendable {
         /// Not a part.
         package var key: Key

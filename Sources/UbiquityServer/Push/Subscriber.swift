@@ -180,7 +180,7 @@ final class Event: HubEvent {
     let revision: Int64
     /// The time of the commit, or when others' commits were read.
     let committed: NIODeadline
-    /// What the changes count as a push.
+    /// The size of the changes, counted as for a push.
     let bytes: Int
     private let changes: ChangeSet
     private let encode: Encoder

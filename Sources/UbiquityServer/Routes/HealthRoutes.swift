@@ -42,7 +42,7 @@ final class Readiness: Sendable {
         var isClockWrong = false
         /// The reports in the log that the server is not ready.
         var logging = Interval(milliseconds: 60_000)
-        /// Those that the clock is wrong.
+        /// The interval of warnings that the clock is wrong.
         var clockLogging = Interval(milliseconds: 60_000)
     }
 

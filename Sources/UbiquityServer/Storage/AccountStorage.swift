@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// Who may do what: the operator, accounts and their devices, and the registered apps. A part of the
+/// The operator, accounts with their devices, and the registered apps. A part of the
 /// contract of ``ServerStorage``.
 protocol AccountStorage: Sendable {
     func operatorHash() throws(StorageError) -> SecretHash?

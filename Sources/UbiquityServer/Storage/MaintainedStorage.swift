@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// What a server's housekeeping does with the storage. A part of the contract of ``ServerStorage``.
+/// The storage as a server's housekeeping uses it. A part of the contract of ``ServerStorage``.
 protocol MaintainedStorage: Sendable {
     /// Ignores devices and stores that do not exist.
     func note(_ lastSeen: LastSeenUpdate) throws(StorageError)

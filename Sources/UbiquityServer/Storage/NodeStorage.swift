@@ -2,7 +2,7 @@
 
 internal import UbiquityCore
 
-/// What the nodes of a shared storage tell each other. A part of the contract of ``ServerStorage``.
+/// The exchange between the nodes of a shared storage. A part of the contract of ``ServerStorage``.
 protocol NodeStorage: Sendable {
     /// Whether other nodes may write too. Commits and revocations of each node are then announced
     /// to all others.

@@ -83,7 +83,7 @@ final class VirtualCommits {
         replies.removeValue(forKey: waiting.push.number)?(outcome)
     }
 
-    /// Those that wait, and those whose commit is under way, the oldest first.
+    /// The replies to pushes that wait or are being committed, the oldest first.
     private var unanswered: [(Outcome) -> Void] {
         replies.sorted { $0.key < $1.key }.map(\.value)
     }

@@ -203,8 +203,8 @@ final class VirtualHub {
         }
     }
 
-    /// What takes a while: until the database reads what others committed, and until the answer is
-    /// here, or until an event is encoded.
+    /// Does a job, which takes a while: the database reads what others committed, and answers; or an
+    /// event is encoded.
     private func start(_ job: Hub.Job) {
         node.after(node.flight) { [self] in
             guard case .read(let position) = job.kind else {

@@ -96,7 +96,7 @@ enum PostgresSchema {
     /// Every table with much in it begins its key with the account, by which an engine of several
     /// machines can distribute it. No foreign keys: nobody else writes here.
     ///
-    /// What the tables have in common with SQLite's is said at ``SQLiteSchema/migrations``. `store` in
+    /// ``SQLiteSchema/migrations`` says what the tables have in common with SQLite's. `store` in
     /// other tables is `store.number`, a random number that is never used again. `store.head` is a
     /// ``StoreHead``. Names that people gave are bytes, because a text cannot contain a zero byte. In
     /// `version`, every version is a row.

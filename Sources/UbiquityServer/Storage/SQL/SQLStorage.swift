@@ -74,7 +74,7 @@ extension SQLTransaction {
     }
 }
 
-/// What a statement returned.
+/// The result of a statement.
 protocol SQLResult {
     associatedtype Row: ColumnReading
     var rows: [Row] { get }

@@ -50,7 +50,7 @@ private struct SQLiteBatch {
     var results: [Result<CommittedPush, PushRefusal>] = []
     /// Whether a history was pruned.
     var hasPruned = false
-    /// What must not be kept, and is still in the rows of histories.
+    /// The keys that must not be kept, and are still in the rows of histories.
     private var unkept: [StoreReference: Unkept] = [:]
 
     private struct Unkept {

@@ -154,7 +154,7 @@ enum SQLiteVersion {
         return bytes
     }
 
-    /// What a row of the history costs to be read, besides its key and a pack.
+    /// The cost of reading a row of the history, besides its key and a pack, in bytes.
     private static let rowBytes = 64
 
     /// The rows with versions of keys and of their parts, and what else is in them. A damaged pack is one
