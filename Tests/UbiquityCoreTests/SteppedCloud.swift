@@ -386,6 +386,9 @@ final class SteppedDevice {
             perform(step)
             isBusy = true
         }
+        if !driver.isBusy, !engine.isSaved, engine.diskFailure == nil {
+            Issue.record("has nothing to do, and has not saved everything")
+        }
         return deliver() || isBusy
     }
 

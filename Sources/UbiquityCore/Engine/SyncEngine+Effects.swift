@@ -85,7 +85,9 @@ extension SyncEngine {
         if let batch = nextSave(at: now) { return .save(batch) }
         if let effect = nextLinkEffect(at: now) { return effect }
         if let push = nextPush(at: now) { return .push(push.number, push.push) }
-        return nextPull(at: now)
+        if let pull = nextPull(at: now) { return pull }
+        // What these have changed without an action: no other event may come that would save it.
+        return nextSave(at: now).map(Effect.save)
     }
 
     /// The next action if it is a notice, which is always the first.

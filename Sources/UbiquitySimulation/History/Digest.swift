@@ -31,6 +31,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .changed(let process, let keys, _): combine(7, process, keys.count)
         case .notified(let process, let notice, _): combine(8, process, notice.keys.count)
         case .rested(let process, let values): combine(9, process, values)
+        case .restedUnsaved(let process): combine(45, process)
         case .withdrawn(_, let records): combine(10, records.count)
         case .discarded(_, let keys): combine(11, keys.count)
         case .askedRoundTrip(let process, let id, _): combine(12, process, id)

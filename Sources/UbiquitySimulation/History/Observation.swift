@@ -45,6 +45,9 @@ package enum Observation {
     case notified(process: Int, Notice, [Key: PropertyListValue?])
     /// A process has nothing more to do for now, and shows these values.
     case rested(process: Int, values: [Key: PropertyListValue])
+    /// A process has nothing more to do for now, though something is not saved, and its disk has
+    /// refused nothing.
+    case restedUnsaved(process: Int)
     /// Writes that the server refused, kept for the app.
     case withdrawn(disk: DiskReference, [Record])
     /// Writes from before the first sync that the server's values replace.
@@ -234,6 +237,7 @@ extension Observation: CustomStringConvertible {
             "process \(process) sees \(text(keys)) change: \(cause)"
         case .notified(let process, let notice, _):
             "process \(process) is notified of \(text(notice.keys)): \(notice.reason)"
+        case .restedUnsaved(let process): "process \(process) rests, and has not saved everything"
         case .rested(let process, let values): "process \(process) rests: \(text(values))"
         case .withdrawn(let disk, let records):
             "\(disk) withdraws \(records.map { text($0) }.joined(separator: " "))"

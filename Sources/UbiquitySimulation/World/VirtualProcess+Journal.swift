@@ -46,6 +46,9 @@ extension VirtualProcess {
     }
 
     func noteRest() {
+        if !engine.isSaved, engine.diskFailure == nil {
+            world.journal.note(.restedUnsaved(process: number))
+        }
         guard isChanged, engine.notices.isEmpty else { return }
         isChanged = false
         world.journal.note(.rested(process: number, values: engine.values))

@@ -183,7 +183,7 @@ final class PostgresServerStorage: SQLStorage {
                 INSERT INTO ubiquity.lease AS l (name, holder, until)
                 VALUES ('chores', $1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2)
                 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-                WHERE l.holder = excluded.holder OR l.until < excluded.until - $2
+                WHERE l.holder = excluded.holder OR l.until <= excluded.until - $2
                 """, .integer(node), .integer(milliseconds)
             ).changes > 0
         }
