@@ -28,7 +28,6 @@ let package = Package(
         // because SwiftPM passes them to the compiler in any order.
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     ],
@@ -49,15 +48,18 @@ let package = Package(
         .target(
             name: "Ubiquity",
             dependencies: [
-                "UbiquityCore", "UbiquityWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "UbiquityCore", "UbiquityHTTP", "UbiquityWire",
+                .target(
+                    name: "URLSessionHTTP",
+                    condition: .when(platforms: [.macOS, .iOS, .tvOS, .watchOS, .visionOS])),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
+        // Requests over HTTP: by libcurl, which is loaded when the first is made.
+        .target(name: "CCurl"),
+        .target(name: "UbiquityHTTP", dependencies: ["CCurl"]),
+        // The same by what Apple's systems have; elsewhere only its tests use it.
+        .target(name: "URLSessionHTTP", dependencies: ["UbiquityHTTP"]),
         // PostgreSQL's client library, which a server loads when it has such a database.
         .target(name: "CLibpq"),
         // The mirror of UserDefaults.
@@ -65,8 +67,7 @@ let package = Package(
         .target(
             name: "UbiquityServer",
             dependencies: [
-                "CLibpq", "UbiquityCore", "UbiquityWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                "CLibpq", "UbiquityCore", "UbiquityHTTP", "UbiquityWire",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
@@ -114,9 +115,7 @@ let package = Package(
         .executableTarget(
             name: "ConformanceClient",
             dependencies: [
-                "Ubiquity", "UbiquityCore", "UbiquitySimulation", "UbiquityWire",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
+                "Ubiquity", "UbiquityCore", "UbiquityHTTP", "UbiquitySimulation", "UbiquityWire",
             ],
             path: "Tests/Conformance"),
         // A cloud in an app's tests: the library's own store on the simulator's devices and server.
@@ -144,7 +143,7 @@ let package = Package(
         .target(
             name: "ClientTestSupport",
             dependencies: [
-                "Ubiquity", "UbiquityCore",
+                "Ubiquity", "UbiquityCore", "UbiquityHTTP",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -154,7 +153,8 @@ let package = Package(
         .testTarget(
             name: "UbiquityTests",
             dependencies: [
-                "ClientTestSupport", "Ubiquity", "UbiquityCore", "UbiquityWire",
+                "ClientTestSupport", "URLSessionHTTP", "Ubiquity", "UbiquityCore", "UbiquityHTTP",
+                "UbiquityWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -184,7 +184,6 @@ let package = Package(
                 "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquitySimulation",
                 "UbiquityTestWorker",
                 "UbiquityTorture", "UbiquityWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -234,9 +233,8 @@ let package = Package(
         .testTarget(
             name: "UbiquityServerTests",
             dependencies: [
-                "ClientTestSupport", "ProcessHarness", "Ubiquity", "UbiquityCore",
+                "ClientTestSupport", "ProcessHarness", "Ubiquity", "UbiquityCore", "UbiquityHTTP",
                 "UbiquityServer", "UbiquitySimulation", "UbiquityWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -251,7 +249,7 @@ let package = Package(
         .target(
             name: "FuzzEntries",
             dependencies: [
-                "Ubiquity", "UbiquityCore", "UbiquityServer", "UbiquityWire",
+                "Ubiquity", "UbiquityCore", "UbiquityHTTP", "UbiquityServer", "UbiquityWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

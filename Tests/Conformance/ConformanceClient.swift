@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import NIOCore
-import NIOHTTP1
 import Ubiquity
 import UbiquityCore
+import UbiquityHTTP
 import UbiquitySimulation
 import UbiquityWire
 
@@ -253,11 +252,11 @@ final class ClientDevice {
             let status = command["status"] as? Int ?? 0
             if status != 200 {
                 failure = LinkFailure(
-                    status: HTTPResponseStatus(statusCode: status),
-                    headers: HTTPHeaders(
-                        (command["headers"] as? [String: String] ?? [:]).map { ($0.key, $0.value) }
-                    ),
-                    body: ByteBuffer(bytes: body), server)
+                    HTTPAnswerHead(
+                        status: status,
+                        fields: (command["headers"] as? [String: String] ?? [:])
+                            .map { ($0.key, $0.value) }),
+                    body: [UInt8](body), server)
             }
         default: break
         }

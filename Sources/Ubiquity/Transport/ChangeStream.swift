@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import NIOCore
 package import UbiquityCore
 package import UbiquityWire
 
-/// Reads a stream of changes as it arrives, on the connection's event loop, without waiting for a
-/// thread.
+/// Reads a stream of changes as it arrives, on the queue of the HTTP client, without waiting for
+/// a thread.
 struct ChangeStream {
     /// The longest silence of a stream whose server has not announced its keep-alive interval yet.
     static let silenceMilliseconds = IdleTimeout.streamMilliseconds(keepAliveSeconds: 0)
@@ -14,8 +13,8 @@ struct ChangeStream {
     private let bounds: MessageBounds
     private let receive: @Sendable (StreamMessage) -> Void
     private var parser: EventStreamParser
-    /// When progress was last reported.
-    private var progressAt = NIODeadline.distantPast
+    /// When progress was last reported, by the uptime.
+    private var progressAt = Int64.min
 
     init(within bounds: MessageBounds, receive: @escaping @Sendable (StreamMessage) -> Void) {
         self.bounds = bounds
@@ -23,21 +22,28 @@ struct ChangeStream {
         parser = EventStreamParser(eventBytesMax: bounds.bytes)
     }
 
+    /// - Parameter silenceMilliseconds: Set to what the server announces.
     /// - Throws: ``WireError``.
-    mutating func take(_ piece: ByteBuffer, _ idle: inout IdleTimeout) throws {
-        let events = try piece.withUnsafeReadableBytes { try parser.consume($0) }
-        if events.isEmpty, progressAt + .seconds(1) <= .now() {
-            progressAt = .now()
-            receive(.progress)
-        }
+    mutating func take(
+        _ piece: UnsafeRawBufferPointer, _ silenceMilliseconds: inout Int64
+    ) throws(WireError) {
+        let events = try parser.consume(piece)
+        if events.isEmpty { reportProgress() }
         for event in events {
             guard let message = try StreamMessage(event, within: bounds) else { continue }
             if case .ready(_, let config) = message {
-                idle.silenceMilliseconds = IdleTimeout.streamMilliseconds(
+                silenceMilliseconds = IdleTimeout.streamMilliseconds(
                     keepAliveSeconds: config.keepAliveSeconds)
             }
             receive(message)
         }
+    }
+
+    private mutating func reportProgress() {
+        let now = SystemClock.reading().uptime
+        guard now >= progressAt &+ 1_000 else { return }
+        progressAt = now
+        receive(.progress)
     }
 }
 

@@ -45,21 +45,29 @@ package struct HTTPTransport: Sendable {
     /// Returns when the server ends the stream. Throws when it breaks or has been silent for longer
     /// than two of the server's keep-alive intervals. Cancelling the task ends it at once.
     ///
-    /// `receive` is called on the connection's event loop, which all of the process's stores share,
+    /// `receive` is called on the queue of the HTTP client, which all of the process's stores share,
     /// so it must not block. It is never called after this function has returned.
     package func listen(
         since cursor: Cursor?, isSaved: Bool = true, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure) {
+        let (request, receiver) = try stream(since: cursor, isSaved, within: intake, receive)
+        try await request.send(to: receiver)
+    }
+
+    private func stream(
+        since cursor: Cursor?, _ isSaved: Bool, within intake: IntakeLimits,
+        _ receive: @escaping @Sendable (StreamMessage) -> Void
+    ) throws(LinkFailure) -> (ServerRequest, AnswerReceiver) {
         var request = try request(.get, since: cursor, isSaved: isSaved)
         request.accept = "text/event-stream;events=binary"
         // The engine tries again, after a while.
         request.isRepeatable = false
         var stream = ChangeStream(within: intake.message, receive: receive)
-        try await request.send(
-            to: AnswerReceiver(
-                request.address, silenceMilliseconds: ChangeStream.silenceMilliseconds,
-                pieces: .init(mediaType: "text/event-stream") { try stream.take($0, &$1) }))
+        let receiver = AnswerReceiver(
+            request.address, silenceMilliseconds: ChangeStream.silenceMilliseconds,
+            pieces: .init(mediaType: "text/event-stream") { try stream.take($0, &$1) })
+        return (request, receiver)
     }
 
     package func push(
@@ -98,21 +106,26 @@ package struct HTTPTransport: Sendable {
     }
 }
 
-/// Streams and pulls run in tasks of their own; other answers are read on the connection's event loop.
+/// Pulls run in tasks of their own; other answers are read on the queue of the HTTP client.
 extension HTTPTransport: StoreLink {
     package func listen(
         since cursor: Cursor?, isSaved: Bool, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void,
         ended: @escaping @Sendable (LinkFailure?) -> Void
     ) -> @Sendable () -> Void {
-        let task = Task {
-            do throws(LinkFailure) {
-                try await listen(
-                    since: cursor, isSaved: isSaved, within: intake, receive: receive)
-                ended(nil)
-            } catch { ended(error) }
+        do throws(LinkFailure) {
+            let (request, receiver) = try stream(since: cursor, isSaved, within: intake, receive)
+            request.send(to: receiver) { result in
+                switch result {
+                case .success: ended(nil)
+                case .failure(let failure): ended(failure)
+                }
+            }
+            return { receiver.cancel() }
+        } catch {
+            ended(error)
+            return {}
         }
-        return { task.cancel() }
     }
 
     package func push(

@@ -14,6 +14,8 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     /// machine.
     package let isPrivate: Bool
     package let description: String
+    /// The path of the socket; nil for a server on the network.
+    let socket: String?
 
     /// - Throws: ``LinkFailure`` of the kind `refused` for anything else, including an address with
     ///   a user, a query or a fragment, which would be ignored or exposed.
@@ -33,14 +35,16 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         while text.hasSuffix("/") { text.removeLast() }
         (self.text, description) = (text, text)
         self.certificates = certificates
+        socket = nil
         isPrivate = scheme == "https" || PlainHTTPRule.isLoopback(url.encodedHost ?? "")
     }
 
     /// A server's Unix domain socket.
     /// - Parameter displayPath: The path in messages for people.
     package init(socket path: String, displayPath: String) {
-        text = "http+unix://" + Self.escape(path)
-        (certificates, isPrivate, description) = (nil, true, displayPath)
+        // HTTP requires a host.
+        text = "http://localhost"
+        (certificates, isPrivate, description, self.socket) = (nil, true, displayPath, path)
     }
 
     /// - Throws: ``LinkFailure`` of the kind `refused`, also for plain HTTP to another machine
@@ -54,18 +58,23 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
                     + "https, or allow plain HTTP (--allow-plain-http) on a network that nobody "
                     + "else can read")
         }
-        if let certificates { _ = try TrustedCertificates.configuration(pem: certificates) }
+        guard certificates.map(Self.hasCertificate) ?? true else {
+            throw LinkFailure(.refused, Self.noCertificate)
+        }
     }
 
-    var isSocket: Bool { text.hasPrefix("http+unix:") }
+    static let noCertificate =
+        "the file to trust is not a certificate: a PEM file begins with -----BEGIN CERTIFICATE-----"
 
-    /// The endpoint for TLS; nil for plain HTTP.
-    var endpoint: (host: String, port: Int)? {
-        guard let url = URLComponents(string: text), url.scheme?.lowercased() == "https",
-            var host = url.encodedHost
-        else { return nil }
-        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-        return (host, url.port ?? 443)
+    /// Whether a PEM text has something in the place of a certificate.
+    private static func hasCertificate(_ pem: String) -> Bool {
+        guard let begin = pem.range(of: "-----BEGIN CERTIFICATE-----"),
+            let end = pem[begin.upperBound...].range(of: "-----END CERTIFICATE-----")
+        else { return false }
+        let text = String(pem[begin.upperBound..<end.lowerBound])
+        let der = Data(base64Encoded: text, options: .ignoreUnknownCharacters)
+        // A sequence of ASN.1.
+        return der?.first == 0x30
     }
 
     /// A URL below the server's address. The segments and the query's values may contain any

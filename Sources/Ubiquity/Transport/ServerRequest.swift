@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import AsyncHTTPClient
-internal import NIOCore
-internal import NIOHTTP1
 package import UbiquityCore
+internal import UbiquityHTTP
 package import UbiquityWire
 
 /// One request to a server.
@@ -59,7 +57,6 @@ package struct ServerRequest: Sendable {
             credential: account.credential, body: body)
     }
 
-    private static let chunkBytes = 16 << 10
     static let userAgent = "ubiquity/\(ClientVersion.text)"
 
     /// Sends the request, waits for the whole answer and decodes it.
@@ -74,15 +71,15 @@ package struct ServerRequest: Sendable {
         return try decode(type, read, from: body, of: receiver)
     }
 
-    /// Does the same without waiting, on the connection's event loop: no other thread is woken.
-    /// - Parameter answered: Called once.
+    /// Does the same without waiting.
+    /// - Parameter answered: Called once, on the queue of the HTTP client, so it must not block.
     func answer<Wire: WireMessage, Answer: Sendable>(
         _ type: Wire.Type, isList: Bool = false,
         _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer,
         answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void
     ) {
         let receiver = receiver(isList: isList)
-        send(to: receiver, isRepeated: false) { result in
+        send(to: receiver) { result in
             answered(
                 result.flatMap { body in
                     Result { () throws(LinkFailure) in
@@ -98,12 +95,12 @@ package struct ServerRequest: Sendable {
 
     private func decode<Wire: WireMessage, Answer>(
         _ type: Wire.Type, _ read: (Wire) throws(WireError) -> Answer,
-        from body: ByteBuffer, of receiver: AnswerReceiver
+        from body: [UInt8], of receiver: AnswerReceiver
     ) throws(LinkFailure) -> Answer {
         do {
             return try read(
                 (accept == nil ? receiver.format : .protobuf)
-                    .decode(type, from: [UInt8](buffer: body), within: receiver.bounds))
+                    .decode(type, from: body, within: receiver.bounds))
         } catch { throw LinkFailure(error, address) }
     }
 
@@ -125,104 +122,48 @@ package struct ServerRequest: Sendable {
         let receiver = AnswerReceiver(
             address,
             pieces: .init(mediaType: type) { piece, _ in
-                if piece.readableBytes > 0 { try take([UInt8](buffer: piece)) }
+                if !piece.isEmpty { try take([UInt8](piece)) }
             })
         do { _ = try await request.send(to: receiver) } catch { throw receiver.failure ?? error }
     }
 
-    /// Sends the request, and once more if ``mayRepeat(after:_:)`` says so.
+    /// Sends the request, and once more where ``isRepeatable`` allows it.
     /// - Returns: The answer's body, unless the receiver reads it in pieces.
     /// - Throws: ``LinkFailure``.
     @discardableResult
-    func send(to receiver: AnswerReceiver) async throws(LinkFailure) -> ByteBuffer {
-        do { return try await result(begin(receiver)) } catch {
-            guard mayRepeat(after: error, receiver) else { throw await failure(of: error) }
-        }
-        do { return try await result(begin(receiver)) } catch { throw await failure(of: error) }
-    }
-
-    private func send(
-        to receiver: AnswerReceiver, isRepeated: Bool,
-        ended: @escaping @Sendable (Result<ByteBuffer, LinkFailure>) -> Void
-    ) {
-        let task: HTTPClient.Task<ByteBuffer>
-        do throws(LinkFailure) { task = try begin(receiver) } catch {
-            return ended(.failure(error))
-        }
-        task.futureResult.whenComplete { result in
-            switch result {
-            case .success(let body): ended(.success(body))
-            case .failure(let error) where !isRepeated && mayRepeat(after: error, receiver):
-                send(to: receiver, isRepeated: true, ended: ended)
-            case .failure(let error): Task { ended(.failure(await failure(of: error))) }
+    func send(to receiver: AnswerReceiver) async throws(LinkFailure) -> [UInt8] {
+        let result: Result<[UInt8], LinkFailure> = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                send(to: receiver) { continuation.resume(returning: $0) }
             }
-        }
-    }
-
-    /// Whether to send the request a second time: its answer has not begun, and the server closed a
-    /// connection that was kept from an earlier request before it had all of this one, or it does no
-    /// harm to send it twice.
-    func mayRepeat(after error: any Error, _ receiver: AnswerReceiver) -> Bool {
-        guard !receiver.hasBegun else { return false }
-        if error as? ChannelError == .ioOnClosedChannel { return true }
-        return isRepeatable && LinkFailure.isClosedConnection(error)
-    }
-
-    private func result(_ task: HTTPClient.Task<ByteBuffer>) async throws -> ByteBuffer {
-        try await withTaskCancellationHandler {
-            try await task.get()
         } onCancel: {
-            task.cancel()
+            receiver.cancel()
         }
+        return try result.get()
     }
 
-    private func begin(
-        _ receiver: AnswerReceiver
-    ) throws(LinkFailure) -> HTTPClient.Task<ByteBuffer> {
-        let task = SharedHTTPClient.client.execute(request: try prepared(), delegate: receiver)
-        receiver.watch(task)
-        return task
+    /// Does the same without waiting.
+    /// - Parameter ended: Called once.
+    func send(
+        to receiver: AnswerReceiver,
+        ended: @escaping @Sendable (Result<[UInt8], LinkFailure>) -> Void
+    ) {
+        receiver.send(prepared, isRepeatable: isRepeatable, ended: ended)
     }
 
-    private func failure(of error: any Error) async -> LinkFailure {
-        guard CertificateDiagnosis.concerns(error) else { return LinkFailure(error, address) }
-        return LinkFailure(.unreachable, await CertificateDiagnosis.sentence(of: error, address))
-    }
-
-    private func prepared() throws(LinkFailure) -> HTTPClient.Request {
-        var headers: HTTPHeaders = [:]
-        if let accept { headers.add(name: "accept", value: accept) }
-        if isNamed { headers.add(name: "user-agent", value: Self.userAgent) }
-        // HTTP requires a host. The path of a closed socket may later be that of another one.
-        if address.isSocket {
-            headers.add(contentsOf: [("host", "localhost"), ("connection", "close")])
-        }
-        if let credential { headers.add(name: "authorization", value: "Bearer \(credential)") }
-        if body != nil { headers.add(name: "content-type", value: WireFormat.protobuf.rawValue) }
-        do {
-            return try HTTPClient.Request(
-                url: url, method: HTTPMethod(rawValue: method.rawValue), headers: headers,
-                body: body.map(Self.inChunks),
-                tlsConfiguration: address.certificates.map(TrustedCertificates.configuration))
-        } catch { throw LinkFailure(error, address) }
-    }
-
-    /// In chunks, so that the progress of sending is visible.
-    private static func inChunks(_ bytes: [UInt8]) -> HTTPClient.Body {
-        .stream(contentLength: Int64(bytes.count)) { write(ByteBuffer(bytes: bytes), to: $0) }
-    }
-
-    private static func write(
-        _ bytes: ByteBuffer, to writer: HTTPClient.Body.StreamWriter
-    ) -> EventLoopFuture<Void> {
-        var rest = bytes
-        let chunk = rest.readSlice(length: min(chunkBytes, bytes.readableBytes)) ?? ByteBuffer()
-        let written = writer.write(.byteBuffer(chunk))
-        guard rest.readableBytes > 0 else { return written }
-        // In a turn of its own, or the chunks of a long body would pile up on the stack.
-        return written.flatMapWithEventLoop { [rest] _, loop in
-            loop.flatSubmit { write(rest, to: writer) }
-        }
+    private var prepared: HTTPRequest {
+        var request = HTTPRequest(method.rawValue, url)
+        request.socket = address.socket
+        request.certificates = address.certificates
+        request.body = body
+        request.isIdempotent = isRepeatable || method == .get
+        if let accept { request.fields.append(("accept", accept)) }
+        if isNamed { request.fields.append(("user-agent", Self.userAgent)) }
+        // The path of a closed socket may later be that of another one.
+        if address.socket != nil { request.fields.append(("connection", "close")) }
+        if let credential { request.fields.append(("authorization", "Bearer \(credential)")) }
+        if body != nil { request.fields.append(("content-type", WireFormat.protobuf.rawValue)) }
+        return request
     }
 }
 

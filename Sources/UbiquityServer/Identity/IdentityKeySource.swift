@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import AsyncHTTPClient
 internal import Foundation
-internal import NIOCore
-internal import NIOHTTP1
+internal import Synchronization
+internal import UbiquityHTTP
 
 /// Loads an identity provider's keys.
 struct IdentityKeySource: Sendable {
     let place: IdentitySettings.Keys
-
-    private static let secondsMax: Int64 = 10
 
     /// - Throws: ``Failure``.
     func load() async throws(Failure) -> JSONWebKeys {
@@ -39,20 +36,50 @@ struct IdentityKeySource: Sendable {
     }
 
     private static func fetch(_ url: String) async throws -> Data {
-        var request = HTTPClientRequest(url: url)
-        request.headers.add(name: "accept", value: "application/json")
-        let response = try await client.execute(request, timeout: .seconds(secondsMax))
-        guard response.status == .ok else {
-            throw Failure(reason: "\(url) answers with the status \(response.status.code)")
+        var request = HTTPRequest("GET", url)
+        request.fields = [("accept", "application/json")]
+        let receiver = KeyReceiver(url)
+        let body = try await withCheckedThrowingContinuation { continuation in
+            receiver.result.withLock { $0 = continuation }
+            let cancel = CurlClient.shared.begin(request, receiver)
+            DispatchQueue.global().asyncAfter(deadline: .now() + KeyReceiver.secondsMax, execute: cancel)
         }
-        return Data(
-            try await response.body.collect(upTo: JSONWebKeys.bytesMax).readableBytesView)
+        return Data(body)
+    }
+}
+
+/// Collects the answer of an identity provider.
+///
+/// Shared state: `result`, guarded by its mutex. `body` belongs to the client's queue.
+private final class KeyReceiver: HTTPReceiver, @unchecked Sendable {
+    /// The longest time for an answer.
+    static let secondsMax: Double = 10
+
+    let result = Mutex<CheckedContinuation<[UInt8], any Error>?>(nil)
+    private let url: String
+    private var body: [UInt8] = []
+
+    init(_ url: String) { self.url = url }
+
+    var silenceMillisecondsMax: Int64 { Int64(Self.secondsMax * 1_000) }
+
+    func began(_ head: HTTPAnswerHead) throws {
+        guard head.status == 200 else {
+            throw IdentityKeySource.Failure(reason: "\(url) answers with the status \(head.status)")
+        }
     }
 
-    /// Never shut down: it lives as long as the process.
-    private static let client = HTTPClient(
-        eventLoopGroup: HTTPClient.defaultEventLoopGroup,
-        configuration: .init(redirectConfiguration: .disallow))
+    func received(_ piece: UnsafeRawBufferPointer) throws {
+        guard body.count + piece.count <= JSONWebKeys.bytesMax else {
+            throw IdentityKeySource.Failure(reason: "the answer of \(url) is too long")
+        }
+        body += piece
+    }
+
+    func ended(_ error: (any Error)?) {
+        let continuation = result.withLock { $0.take() }
+        if let error { continuation?.resume(throwing: error) } else { continuation?.resume(returning: body) }
+    }
 }
 
 extension IdentitySettings {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import AsyncHTTPClient
-internal import NIOCore
-internal import NIOHTTP1
+internal import ClientTestSupport
 
 /// A server's response to a request that was written by hand.
 struct RawAnswer {
@@ -17,19 +15,15 @@ struct RawAnswer {
         _ method: String, _ url: String, headers: [(name: String, value: String)] = [],
         body: String? = nil, isEnough: (String) -> Bool = { _ in false }
     ) async throws -> RawAnswer {
-        var request = HTTPClientRequest(url: url)
-        request.method = .init(rawValue: method)
-        for (name, value) in headers { request.headers.add(name: name, value: value) }
-        if let body { request.body = .bytes(ByteBuffer(string: body)) }
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(300))
-        var text = ""
-        for try await chunk in response.body {
-            text += String(buffer: chunk)
-            if isEnough(text) { break }
+        let answer = try await TestAnswer.to(
+            method, url, headers: headers, body: body.map { Array($0.utf8) })
+        var bytes: [UInt8] = []
+        for try await piece in answer.pieces {
+            bytes += piece
+            if isEnough(String(decoding: bytes, as: UTF8.self)) { break }
         }
         return RawAnswer(
-            status: Int(response.status.code),
-            headers: Dictionary(response.headers.map { ($0.name.lowercased(), $0.value) }) { $1 },
-            body: text)
+            status: answer.status, headers: answer.headers,
+            body: String(decoding: bytes, as: UTF8.self))
     }
 }

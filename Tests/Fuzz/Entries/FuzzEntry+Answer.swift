@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import NIOCore
-internal import NIOHTTP1
 internal import SwiftProtobuf
 internal import Ubiquity
 internal import UbiquityCore
+internal import UbiquityHTTP
 internal import UbiquityWire
 
 extension FuzzEntry {
@@ -67,14 +66,13 @@ extension FuzzEntry {
     /// A refusal of any status, whatever the engine was doing.
     private static func checkFailure(_ bytes: [UInt8], _ format: WireFormat) throws {
         let address = try ServerAddress("http://127.0.0.1:7717")
-        let headers: HTTPHeaders = [
-            "content-type": format == .json ? "application/problem+json" : format.rawValue,
-            "retry-after": String(decoding: bytes.prefix(24), as: UTF8.self),
+        let fields = [
+            ("content-type", format == .json ? "application/problem+json" : format.rawValue),
+            ("retry-after", String(decoding: bytes.prefix(24), as: UTF8.self)),
         ]
         for status in [400, 401, 409, 410, 413, 429, 500, 503] {
             let failure = LinkFailure(
-                status: HTTPResponseStatus(statusCode: status), headers: headers,
-                body: ByteBuffer(bytes: bytes), address)
+                HTTPAnswerHead(status: status, fields: fields), body: bytes, address)
             var device = EngineTrial()
             try device.connect()
             try device.fail(failure)

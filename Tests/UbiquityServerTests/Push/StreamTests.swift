@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import AsyncHTTPClient
 internal import ClientTestSupport
 internal import Foundation
 internal import Testing

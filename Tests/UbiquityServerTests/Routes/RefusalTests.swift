@@ -113,7 +113,7 @@ struct RefusalTests {
             #expect(try answer.problem.code == "body-too-large")
             let chunked = try await server.sendChunks(
                 "POST", Self.path, credential: device.credential,
-                chunks: Array(repeating: Array(repeating: 0x0A, count: 100), count: 20))
+                chunks: Array(repeating: String(repeating: "\n", count: 100), count: 20))
             #expect(chunked == 413)
             #expect(try await device.push([.write("a", "small")]).status == 200)
         }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import AsyncHTTPClient
+internal import ClientTestSupport
 internal import Foundation
-internal import NIOCore
-internal import NIOHTTP1
 internal import UbiquityWire
 
 /// Reads an event stream. Comments are events named ":".
@@ -24,13 +22,12 @@ struct EventReader {
 
     let status: Int
     let headers: [String: String]
-    private var body: HTTPClientResponse.Body.AsyncIterator
+    private var pieces: AsyncThrowingStream<[UInt8], any Error>.Iterator
     private var text = ""
 
-    init(_ response: HTTPClientResponse) {
-        status = Int(response.status.code)
-        headers = Dictionary(response.headers.map { ($0.name.lowercased(), $0.value) }) { $1 }
-        body = response.body.makeAsyncIterator()
+    init(_ answer: TestAnswer) {
+        (status, headers) = (answer.status, answer.headers)
+        pieces = answer.pieces.makeAsyncIterator()
     }
 
     /// Nil at the end.
@@ -41,8 +38,8 @@ struct EventReader {
                 text.removeSubrange(..<end.upperBound)
                 return event
             }
-            guard let buffer = try await body.next(isolation: #isolation) else { return nil }
-            text += String(buffer: buffer)
+            guard let piece = try await pieces.next(isolation: #isolation) else { return nil }
+            text += String(decoding: piece, as: UTF8.self)
         }
     }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import AsyncHTTPClient
 internal import ClientTestSupport
 internal import Foundation
 internal import Logging
-internal import NIOCore
-internal import NIOHTTP1
 internal import SwiftProtobuf
 internal import UbiquityCore
+internal import UbiquityHTTP
 internal import UbiquityServer
 internal import UbiquityWire
 
@@ -66,10 +64,8 @@ struct RunningServer: Sendable {
 
     /// The metrics as Prometheus would get them.
     func metrics() async throws -> String {
-        let response = try await HTTPClient.shared.execute(
-            HTTPClientRequest(url: "http://127.0.0.1:\(metricsPort ?? 0)/metrics"),
-            timeout: TestPatience.answer)
-        return String(buffer: try await response.body.collect(upTo: 1 << 20))
+        let answer = try await TestAnswer.to("GET", "http://127.0.0.1:\(metricsPort ?? 0)/metrics")
+        return String(decoding: try await answer.body, as: UTF8.self)
     }
 
     /// A request to the port for metrics.
@@ -113,11 +109,11 @@ struct RunningServer: Sendable {
         body: [UInt8]? = nil, headers: [String: String] = [:]
     ) async throws -> Answer {
         defer { withExtendedLifetime(socket) {} }
-        let name = socket.path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
-        return try await send(
-            request(
-                at: "http+unix://\(name)", method, path, credential: credential, body: body,
-                headers: headers.merging(["Host": "localhost", "Connection": "close"]) { $1 }))
+        var request = request(
+            at: "http://localhost", method, path, credential: credential, body: body,
+            headers: headers.merging(["Connection": "close"]) { $1 })
+        request.socket = socket.path
+        return try await send(request)
     }
 
     static func send(
@@ -128,13 +124,10 @@ struct RunningServer: Sendable {
             headers: ["Content-Type": WireFormat.json.rawValue])
     }
 
-    private static func send(_ request: HTTPClientRequest) async throws -> Answer {
-        let response = try await HTTPClient.shared.execute(request, timeout: TestPatience.answer)
-        let bytes = try await response.body.collect(upTo: 64 << 20)
-        let fields = response.headers.map { ($0.name.lowercased(), $0.value) }
+    private static func send(_ request: HTTPRequest) async throws -> Answer {
+        let answer = try await TestAnswer.to(request)
         return Answer(
-            status: Int(response.status.code),
-            headers: Dictionary(fields) { $1 }, body: Array(bytes.readableBytesView))
+            status: answer.status, headers: answer.headers, body: try await answer.body)
     }
 
     func send(
@@ -149,17 +142,19 @@ struct RunningServer: Sendable {
     /// Without telling the length before.
     /// - Returns: The status.
     func sendChunks(
-        _ method: String, _ path: String, credential: String, chunks: [[UInt8]]
+        _ method: String, _ path: String, credential: String, chunks: [String]
     ) async throws -> Int {
-        var request = request(
-            method, path, credential: credential,
-            headers: ["Content-Type": WireFormat.protobuf.rawValue])
-        let (buffers, continuation) = AsyncStream.makeStream(of: ByteBuffer.self)
-        for chunk in chunks { continuation.yield(ByteBuffer(bytes: chunk)) }
-        continuation.finish()
-        request.body = .stream(buffers, length: .unknown)
-        let response = try await HTTPClient.shared.execute(request, timeout: TestPatience.answer)
-        return Int(response.status.code)
+        let connection = try await RawConnection.open(port)
+        defer { connection.close() }
+        await connection.send(
+            "\(method) \(path) HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(credential)\r\n"
+                + "Content-Type: \(WireFormat.protobuf.rawValue)\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for chunk in chunks {
+            connection.throwIn("\(String(chunk.utf8.count, radix: 16))\r\n\(chunk)\r\n")
+        }
+        connection.throwIn("0\r\n\r\n")
+        let answer = try await connection.receive("\r\n\r\n")
+        return Int(answer.split(separator: " ").dropFirst().first ?? "") ?? 0
     }
 
     func listen(
@@ -172,14 +167,13 @@ struct RunningServer: Sendable {
         let request = request(
             "GET", "/v1/stores/\(store)/changes\(query)", credential: device.credential,
             headers: headers)
-        return EventReader(
-            try await HTTPClient.shared.execute(request, timeout: TestPatience.stream))
+        return EventReader(try await TestAnswer.to(request))
     }
 
     private func request(
         _ method: String, _ path: String, credential: String?, body: [UInt8]? = nil,
         headers: [String: String]
-    ) -> HTTPClientRequest {
+    ) -> HTTPRequest {
         Self.request(
             at: "http://127.0.0.1:\(port)", method, path, credential: credential, body: body,
             headers: headers)
@@ -188,14 +182,11 @@ struct RunningServer: Sendable {
     private static func request(
         at address: String, _ method: String, _ path: String, credential: String?,
         body: [UInt8]?, headers: [String: String]
-    ) -> HTTPClientRequest {
-        var request = HTTPClientRequest(url: address + path)
-        request.method = .init(rawValue: method)
-        if let credential {
-            request.headers.add(name: "Authorization", value: "Bearer \(credential)")
-        }
-        for (name, value) in headers { request.headers.add(name: name, value: value) }
-        if let body { request.body = .bytes(ByteBuffer(bytes: body)) }
+    ) -> HTTPRequest {
+        var request = HTTPRequest(method, address + path)
+        if let credential { request.fields.append(("Authorization", "Bearer \(credential)")) }
+        request.fields += headers.map { ($0.key, $0.value) }
+        request.body = body
         return request
     }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import NIOCore
-import NIOHTTP1
 import Testing
 import Ubiquity
 import UbiquityCore
+import UbiquityHTTP
 
 /// Protocol/vectors/problems.json, which clients in other languages are tested with too.
 @Suite struct `The vectors of problems` {
@@ -20,9 +19,10 @@ import UbiquityCore
             let headers = try #require(vector["headers"] as? [String: String])
             let body = try vector["body"].map { try JSONSerialization.data(withJSONObject: $0) }
             let failure = LinkFailure(
-                status: HTTPResponseStatus(statusCode: try #require(vector["status"] as? Int)),
-                headers: HTTPHeaders(headers.map { ($0.key, $0.value) }),
-                body: ByteBuffer(bytes: body ?? Data()),
+                HTTPAnswerHead(
+                    status: try #require(vector["status"] as? Int),
+                    fields: headers.map { ($0.key, $0.value) }),
+                body: [UInt8](body ?? Data()),
                 try ServerAddress("https://ubiquity.example"))
             let (means, number) = Self.meaning(of: failure.kind)
             #expect(means == vector["means"] as? String, "\(vector)")

@@ -1,32 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
-import NIOCore
+import Synchronization
 import Testing
+import UbiquityCore
+import UbiquityHTTP
 
 @testable import Ubiquity
 
-/// Tests which requests are sent a second time at once. Errors of connections that are closed while
-/// they leave the pool cannot be caused at will.
+/// Tests which requests are sent a second time at once.
 struct RepeatedRequestTests {
-    private func mayRepeat(
-        _ method: ServerRequest.Method, after error: any Error
-    ) throws -> Bool {
+    /// Ends every request with one error, and counts them.
+    private final class FailingClient: HTTPClient {
+        let requests = Mutex<[HTTPRequest]>([])
+        private let failure: HTTPFailure
+        private let begins: Bool
+
+        init(_ failure: HTTPFailure, begins: Bool) { (self.failure, self.begins) = (failure, begins) }
+
+        func begin(_ request: HTTPRequest, _ receiver: any HTTPReceiver) -> @Sendable () -> Void {
+            requests.withLock { $0.append(request) }
+            if begins { try? receiver.began(HTTPAnswerHead(status: 200)) }
+            receiver.ended(failure)
+            return {}
+        }
+    }
+
+    private func requests(
+        _ method: ServerRequest.Method, endingWith failure: HTTPFailure, begins: Bool = false
+    ) async throws -> [HTTPRequest] {
+        let client = FailingClient(failure, begins: begins)
         let address = try ServerAddress("http://127.0.0.1:7717")
-        return ServerRequest(method, ["config"], at: address)
-            .mayRepeat(after: error, AnswerReceiver(address))
+        await #expect(throws: LinkFailure.self) {
+            try await ServerRequest(method, ["config"], at: address)
+                .send(to: AnswerReceiver(address, client: client))
+        }
+        return client.requests.withLock(\.self)
     }
 
-    @Test(arguments: [ServerRequest.Method.get, .post])
-    func `a request that its connection did not take is repeated`(
-        method: ServerRequest.Method
-    ) throws {
-        #expect(try mayRepeat(method, after: ChannelError.ioOnClosedChannel))
+    @Test(arguments: [HTTPFailure.closed, .broken("connection reset by peer")])
+    func `a request that the server may have is repeated once if that does no harm`(
+        failure: HTTPFailure
+    ) async throws {
+        #expect(try await requests(.get, endingWith: failure).map(\.isIdempotent) == [true, true])
+        #expect(try await requests(.post, endingWith: failure).map(\.isIdempotent) == [false])
     }
 
-    @Test func `a request that the server may have is repeated if that does no harm`() throws {
-        let error = IOError(errnoCode: ECONNRESET, reason: "read")
-        #expect(try mayRepeat(.get, after: error))
-        #expect(try !mayRepeat(.post, after: error))
+    @Test func `a request with another end, or an answer, is not repeated`() async throws {
+        #expect(try await requests(.get, endingWith: .closed, begins: true).count == 1)
+        for failure in [HTTPFailure.silent, .unreachable("connection refused"), .cutShort, .cancelled] {
+            #expect(try await requests(.get, endingWith: failure).count == 1)
+        }
     }
 }

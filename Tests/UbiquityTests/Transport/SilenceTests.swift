@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ClientTestSupport
-import NIOCore
 import Testing
 import UbiquityCore
 import UbiquityWire
@@ -23,11 +22,13 @@ struct SilenceTests {
                 serverMilliseconds: 1, limits: StoreLimits(), allowance: Allowance(),
                 deletionsRememberedSeconds: 1, keepAliveSeconds: keepAliveSeconds))
         let data = String(decoding: WireFormat.json.encode(ready), as: UTF8.self)
-        var idle = IdleTimeout(now: 0, silenceMilliseconds: ChangeStream.silenceMilliseconds)
-        #expect(idle.silenceMilliseconds == 50_000)
+        var silence = ChangeStream.silenceMilliseconds
+        #expect(silence == 50_000)
         var stream = ChangeStream(within: IntakeLimits(nil).message) { _ in }
-        try stream.take(ByteBuffer(string: "event: ready\ndata: \(data)\n\n"), &idle)
-        #expect(idle.silenceMilliseconds == milliseconds)
+        try Array("event: ready\ndata: \(data)\n\n".utf8).withUnsafeBytes {
+            try stream.take($0, &silence)
+        }
+        #expect(silence == milliseconds)
     }
 
     @Test func `a request without an answer is given up`() async throws {
