@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Foundation
+package import Foundation
 internal import Synchronization
 package import UbiquityHTTP
 
 #if canImport(FoundationNetworking)
-internal import FoundationNetworking
+package import FoundationNetworking
 #endif
 
 /// Requests by `URLSession`, for Apple's systems. Elsewhere it is compiled for its tests, and trusts
@@ -174,7 +174,9 @@ private final class Exchange: @unchecked Sendable {
         let fields = response.allHeaderFields.compactMap { name, value in
             (name as? String).map { (name: $0, value: "\(value)") }
         }
-        return attempt { try receiver.began(HTTPAnswerHead(status: response.statusCode, fields: fields)) }
+        return attempt {
+            try receiver.began(HTTPAnswerHead(status: response.statusCode, fields: fields))
+        }
     }
 
     func received(_ data: Data) -> Bool {
@@ -232,9 +234,10 @@ extension URLSessionClient {
     package func urlSession(
         _ session: URLSession, task: URLSessionTask,
         didReceive challenge: URLAuthenticationChallenge,
-        completionHandler: @escaping @Sendable (
-            URLSession.AuthChallengeDisposition, URLCredential?
-        ) -> Void
+        completionHandler:
+            @escaping @Sendable (
+                URLSession.AuthChallengeDisposition, URLCredential?
+            ) -> Void
     ) {
         guard let trust = challenge.protectionSpace.serverTrust,
             let pem = exchange(of: task)?.request.certificates

@@ -42,7 +42,8 @@ struct IdentityKeySource: Sendable {
         let body = try await withCheckedThrowingContinuation { continuation in
             receiver.result.withLock { $0 = continuation }
             let cancel = CurlClient.shared.begin(request, receiver)
-            DispatchQueue.global().asyncAfter(deadline: .now() + KeyReceiver.secondsMax, execute: cancel)
+            DispatchQueue.global().asyncAfter(
+                deadline: .now() + KeyReceiver.secondsMax, execute: cancel)
         }
         return Data(body)
     }
@@ -78,7 +79,11 @@ private final class KeyReceiver: HTTPReceiver, @unchecked Sendable {
 
     func ended(_ error: (any Error)?) {
         let continuation = result.withLock { $0.take() }
-        if let error { continuation?.resume(throwing: error) } else { continuation?.resume(returning: body) }
+        if let error {
+            continuation?.resume(throwing: error)
+        } else {
+            continuation?.resume(returning: body)
+        }
     }
 }
 

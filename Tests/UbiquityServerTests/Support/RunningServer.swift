@@ -148,7 +148,8 @@ struct RunningServer: Sendable {
         defer { connection.close() }
         await connection.send(
             "\(method) \(path) HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(credential)\r\n"
-                + "Content-Type: \(WireFormat.protobuf.rawValue)\r\nTransfer-Encoding: chunked\r\n\r\n")
+                + "Content-Type: \(WireFormat.protobuf.rawValue)\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
         for chunk in chunks {
             connection.throwIn("\(String(chunk.utf8.count, radix: 16))\r\n\(chunk)\r\n")
         }

@@ -15,7 +15,9 @@ struct RepeatedRequestTests {
         private let failure: HTTPFailure
         private let begins: Bool
 
-        init(_ failure: HTTPFailure, begins: Bool) { (self.failure, self.begins) = (failure, begins) }
+        init(_ failure: HTTPFailure, begins: Bool) {
+            (self.failure, self.begins) = (failure, begins)
+        }
 
         func begin(_ request: HTTPRequest, _ receiver: any HTTPReceiver) -> @Sendable () -> Void {
             requests.withLock { $0.append(request) }
@@ -47,7 +49,9 @@ struct RepeatedRequestTests {
 
     @Test func `a request with another end, or an answer, is not repeated`() async throws {
         #expect(try await requests(.get, endingWith: .closed, begins: true).count == 1)
-        for failure in [HTTPFailure.silent, .unreachable("connection refused"), .cutShort, .cancelled] {
+        for failure in [
+            HTTPFailure.silent, .unreachable("connection refused"), .cutShort, .cancelled,
+        ] {
             #expect(try await requests(.get, endingWith: failure).count == 1)
         }
     }
