@@ -170,6 +170,9 @@ extension HTTPFailure.CertificateProblem {
         case .untrusted:
             "\(certificate) is not the one that this device was told to trust; if the server "
                 + "operator has changed it, sign in again with the new one"
+        case .otherKey:
+            "\(certificate) has another key than the one that this device was told to accept; if "
+                + "the server operator has changed it, sign in again with a new link"
         case .nothingToTrust: ServerAddress.noCertificate
         }
     }
