@@ -54,8 +54,8 @@ struct PageTests {
                     "GET", file.path, headers: ["Accept-Encoding": "br, gzip;q=0.5"])
                 #expect(gzip.headers["content-encoding"] == "gzip")
                 #expect(plain.headers["content-encoding"] == nil)
-                // What the client inflated itself.
-                #expect(gzip.body == plain.body)
+                let inflated = try Gzip.inflated(ByteBuffer(bytes: gzip.body))
+                #expect([UInt8](inflated.readableBytesView) == plain.body)
                 #expect([plain, gzip].allSatisfy { $0.headers["vary"] == "Accept-Encoding" })
                 let tag = try #require(gzip.headers["etag"])
                 #expect(tag != plain.headers["etag"])
