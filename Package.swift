@@ -58,6 +58,13 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
+        // Requests over HTTP: by libcurl, which is loaded when the first is made.
+        .target(name: "CCurl"),
+        .target(
+            name: "UbiquityHTTP",
+            dependencies: [
+                .target(name: "CCurl", condition: .when(platforms: [.linux])), "UbiquityCore",
+            ]),
         // PostgreSQL's client library, which a server loads when it has such a database.
         .target(name: "CLibpq"),
         // The mirror of UserDefaults.
@@ -154,11 +161,13 @@ let package = Package(
         .testTarget(
             name: "UbiquityTests",
             dependencies: [
-                "ClientTestSupport", "Ubiquity", "UbiquityCore", "UbiquityWire",
+                "ClientTestSupport", "Ubiquity", "UbiquityCore", "UbiquityHTTP", "UbiquityWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
         .testTarget(
             name: "UbiquityDefaultsTests",
@@ -351,7 +360,7 @@ for target in package.targets {
 // For `make test-tsan` only: the sanitizer does not understand the mutex of Synchronization, so that a
 // module of our own goes by that name.
 if Context.environment["UBIQUITY_TSAN"] != nil {
-    for target in package.targets where target.name != "CLibpq" {
+    for target in package.targets where !["CCurl", "CLibpq"].contains(target.name) {
         target.dependencies.append("ThreadSanitizerMutex")
         target.swiftSettings?.append(contentsOf: [
             .define("UBIQUITY_TSAN"),
