@@ -14,9 +14,11 @@ struct CurlOptions {
     init(_ easy: OpaquePointer) { self.easy = easy }
 
     /// - Throws: ``HTTPFailure`` for a request that cannot be made, or not safely.
-    func set(_ request: HTTPRequest, _ environment: CurlEnvironment) throws(HTTPFailure) {
+    func set(
+        _ request: HTTPRequest, _ environment: CurlEnvironment, _ proxy: String?
+    ) throws(HTTPFailure) {
         try Self.check(request)
-        try setConnection(request, environment)
+        try setConnection(request, proxy)
         try setTrust(request, environment)
         try setMethod(request)
     }
@@ -37,9 +39,7 @@ struct CurlOptions {
         else { throw .other("the request has a character that HTTP does not allow") }
     }
 
-    private func setConnection(
-        _ request: HTTPRequest, _ environment: CurlEnvironment
-    ) throws(HTTPFailure) {
+    private func setConnection(_ request: HTTPRequest, _ proxy: String?) throws(HTTPFailure) {
         try set(CURLOPT_URL, request.url)
         try set(CURLOPT_PATH_AS_IS, 1)
         try set(CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS)
@@ -49,7 +49,6 @@ struct CurlOptions {
         try set(CURLOPT_CONNECTTIMEOUT_MS, HTTPRequest.connectSecondsMax * 1_000)
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         // Not from the environment, which curl would read now.
-        let proxy = request.socket == nil ? environment.proxy(for: request.url) : nil
         try set(CURLOPT_PROXY, proxy ?? "")
         try set(CURLOPT_NOPROXY, "")
         if let socket = request.socket {
@@ -90,6 +89,8 @@ struct CurlOptions {
             }
         }
         if let pin = request.pin {
+            // Without TLS there is no key.
+            guard request.url.lowercased().hasPrefix("https:") else { throw .noTLS }
             // Anything else would be the name of a file.
             guard pin.hasPrefix("sha256//") else { throw .certificate(.otherKey) }
             try set(CURLOPT_PINNEDPUBLICKEY, pin)

@@ -10,6 +10,7 @@ struct CurlReason {
     /// The request's, for OpenSSL's verdict.
     var number: UInt
     var request: HTTPRequest
+    var usesProxy: Bool
     /// Whether the answer had begun.
     var hasBegun: Bool
     var code: Int
@@ -26,7 +27,9 @@ struct CurlReason {
         case CURLE_COULDNT_RESOLVE_PROXY: .other("the proxy's name is not known")
         case CURLE_URL_MALFORMAT: .other("the URL cannot be read")
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .other("the answer is not HTTP")
-        case CURLE_COULDNT_CONNECT: proxyRefusal ?? .unreachable(systemWords ?? words.lowercased())
+        case CURLE_COULDNT_CONNECT where usesProxy:
+            proxyRefusal ?? .other("the proxy does not answer: \(systemWords ?? words)")
+        case CURLE_COULDNT_CONNECT: .unreachable(systemWords ?? words.lowercased())
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR: proxyRefusal ?? broken
         case CURLE_HTTP2, CURLE_HTTP2_STREAM: broken
         case CURLE_SSL_CONNECT_ERROR: isNoTLS ? .noTLS : broken

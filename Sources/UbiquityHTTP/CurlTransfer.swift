@@ -26,6 +26,7 @@ final class CurlTransfer: @unchecked Sendable {
     private(set) var easy: OpaquePointer?
     /// Distinguishes the requests of a process.
     private var number: UInt = 0
+    private var proxy: String?
     private var fields: UnsafeMutablePointer<curl_slist>?
     /// Curl's words for an error.
     private var words: UnsafeMutablePointer<CChar>?
@@ -77,7 +78,8 @@ final class CurlTransfer: @unchecked Sendable {
         _ easy: OpaquePointer, _ number: UInt, _ environment: CurlEnvironment
     ) throws(HTTPFailure) {
         (self.easy, self.number) = (easy, number)
-        try CurlOptions(easy).set(request, environment)
+        proxy = request.socket == nil ? environment.proxy(for: request.url) : nil
+        try CurlOptions(easy).set(request, environment, proxy)
         try setFields(easy)
         // What curl copies need not be kept.
         request.body = nil
@@ -136,12 +138,13 @@ final class CurlTransfer: @unchecked Sendable {
         Unmanaged<CurlTransfer>.fromOpaque(context!).takeUnretainedValue()
     }
 
-    /// The connection is there, and the request is about to be sent: once, and once more on another
-    /// connection if a kept one was closed.
+    /// The connection is there, and the request is about to be sent: for the second time if a kept
+    /// connection turned out to be closed. That is once, and on a new one.
     private func ready() -> Bool {
         movedAt = Self.now
         bytesSent = 0
         attempts += 1
+        if let easy { ccurl_set_long(easy, Int(CURLOPT_FRESH_CONNECT), 1) }
         guard attempts > 2 else { return true }
         error = HTTPFailure.closed
         return false
@@ -180,7 +183,8 @@ final class CurlTransfer: @unchecked Sendable {
         guard let easy, code != CURLE_OK || !head.isComplete else { return nil }
         let text = words.map { String(cString: $0) } ?? ""
         return CurlReason(
-            easy: easy, number: number, request: request, hasBegun: head.isComplete,
+            easy: easy, number: number, request: request, usesProxy: proxy != nil,
+            hasBegun: head.isComplete,
             code: code,
             words: text.isEmpty ? String(cString: curl_easy_strerror(Int32(code))) : text
         ).failure

@@ -104,6 +104,8 @@ import UbiquityHTTP
     @Test func `requests one after the other share a connection, unless repeating does harm`()
         async throws
     {
+        // Others would compete for the connections that are kept.
+        let client = CurlClient(environment: [:])
         let server = try RawServer { connection in
             while connection.request() != nil { connection.answer() }
         }
@@ -200,12 +202,13 @@ import UbiquityHTTP
     }
 
     @Test func `a receiver that is told of the end begins another request`() async throws {
+        let client = CurlClient(environment: [:])
         let server = try RawServer { connection in
             while connection.request() != nil { connection.answer() }
         }
         let second = TestReceiver()
         let request = HTTPRequest("GET", server.url)
-        let first = TestReceiver(atEnd: { [client] in _ = client.begin(request, second) })
+        let first = TestReceiver(atEnd: { _ = client.begin(request, second) })
         #expect(try await request.sent(by: client, to: first).isComplete)
         #expect(try await second.end().isComplete)
         #expect(server.accepted == 1)

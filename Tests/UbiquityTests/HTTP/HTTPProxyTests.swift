@@ -86,6 +86,16 @@ import UbiquityHTTP
         #expect(outcome.head == nil)
     }
 
+    @Test func `a proxy that does not answer is told apart from the server`() async throws {
+        let port = try RawServer { _ in }.port
+        let client = CurlClient(environment: ["ALL_PROXY": "http://127.0.0.1:\(port)"])
+        let request = HTTPRequest("GET", "https://ubiquity.example/")
+        try await until("the port's end") {
+            try await request.sent(by: client).failure
+                == .other("the proxy does not answer: connection refused")
+        }
+    }
+
     @Test func `a request for plain HTTP is given to the proxy`() async throws {
         let proxy = try RawServer { connection in
             _ = connection.request()

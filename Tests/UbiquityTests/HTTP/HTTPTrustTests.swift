@@ -82,6 +82,15 @@ import UbiquityHTTP
         }
     }
 
+    @Test func `a key is not pinned in vain`() async throws {
+        let server = try RawServer { connection in
+            while connection.request() != nil { connection.answer() }
+        }
+        let request = HTTPRequest("GET", server.url).with { $0.pin = Self.pin }
+        #expect(try await request.sent(by: client).failure == .noTLS)
+        #expect(server.accepted == 0)
+    }
+
     @Test func `a server that does not use TLS is told apart`() async throws {
         let stub = try await StubServer { _ in .init() }
         let https = stub.address.replacing("http:", with: "https:")
