@@ -32,6 +32,9 @@ package struct HTTPRequest: Sendable {
     /// The only certificates accepted, in PEM: the issuer's or the server's own. Nil means the
     /// system's.
     package var certificates: String?
+    /// The only public key of the server that is accepted, whose certificate must be trusted, too:
+    /// `sha256//` and, in base64, the digest of its DER form. Nil means any.
+    package var pin: String?
 
     package init(_ method: String, _ url: String) { (self.method, self.url) = (method, url) }
 }
@@ -102,6 +105,8 @@ package enum HTTPFailure: Error, Hashable, Sendable {
         /// When it begins to be valid.
         case notYetValid(Int64?)
         case untrusted
+        /// The server's key is not ``HTTPRequest/pin``.
+        case otherKey
         /// The text of ``HTTPRequest/certificates`` has none.
         case nothingToTrust
     }
