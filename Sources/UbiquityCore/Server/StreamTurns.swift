@@ -62,6 +62,8 @@ package struct StreamTurns: Sendable {
     package mutating func endTurn(_ rest: Rest) {
         guard let store = line.popFirst() else { return }
         waiting.remove(store)
+        // An idle stream takes no memory for turns.
+        if line.isEmpty { (line, waiting) = (FIFOQueue(), []) }
         if store == opening { opening = nil }
         switch rest {
         case .more: wait(store)
