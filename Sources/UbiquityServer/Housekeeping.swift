@@ -103,7 +103,7 @@ final class Housekeeping: Service {
     private func drain() async {
         let parts = UInt64(clamping: settings.drainSeconds) * UInt64(Self.ticksPerSecond)
         for part in 0..<parts {
-            server.hub.end { $0.number % parts == part }
+            server.hub.end { $0.turn % parts == part }
             try? await Task.sleep(for: .seconds(1) / Self.ticksPerSecond)
         }
     }

@@ -148,8 +148,10 @@ extension WriteResult {
 }
 
 extension WireChanges {
-    package init(_ changes: ChangeSet) {
+    /// - Parameter store: In a stream of several stores, the one that changed.
+    package init(_ changes: ChangeSet, of store: StoreIdentifier? = nil) {
         self.init()
+        self.store = store?.string ?? ""
         records = changes.records.map(WireRecord.init)
         cursor = changes.cursor.text
         serverMilliseconds = UInt64(clamping: changes.serverMilliseconds)
@@ -167,6 +169,40 @@ extension ChangeSet {
             isWhole: wire.whole,
             horizon: HybridTimestamp(
                 milliseconds: Int64(wireMilliseconds: wire.horizonMilliseconds)))
+    }
+}
+
+extension StreamedStore {
+    /// - Throws: ``WireError`` that describes the problem.
+    package static func list(_ wire: WireNewStream) throws(WireError) -> [StreamedStore] {
+        guard (1...countMax).contains(wire.stores.count) else {
+            throw WireError("\"stores\" must name 1 to \(countMax) stores")
+        }
+        var stores: [StreamedStore] = []
+        var identifiers: Set<StoreIdentifier> = []
+        for (index, wire) in wire.stores.enumerated() {
+            do {
+                let store = try StreamedStore(wire)
+                guard identifiers.insert(store.identifier).inserted else {
+                    throw WireError("the store is named twice")
+                }
+                stores.append(store)
+            } catch { throw WireError("stores[\(index)]: \(error)") }
+        }
+        return stores
+    }
+
+    private init(_ wire: WireNewStream.Store) throws(WireError) {
+        let identifier: StoreIdentifier
+        do { identifier = try StoreIdentifier(wire.identifier) } catch {
+            throw WireError("\(error)")
+        }
+        var since: Position?
+        if !wire.since.isEmpty {
+            since = Position(try Cursor(wire: wire.since, in: "since"))
+            guard since != nil else { throw WireError("\"since\" was not issued by this server") }
+        }
+        self.init(identifier, since: since, isSaved: !wire.hasSaved || wire.saved)
     }
 }
 

@@ -39,8 +39,12 @@ package struct WireListEncoder: Sendable {
     }
 
     /// The last bytes.
-    /// - Parameter changes: Everything except the records, which must be empty.
-    package func end(_ changes: ChangeSet) -> [UInt8] { end(WireChanges(changes)) }
+    /// - Parameters:
+    ///   - changes: Everything except the records, which must be empty.
+    ///   - store: As in ``WireChanges/init(_:of:)``.
+    package func end(_ changes: ChangeSet, of store: StoreIdentifier? = nil) -> [UInt8] {
+        end(WireChanges(changes, of: store))
+    }
 
     /// The same for a snapshot.
     package func end(_ snapshot: StoreSnapshot) -> [UInt8] { end(WireSnapshot(snapshot)) }

@@ -10,7 +10,10 @@ struct StreamHubTests {
 
     private final class Subscriber: HubSubscriber {
         let number: UInt64
-        init(number: UInt64) { self.number = number }
+        let turn: UInt64
+        init(number: UInt64, turn: UInt64? = nil) {
+            (self.number, self.turn) = (number, turn ?? number)
+        }
     }
 
     private struct Event: HubEvent {
@@ -84,7 +87,7 @@ struct StreamHubTests {
         #expect(try publish(4, Event(name: "own")).isEmpty)
         let next = hub.finish(try job(reading), read: Event(name: "theirs"), at: at(3))
         #expect(text(next) == ["theirs to [1]", "read since 3"])
-        #expect(text(hub.finish(try job(next), read: nil, at: nil)) == ["closed [1]"])
+        #expect(text(hub.finish(try job(next), read: nil, at: nil)) == ["restart [1]"])
         // It is not subscribed any more.
         #expect(hub.stores.isEmpty)
         hub.unsubscribe(subscriber, from: "store")
@@ -148,6 +151,16 @@ struct StreamHubTests {
         let turns = (0..<5).map { hub.endOfOtherHistory(second: $0).map(\.number).sorted() }
         #expect(turns == [[5, 10], [1, 6], [2, 7], [3, 8], [4, 9]])
         #expect(newer.number == 11)
+    }
+
+    @Test mutating func `the subscribers that share a stream end together`() throws {
+        hub.follow(7)
+        for store in ["a", "b", "c"] {
+            _ = try #require(hub.subscribe(to: store) { Subscriber(number: $0, turn: 1) })
+        }
+        hub.follow(8)
+        let turns = (0..<5).map { hub.endOfOtherHistory(second: $0).map(\.number).sorted() }
+        #expect(turns == [[], [1, 2, 3], [], [], []])
     }
 
     @Test mutating func `a closed hub takes nobody`() {

@@ -60,7 +60,25 @@ package enum StreamMessage: Hashable, Sendable {
     case resync
 }
 
-/// The beginning of a stream.
+/// A store that is asked for in a stream of several.
+package struct StreamedStore: Hashable, Sendable {
+    package let identifier: StoreIdentifier
+    /// Nil for the whole store.
+    package let since: Position?
+    /// Whether the device says that it has saved everything up to there.
+    package let isSaved: Bool
+
+    /// The maximum number of stores of a stream.
+    package static let countMax = 64
+
+    package init(_ identifier: StoreIdentifier, since: Position?, isSaved: Bool) {
+        self.identifier = identifier
+        self.since = since
+        self.isSaved = isSaved
+    }
+}
+
+/// The beginning of a store in a stream.
 ///
 /// A listener is subscribed before the store is read. A commit between the two arrives twice and is
 /// recognised by its revision. In the reverse order it would be missed.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The events of one stream: which are sent, wait, or are old.
+/// The events of one store of a stream: which are sent, wait, or are old.
 ///
-/// `starting` (the store is being read, and events wait) → `open` (they are sent, as fast as the other
-/// side reads) → `ended` (they are dropped).
+/// `starting` (the store is being read, or its beginning sent, and events wait) → `open` (they are sent,
+/// as fast as the other side reads) → `ended` (they are dropped).
 package struct SendQueue<Event> {
     private enum Phase {
         case starting
@@ -41,7 +41,7 @@ package struct SendQueue<Event> {
     package var hasEnded: Bool { phase == .ended }
     package var isEmpty: Bool { waiting.isEmpty }
 
-    /// The store was read: the stream begins with its state, which is sent before the events.
+    /// The store was read: its state is sent before the events.
     package mutating func begin(_ start: StreamStart) { beginning = start }
 
     /// From now on, events are sent.

@@ -145,7 +145,7 @@ package struct StreamHub<
         case .nothing: return []
         case .publish: return event().map { offer($0, to: store) } ?? []
         case .read(let since): return start(.read(since: since), store)
-        case .restart: return end(store, .closed)
+        case .restart: return end(store, .restart)
         }
     }
 
@@ -208,7 +208,7 @@ package struct StreamHub<
         guard lastOfOtherHistory > 0 else { return [] }
         let turn = UInt64(second) % Self.endingSeconds
         return subscribers {
-            $0.number <= lastOfOtherHistory && $0.number % Self.endingSeconds == turn
+            $0.number <= lastOfOtherHistory && $0.turn % Self.endingSeconds == turn
         }
     }
 
@@ -221,6 +221,13 @@ package struct StreamHub<
 /// A subscriber of a store.
 package protocol HubSubscriber: AnyObject, Sendable {
     var number: UInt64 { get }
+    /// The number that decides when it has its turn, where all have one: the same for all that share
+    /// a stream.
+    var turn: UInt64 { get }
+}
+
+extension HubSubscriber {
+    package var turn: UInt64 { number }
 }
 
 /// Changes for the subscribers of a store.
@@ -237,8 +244,10 @@ package protocol HubEvent: Sendable {
 
 /// The reason for the end of a stream.
 package enum StreamEnd: Hashable, Sendable {
-    /// Events were dropped, because too many waited.
+    /// Events of its store were dropped, because too many waited.
     case overflow
+    /// The subscribers of its store must resume from their own cursors.
+    case restart
     /// The server is shutting down, the device may no longer subscribe, or the connection is gone.
     case closed
 }

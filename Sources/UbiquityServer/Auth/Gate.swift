@@ -80,6 +80,6 @@ struct Revocation: Sendable {
 
     /// Ends the streams of apps that are not registered.
     func restricted(to apps: AppRule) {
-        hub.end { !apps.admits($0.store.identifier) }
+        hub.refuse(.appNotRegistered) { !apps.admits($0.store.identifier) }
     }
 }

@@ -19,6 +19,9 @@ final class Exchange: @unchecked Sendable {
     /// The parts of the path that the pattern names, not decoded.
     var parameters: [(name: Substring, text: Substring)] = []
 
+    /// Takes an error instead of ``refuse(_:)``, for an answer that goes on after one.
+    var handleError: ((any Error) -> Void)?
+
     private var input = Input.waiting
     private var output = Output.none
     /// Whether the connection is gone.

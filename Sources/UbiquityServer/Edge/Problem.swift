@@ -3,6 +3,7 @@
 internal import NIOCore
 internal import NIOHTTP1
 internal import SwiftProtobuf
+internal import UbiquityCore
 internal import UbiquityWire
 
 /// The reason a request was refused, as in the answer. Below the routes and the edge, errors are
@@ -61,6 +62,14 @@ extension Problem {
     }
 
     var body: ByteBuffer { ByteBuffer(bytes: WireFormat.json.encode(message)) }
+
+    /// For the event that a store's stream has ended, which has no headers.
+    func message(of store: StoreIdentifier) -> WireProblem {
+        var message = message
+        message.store = store.string
+        message.retryAfterSeconds = UInt64(clamping: retryAfterSeconds ?? 0)
+        return message
+    }
 
     private var message: WireProblem {
         .with {

@@ -29,7 +29,7 @@ final class PushHub: Sendable {
     init(
         storage: any ServerStorage, threads: BlockingThreads, settings: ServerSettings,
         edge: Edge? = nil,
-        encode: @escaping Event.Encoder = { ServerSentEvent.push($0, isBinary: $1) }
+        encode: @escaping Event.Encoder = { ServerSentEvent.push($0, of: $1, isBinary: $2) }
     ) {
         self.encode = encode
         self.storage = storage
@@ -61,24 +61,22 @@ final class PushHub: Sendable {
 
     /// Subscribes a subscriber to everything that is committed from now on. Call
     /// ``begin(_:at:)`` when it has read the store.
+    /// - Parameter stream: It has just opened the store.
     /// - Throws: ``HubError``.
-    /// - Parameters:
-    ///   - takesBinary: As ``Subscriber/takesBinary``.
-    ///   - loop: The connection's.
     func subscribe(
-        _ rights: DeviceRights, to store: StoreReference, takesBinary: Bool = false,
-        on loop: any EventLoop
+        _ rights: DeviceRights, to store: StoreReference, in stream: EventStream
     ) throws(HubError) -> Subscriber {
         let permit: AccountShares.Permit
         do { permit = try shares.take(rights) } catch { throw .tooMany }
         let subscriber = state.withLock { hub in
             hub.subscribe(to: store) { number in
                 Subscriber(
-                    number: number, rights: rights, store: store, takesBinary: takesBinary,
-                    permit: permit, hub: self, on: loop)
+                    number: number, rights: rights, store: store, permit: permit, hub: self,
+                    in: stream)
             }
         }
         guard let subscriber else { throw .closed }
+        stream.join(subscriber)
         return subscriber
     }
 
@@ -128,7 +126,7 @@ final class PushHub: Sendable {
         _ changes: ChangeSet, revision: Int64, of store: StoreReference
     ) -> Event {
         Event(
-            changes, revision: revision,
+            changes, of: store.identifier, revision: revision,
             permit: { [unsentShares] in try? unsentShares.take(store.account) }, encode)
     }
 
@@ -206,7 +204,7 @@ final class PushHub: Sendable {
         let interval = UInt64(max(1, settings.keepAliveSeconds))
         let turn = UInt64(tick) % interval
         var work = LoopWork()
-        for subscriber in subscribers(where: { $0.number % interval == turn }) {
+        for subscriber in subscribers(where: { $0.turn % interval == turn }) {
             work.add(on: subscriber.loop) { subscriber.keepAlive() }
         }
         work.submit()
@@ -221,6 +219,16 @@ final class PushHub: Sendable {
 
     /// - Parameter isOver: Must not use the hub.
     func end(where isOver: (Subscriber) -> Bool) { end(subscribers(where: isOver)) }
+
+    /// Ends stores, and not the others of their streams.
+    /// - Parameter isRefused: Must not use the hub.
+    func refuse(_ refusal: AccessRefusal, where isRefused: (Subscriber) -> Bool) {
+        var work = LoopWork()
+        for subscriber in subscribers(where: isRefused) {
+            work.add(on: subscriber.loop) { subscriber.refuse(Problem(refusal)) }
+        }
+        work.submit()
+    }
 
     private func end(_ subscribers: [Subscriber]) {
         var work = LoopWork()

@@ -1,50 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
-internal import Synchronization
 internal import UbiquityCore
 
-/// One event stream: carries out its ``SendQueue``, and is later the only handler of its connection
-/// besides TLS and ``OutboundByteHandler``. So an idle stream costs little memory.
+/// A store of an event stream: carries out its ``SendQueue``.
 ///
 /// State: confined to `loop`. Unchecked because the hub knows subscribers on every thread, but only
 /// uses their constants there.
-final class Subscriber: ChannelInboundHandler, HubSubscriber, @unchecked Sendable {
-    typealias InboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
-
+final class Subscriber: HubSubscriber, @unchecked Sendable {
     let number: UInt64
+    let turn: UInt64
     let device: DeviceReference
     /// As ``DeviceRights/expiresMilliseconds``.
     let expiresMilliseconds: Int64?
     let store: StoreReference
-    /// Whether it accepts small pushes in protobuf's binary format.
-    let takesBinary: Bool
     /// The connection's event loop.
     let loop: any EventLoop
     private let hub: PushHub
     /// Its place among those of its account, and its part of the budget that all subscribers share.
     private let permit: AccountShares.Permit
+    private let stream: EventStream
+    /// Its number in the stream.
+    let place: Int
     private var queue: SendQueue<Event>
-    /// The beginning of the stream that is still to be sent.
+    /// The beginning that is still to be sent.
     private var start = Answer()
-    private var context: ChannelHandlerContext?
-    /// Whether events are HTTP chunks, which HTTP/1.0 does not have.
-    private var isChunked = true
+    /// Whether a part of the beginning was sent.
+    private var hasBegun = false
 
     init(
-        number: UInt64, rights: DeviceRights, store: StoreReference, takesBinary: Bool,
-        permit: AccountShares.Permit, hub: PushHub, on loop: any EventLoop
+        number: UInt64, rights: DeviceRights, store: StoreReference,
+        permit: AccountShares.Permit, hub: PushHub, in stream: EventStream
     ) {
         self.number = number
         device = rights.reference
         expiresMilliseconds = rights.expiresMilliseconds
         self.store = store
-        self.takesBinary = takesBinary
         self.permit = permit
         self.hub = hub
-        self.loop = loop
+        self.stream = stream
+        loop = stream.loop
         queue = SendQueue(bytesMax: hub.bytesPerStreamMax)
+        (place, turn) = stream.place(for: number)
     }
 
     // MARK: - Events
@@ -52,212 +49,76 @@ final class Subscriber: ChannelInboundHandler, HubSubscriber, @unchecked Sendabl
     /// Sends an event, or lets it wait.
     func offer(_ event: Event) {
         let offer = queue.offer(
-            event, revision: event.revision, canSend: canSend,
-            bytes: { bytes(of: event).readableBytes }, reserve: permit.take)
+            event, revision: event.revision, canSend: stream.isFree,
+            bytes: { event.bytes(stream.form).readableBytes }, reserve: permit.take)
         switch offer {
-        case .send: send(event)
-        case .waits, .dropped: break
+        case .send: stream.send(event)
+        case .waits: if queue.isOpen { stream.wait(place) }
+        case .dropped: break
         case .overflow:
             hub.noteOverflow()
             end(.overflow)
         }
     }
 
-    /// Sends a keep-alive if nothing else waits.
-    func keepAlive() {
-        guard queue.isOpen, queue.isEmpty, canSend, let context else { return }
-        context.writeAndFlush(wrapOutboundOut(framed(.keepAlive)), promise: nil)
-    }
+    func keepAlive() { stream.keepAlive(at: place) }
 
-    /// Whether the connection can take an event, with nothing of the beginning before it.
-    private var canSend: Bool {
-        start.pieces.isEmpty && context?.channel.isWritable == true
-    }
-
-    private func send(_ event: Event) {
-        guard let context else { return }
-        context.writeAndFlush(wrapOutboundOut(framed(bytes(of: event))), promise: nil)
-        hub.delivered(event)
-    }
-
-    private func sendWaiting() {
-        guard queue.isOpen, let context else { return }
-        while context.channel.isWritable, let piece = start.next() {
-            context.writeAndFlush(
-                wrapOutboundOut(framed(EventBytes(piece))), promise: nil)
-        }
-        while context.channel.isWritable, let event = queue.next(release: permit.give) {
-            send(event)
-        }
-    }
-
-    private func bytes(of event: Event) -> EventBytes { event.bytes(isBinary: takesBinary) }
-
-    private func framed(_ bytes: EventBytes) -> ByteBuffer {
-        isChunked ? bytes.chunk : bytes.payload
-    }
-
-    // MARK: - The connection
-
-    /// Says how the stream begins. Call before the subscriber gets its connection.
-    func begin(with bytes: Answer, _ beginning: StreamStart, isChunked: Bool) {
-        self.isChunked = isChunked
-        if !queue.hasEnded { start = bytes }
+    /// Says how the store begins.
+    func begin(with bytes: Answer, _ beginning: StreamStart) {
+        guard !queue.hasEnded else { return }
+        start = bytes
         queue.begin(beginning)
+        stream.wait(place)
     }
 
-    func handlerAdded(context: ChannelHandlerContext) {
-        self.context = context
-        if queue.open() { sendWaiting() } else { close(after: .closed) }
+    /// Removes and returns the next piece of the beginning; nil after the last.
+    func nextPiece() -> ByteBuffer? {
+        guard let piece = start.next() else { return nil }
+        hasBegun = true
+        return piece
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) {
-        self.context = nil
-        leave()
-    }
+    /// Lets events follow the beginning, which was sent.
+    /// - Returns: False if they do already, or if the store has ended.
+    func open() -> Bool { !queue.isOpen && queue.open() }
 
-    func channelWritabilityChanged(context: ChannelHandlerContext) {
-        sendWaiting()
-        context.fireChannelWritabilityChanged()
-    }
+    /// Removes and returns the event that is to be sent next.
+    func nextEvent() -> Event? { queue.next(release: permit.give) }
 
-    /// The other side has nothing more to say.
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {}
-
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if event as? ChannelEvent == .inputClosed { context.close(promise: nil) }
-    }
-
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        context.close(promise: nil)
-    }
+    var hasNoEvent: Bool { queue.isEmpty }
 
     // MARK: - The end
 
-    /// Ends the stream.
+    /// Ends the stream, or only this store of it.
     func end(_ end: StreamEnd) {
-        guard queue.end(release: permit.give) else {
-            // After an overflow, a close still matters, because it leaves less time.
-            if end == .closed { context?.close(after: lingerMilliseconds(after: end)) }
-            return
-        }
-        start = Answer()
-        close(after: end)
-    }
-
-    /// The time in which the rest must be sent. A revocation must take effect within a second, and
-    /// may be noticed late; an overflow only affects the slow reader.
-    private func lingerMilliseconds(after end: StreamEnd) -> Int64 {
         switch end {
-        case .overflow: hub.slowMilliseconds
-        case .closed: 500
+        case .closed: stream.end()
+        case .overflow: stream.end(place, with: ServerSentEvent.resync(of: stream.name(of: store)))
+        case .restart: refuse(.streamInterrupted)
         }
     }
 
-    /// Sends the end of the stream and closes the connection.
-    private func close(after end: StreamEnd) {
-        guard let context else { return }
-        if end == .overflow { context.write(wrapOutboundOut(framed(.resync)), promise: nil) }
-        let last = isChunked ? Self.lastChunk : ByteBuffer()
-        context.finish(wrapOutboundOut(last), within: lingerMilliseconds(after: end))
+    /// Ends this store, and so the stream if it has no other.
+    func refuse(_ problem: Problem) {
+        guard stream.isShared else { return stream.end() }
+        stream.end(place, with: ServerSentEvent.ended(problem, store.identifier))
     }
 
-    private static let lastChunk = ByteBuffer(string: AnswerText.lastChunk)
+    /// Drops what waits, but for the rest of a beginning that others' events cannot follow otherwise.
+    func drop(all: Bool) {
+        _ = queue.end(release: permit.give)
+        if all || !hasBegun { start = Answer() }
+    }
 
-    /// Ends the subscription. Call if the stream was never opened, too.
+    /// Ends the subscription. Call if the store was never opened, too.
     func leave() {
-        end(.closed)
+        drop(all: true)
         hub.unsubscribe(self)
         permit.end()
     }
 }
 
-/// Changes as they are sent to the subscribers of their store.
-///
-/// State: `encoded`, guarded by its lock: the first loop that needs a form of it makes it. A large event
-/// has only the text form, which ``encodeLarge()`` makes before it is offered to anybody. `reserved`, too.
-final class Event: HubEvent {
-    let revision: Int64
-    /// The time of the commit, or when others' commits were read.
-    let committed: NIODeadline
-    /// The size of the changes, counted as for a push.
-    let bytes: Int
-    private let changes: ChangeSet
-    private let encode: Encoder
-    private let encoded = Mutex<(text: EventBytes?, binary: EventBytes?)>((nil, nil))
-    /// Makes its part of the budget for what is not encoded yet.
-    private let takePermit: @Sendable () -> AccountShares.Permit?
-    private let reserved = Mutex<AccountShares.Permit?>(nil)
-
-    /// Encodes changes; the flag is ``Subscriber/takesBinary``.
-    typealias Encoder = @Sendable (ChangeSet, _ isBinary: Bool) -> ByteBuffer
-
-    init(
-        _ changes: ChangeSet, revision: Int64,
-        permit: @escaping @Sendable () -> AccountShares.Permit?, _ encode: @escaping Encoder
-    ) {
-        self.changes = changes
-        self.revision = revision
-        self.encode = encode
-        takePermit = permit
-        bytes = changes.records.reduce(0) { $0 + $1.pushBytes }
-        committed = .now()
-    }
-
-    /// With more, the text takes so long to make that an event loop's other connections would notice.
-    private static let smallBytesMax = 8_192
-
-    /// Whether it is encoded on no event loop.
-    var isLarge: Bool { bytes > Self.smallBytesMax }
-
-    func reserve() -> Bool {
-        guard let permit = takePermit(), permit.take(bytes) else { return false }
-        reserved.withLock { $0 = permit }
-        return true
-    }
-
-    /// It is offered to the subscribers, who reserve what they need.
-    func release() { reserved.withLock { $0 = nil } }
-
-    /// Makes the text that all subscribers get.
-    func encodeLarge() {
-        let bytes = EventBytes(encode(changes, false))
-        encoded.withLock { $0.text = bytes }
-    }
-
-    /// - Parameter takesBinary: As ``Subscriber/takesBinary``.
-    func bytes(isBinary takesBinary: Bool) -> EventBytes {
-        let isBinary = takesBinary && !isLarge
-        return encoded.withLock { encoded in
-            if let bytes = isBinary ? encoded.binary : encoded.text { return bytes }
-            let bytes = EventBytes(encode(changes, isBinary))
-            if isBinary { encoded.binary = bytes } else { encoded.text = bytes }
-            return bytes
-        }
-    }
-}
-
-/// An event's text, with and without the frame of an HTTP chunk.
-struct EventBytes: Sendable {
-    let chunk: ByteBuffer
-    private let payloadIndex: Int
-    let readableBytes: Int
-
-    init(_ payload: ByteBuffer) {
-        readableBytes = payload.readableBytes
-        var chunk = ByteBuffer()
-        chunk.reserveCapacity(payload.readableBytes + 16)
-        chunk.writeString(AnswerText.chunkBegin(payload.readableBytes))
-        payloadIndex = chunk.writerIndex
-        chunk.writeImmutableBuffer(payload)
-        chunk.writeString(AnswerText.chunkEnd)
-        self.chunk = chunk
-    }
-
-    var payload: ByteBuffer {
-        chunk.getSlice(at: payloadIndex, length: readableBytes) ?? ByteBuffer()
-    }
-
-    static let keepAlive = EventBytes(ServerSentEvent.keepAlive)
-    static let resync = EventBytes(ServerSentEvent.resync)
+extension Problem {
+    fileprivate static let streamInterrupted = unavailable(
+        "The stream of this store was interrupted. Open it again.")
 }

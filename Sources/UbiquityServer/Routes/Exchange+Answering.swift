@@ -6,7 +6,9 @@ internal import UbiquityCore
 
 extension Exchange {
     /// Answers with the problem that the error is for the client.
-    func refuse(_ error: any Error) { refuse(Problem(error)) }
+    func refuse(_ error: any Error) {
+        if let handleError { handleError(error) } else { refuse(Problem(error)) }
+    }
 
     /// Refuses the request if the body throws.
     func attempt(_ body: () throws -> Void) {

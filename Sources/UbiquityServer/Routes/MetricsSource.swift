@@ -50,7 +50,7 @@ final class MetricsSource: Sendable {
         text.value("ubiquity_node_info", 1, ["node": Self.node])
         gauge("ubiquity_nodes", "Nodes that are connected to the database.", shared?.nodes)
         gauge("ubiquity_connections", "Connections that are open.", edge.connectionCounter.count)
-        gauge("ubiquity_listeners", "Streams that are open.", hub.count)
+        gauge("ubiquity_listeners", "Stores in open streams.", hub.count)
         gauge("ubiquity_listener_bytes", "Bytes waiting for streams.", hub.waitingBytes)
         gauge("ubiquity_answer_bytes", "Bytes waiting in connections.", edge.answers.bytes)
         gauge("ubiquity_body_bytes", "Bodies that are being read.", edge.bodies.bytes)

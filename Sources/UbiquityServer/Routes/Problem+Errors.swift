@@ -201,6 +201,8 @@ extension Problem {
     static let notAcceptable = Problem(
         .notAcceptable,
         "The answer is available only as application/json or application/x-protobuf.")
+    static let onlyAsEvents = Problem(
+        .notAcceptable, "The answer is available only as text/event-stream.")
     static let unsupportedMediaType = Problem(
         .unsupportedMediaType, "The body must be application/json or application/x-protobuf.")
     static let notReady: Problem = {

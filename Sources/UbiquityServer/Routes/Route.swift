@@ -43,10 +43,19 @@ extension Route {
         _ method: HTTPMethod, _ path: String, _ operation: ServerOperation,
         _ answer: @escaping @Sendable (Exchange, DeviceRights) async throws -> Answer
     ) {
+        self.init(method, path, operation) { (exchange: Exchange, rights: DeviceRights) in
+            exchange.answer { try await answer(exchange, rights) }
+        }
+    }
+
+    /// The same, on the connection's event loop.
+    init(
+        _ method: HTTPMethod, _ path: String, _ operation: ServerOperation,
+        _ answer: @escaping @Sendable (Exchange, DeviceRights) throws -> Void
+    ) {
         self.init(method: method, path: path, owner: .device) { exchange, caller, gate in
             try gate.check(caller, operation)
-            let rights = try caller.device()
-            exchange.answer { try await answer(exchange, rights) }
+            try answer(exchange, try caller.device())
         }
     }
 

@@ -26,6 +26,7 @@ struct Routes: Sendable {
         [
             Route(.GET, "\(Self.storePath)changes", changes),
             Route(.POST, "\(Self.storePath)changes", push.commit),
+            Route(.POST, "/v1/changes", .itself, stream.openSeveral),
             Route(.GET, "\(Self.storePath)history", histories.list),
             Route(.GET, "\(Self.storePath)snapshot", histories.snapshot),
             Route(.GET, "\(Self.storePath)devices", stores.deliveries),

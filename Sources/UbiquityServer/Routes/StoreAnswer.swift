@@ -8,8 +8,9 @@ internal import UbiquityWire
 struct StoreAnswer: Sendable {
     enum Form: Hashable, Sendable {
         case message(WireFormat)
-        /// The event `changes`; nothing if a listener that resumes is up to date.
-        case event
+        /// The event `changes`, which may name its store; nothing if a listener that resumes is up
+        /// to date.
+        case event(of: StoreIdentifier?)
     }
 
     /// Everything except the records.
@@ -28,14 +29,14 @@ struct StoreAnswer: Sendable {
                 pieces.append(encoder.end(head))
                 return StoreAnswer(head: head, answer: Answer(pieces.end(), permit, format))
             }
-        case .event:
+        case .event(let store):
             let isSilent = records.isEmpty && !head.isWhole
-            let beginning = isSilent ? "" : ServerSentEvent.changesHead(head.cursor)
+            let beginning = isSilent ? "" : ServerSentEvent.changesHead(head.cursor, of: store)
             return AnswerDraft(records, .json, permit, beginning: beginning) { record, encoder in
                 encoder.encode(try record.record())
             } end: { encoder, pieces in
                 if !isSilent {
-                    pieces.append(encoder.end(head))
+                    pieces.append(encoder.end(head, of: store))
                     pieces.append(ServerSentEvent.end.utf8)
                 }
                 return StoreAnswer(head: head, answer: Answer(pieces.end(), permit))

@@ -40,40 +40,62 @@ final class VirtualHub {
         let number: UInt64
         let stream: VirtualStream
         /// Whether its connection takes nothing at present.
-        var isStalled = false { didSet { if !isStalled { sendWaiting() } } }
+        var isStalled = false { didSet { advance() } }
+        private var turns = StreamTurns(count: 1)
         private var queue = SendQueue<ChangeSet>(bytesMax: eventBytesMax)
+        /// The beginning that is still to be sent.
+        private var start: [StreamMessage] = []
 
         init(_ stream: VirtualStream, number: UInt64) {
             (self.stream, self.number) = (stream, number)
+            _ = turns.next(canSend: false)
         }
 
         /// - Returns: Whether the stream goes on.
         func offer(_ changes: ChangeSet) -> Bool {
             let offer = queue.offer(
-                changes, revision: Position(changes.cursor)?.revision ?? 0, canSend: !isStalled,
-                bytes: { changes.virtualBytes }, reserve: { _ in true })
-            if offer == .send { stream.send(.changes(changes)) }
+                changes, revision: Position(changes.cursor)?.revision ?? 0,
+                canSend: !isStalled && turns.isEmpty, bytes: { changes.virtualBytes },
+                reserve: { _ in true })
+            switch offer {
+            case .send: stream.send(.changes(changes))
+            case .waits: if queue.isOpen { turns.wait(0) }
+            case .dropped, .overflow: break
+            }
             return offer != .overflow
         }
 
         /// - Parameter isResumed: Whether the device named a cursor. If not, the changes are the whole
         ///   store.
         func begin(with changes: ChangeSet, isResumed: Bool, _ config: ServerConfig) {
+            guard !queue.hasEnded else { return }
             queue.begin(StreamStart(changes.cursor))
-            guard queue.open() else { return }
-            if !isResumed || !changes.records.isEmpty { stream.send(.changes(changes)) }
-            stream.send(.ready(changes.cursor, config))
-            sendWaiting()
+            let isSilent = isResumed && changes.records.isEmpty
+            start = (isSilent ? [] : [.changes(changes)]) + [.ready(changes.cursor, config)]
+            turns.wait(0)
+            advance()
         }
 
-        private func sendWaiting() {
-            while !isStalled, let changes = queue.next(release: { _ in }) {
-                stream.send(.changes(changes))
+        private func advance() {
+            while case .send = turns.next(canSend: !isStalled) {
+                if !start.isEmpty {
+                    stream.send(start.removeFirst())
+                    continue
+                }
+                if queue.isOpen {
+                    if let changes = queue.next(release: { _ in }) {
+                        stream.send(.changes(changes))
+                    }
+                } else {
+                    _ = queue.open()
+                }
+                turns.endTurn(queue.isEmpty ? .nothing : .more)
             }
         }
 
         func end(_ end: StreamEnd) {
             guard queue.end(release: { _ in }) else { return }
+            start = []
             if end == .overflow { stream.send(.resync) }
             stream.breakOff(nil)
         }

@@ -460,6 +460,9 @@ package nonisolated struct WireChanges: Sendable {
   /// them either. 0: none is.
   package var horizonMilliseconds: UInt64 = 0
 
+  /// In a stream of several stores: the one that changed.
+  package var store: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -669,11 +672,69 @@ package nonisolated struct WireReady: Sendable {
   /// Clears the value of `config`. Subsequent reads from it will return its default value.
   package mutating func clearConfig() {self._config = nil}
 
+  /// In a stream of several stores: the one that the device has.
+  package var store: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
   fileprivate var _config: WireConfig? = nil
+}
+
+/// Opens a stream of several stores.
+package nonisolated struct WireNewStream: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// At least one, at most 64, and none twice.
+  package var stores: [WireNewStream.Store] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package nonisolated struct Store: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    package var identifier: String = String()
+
+    /// The cursor to resume from; empty: the whole store.
+    package var since: String = String()
+
+    /// Whether the device has saved everything up to there, as it has unless it says otherwise.
+    package var saved: Bool {
+      get {_saved ?? false}
+      set {_saved = newValue}
+    }
+    /// Returns true if `saved` has been explicitly set.
+    package var hasSaved: Bool {self._saved != nil}
+    /// Clears the value of `saved`. Subsequent reads from it will return its default value.
+    package mutating func clearSaved() {self._saved = nil}
+
+    package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    package init() {}
+
+    fileprivate var _saved: Bool? = nil
+  }
+
+  package init() {}
+}
+
+/// The device missed something of a store.
+package nonisolated struct WireResync: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// In a stream of several stores.
+  package var store: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
 }
 
 package nonisolated struct WireConfig: Sendable {
@@ -1261,6 +1322,12 @@ package nonisolated struct WireProblem: Sendable {
 
   /// With the code history-forgotten: the earliest moment that the store's history reaches.
   package var knownSinceMilliseconds: UInt64 = 0
+
+  /// In a stream of several stores: the one that ended.
+  package var store: String = String()
+
+  /// In a stream of several stores, as the header Retry-After: when to open it again; 0: it says nothing.
+  package var retryAfterSeconds: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1986,7 +2053,7 @@ nonisolated extension WireWriteResult: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Changes"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}records\0\u{1}cursor\0\u{3}server_milliseconds\0\u{1}whole\0\u{3}horizon_milliseconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}records\0\u{1}cursor\0\u{3}server_milliseconds\0\u{1}whole\0\u{3}horizon_milliseconds\0\u{1}store\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1999,6 +2066,7 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.serverMilliseconds) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.whole) }()
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.horizonMilliseconds) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.store) }()
       default: break
       }
     }
@@ -2020,6 +2088,9 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
     if self.horizonMilliseconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.horizonMilliseconds, fieldNumber: 5)
     }
+    if !self.store.isEmpty {
+      try visitor.visitSingularStringField(value: self.store, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2029,6 +2100,7 @@ nonisolated extension WireChanges: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.serverMilliseconds != rhs.serverMilliseconds {return false}
     if lhs.whole != rhs.whole {return false}
     if lhs.horizonMilliseconds != rhs.horizonMilliseconds {return false}
+    if lhs.store != rhs.store {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2385,7 +2457,7 @@ nonisolated extension WireDelivery: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension WireReady: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Ready"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cursor\0\u{1}config\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cursor\0\u{1}config\0\u{1}store\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2395,6 +2467,7 @@ nonisolated extension WireReady: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.cursor) }()
       case 2: try { try decoder.decodeSingularMessageField(value: &self._config) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.store) }()
       default: break
       }
     }
@@ -2411,12 +2484,120 @@ nonisolated extension WireReady: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     try { if let v = self._config {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
     } }()
+    if !self.store.isEmpty {
+      try visitor.visitSingularStringField(value: self.store, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireReady, rhs: WireReady) -> Bool {
     if lhs.cursor != rhs.cursor {return false}
     if lhs._config != rhs._config {return false}
+    if lhs.store != rhs.store {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireNewStream: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".NewStream"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}stores\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.stores) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.stores.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.stores, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireNewStream, rhs: WireNewStream) -> Bool {
+    if lhs.stores != rhs.stores {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireNewStream.Store: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = WireNewStream.protoMessageName + ".Store"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{1}since\0\u{1}saved\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.identifier) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.since) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self._saved) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.identifier.isEmpty {
+      try visitor.visitSingularStringField(value: self.identifier, fieldNumber: 1)
+    }
+    if !self.since.isEmpty {
+      try visitor.visitSingularStringField(value: self.since, fieldNumber: 2)
+    }
+    try { if let v = self._saved {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 3)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireNewStream.Store, rhs: WireNewStream.Store) -> Bool {
+    if lhs.identifier != rhs.identifier {return false}
+    if lhs.since != rhs.since {return false}
+    if lhs._saved != rhs._saved {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireResync: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Resync"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.store) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.store.isEmpty {
+      try visitor.visitSingularStringField(value: self.store, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireResync, rhs: WireResync) -> Bool {
+    if lhs.store != rhs.store {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3526,7 +3707,7 @@ nonisolated extension WireAuditTrail.Entry: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Problem"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{1}status\0\u{1}detail\0\u{1}code\0\u{3}server_milliseconds\0\u{3}known_since_milliseconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{1}status\0\u{1}detail\0\u{1}code\0\u{3}server_milliseconds\0\u{3}known_since_milliseconds\0\u{1}store\0\u{3}retry_after_seconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3541,6 +3722,8 @@ nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 5: try { try decoder.decodeSingularStringField(value: &self.code) }()
       case 6: try { try decoder.decodeSingularUInt64Field(value: &self.serverMilliseconds) }()
       case 7: try { try decoder.decodeSingularUInt64Field(value: &self.knownSinceMilliseconds) }()
+      case 8: try { try decoder.decodeSingularStringField(value: &self.store) }()
+      case 9: try { try decoder.decodeSingularUInt64Field(value: &self.retryAfterSeconds) }()
       default: break
       }
     }
@@ -3568,6 +3751,12 @@ nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._Message
     if self.knownSinceMilliseconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.knownSinceMilliseconds, fieldNumber: 7)
     }
+    if !self.store.isEmpty {
+      try visitor.visitSingularStringField(value: self.store, fieldNumber: 8)
+    }
+    if self.retryAfterSeconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.retryAfterSeconds, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3579,6 +3768,8 @@ nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.code != rhs.code {return false}
     if lhs.serverMilliseconds != rhs.serverMilliseconds {return false}
     if lhs.knownSinceMilliseconds != rhs.knownSinceMilliseconds {return false}
+    if lhs.store != rhs.store {return false}
+    if lhs.retryAfterSeconds != rhs.retryAfterSeconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

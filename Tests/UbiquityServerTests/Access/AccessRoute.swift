@@ -133,6 +133,12 @@ struct AccessRoute: CustomStringConvertible, Sendable {
             "PATCH", "/v1/devices/{id}", eve: 404, elsewhere: 404, here: 404, body: rename),
         ofDevice("DELETE", "/v1/devices/{id}", eve: 404, elsewhere: 404, here: 404, own: 204),
         ofDevice("GET", "/v1/stores", elsewhere: 200, here: 200),
+        // A cursor that is nobody's: the stream ends at once, whether the store may be read or not.
+        ofDevice(
+            "POST", "/v1/changes", elsewhere: 200, here: 200,
+            body:
+                #"{"stores": [{"identifier": "\#(AccessStage.store)", "since": "0123456789abcdef-1"}]}"#
+        ),
         ofDevice("GET", "/v1/stores/{identifier}/changes", elsewhere: 403, here: 200),
         ofDevice("GET", "/v1/stores/{identifier}/devices", elsewhere: 403, here: 200),
         ofDevice("GET", "/v1/stores/{identifier}/history", elsewhere: 403, here: 200),

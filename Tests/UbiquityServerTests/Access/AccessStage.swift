@@ -90,7 +90,8 @@ struct AccessStage {
         _ caller: AccessCaller, _ route: AccessRoute, to path: String
     ) async throws -> RunningServer.Answer {
         let body = route.body.map { Array($0.utf8) }
-        let headers = body == nil ? [:] : ["Content-Type": "application/json"]
+        var headers = body == nil ? [:] : ["Content-Type": "application/json"]
+        if route.path == "/v1/changes" { headers["Accept"] = "text/event-stream" }
         guard caller != .folder else {
             return try await server.sendInFolder(route.method, path, body: body, headers: headers)
         }

@@ -103,6 +103,36 @@ extension AccountSuites {
             }
         }
 
+        @Test func `a stream of several stores brings each caller only what it may read`()
+            async throws
+        {
+            try await AccessStage.with { stage in
+                for (caller, titles) in [
+                    (AccessCaller.eve, ["changes", "ready"]), (.elsewhere, ["ended"]),
+                    (.here, ["changes", "ready"]),
+                ] {
+                    let device = RunningDevice(
+                        server: stage.server, id: "", account: "",
+                        credential: stage.credentials[caller] ?? "")
+                    var stream = try await stage.server.listen(
+                        device, stores: [.init(AccessStage.store), .init("elsewhere")])
+                    var events: [EventReader.Event] = []
+                    for _ in titles { events.append(try #require(try await stream.nextEvent())) }
+                    #expect(try events.allSatisfy { try $0.store == AccessStage.store })
+                    #expect(events.map(\.name) == titles, "\(caller)")
+                    #expect(
+                        events[0].data.contains("value \(AccessStage.secret)") == (caller == .here))
+                    if caller == .elsewhere {
+                        #expect(try events[0].problem.code == "not-yours")
+                    }
+                    // The device that is confined elsewhere has its own store in the same stream.
+                    #expect(
+                        try await stream.nextEvent()?.title
+                            == (caller == .here ? "ended elsewhere" : "changes elsewhere"))
+                }
+            }
+        }
+
         @Test func `a confined device can access its stores and itself, and nothing else`()
             async throws
         {
@@ -196,7 +226,9 @@ extension RunningServer.Answer {
             caller == .elsewhere
             ? text.replacingOccurrences(of: AccessStage.account, with: "")
                 .replacingOccurrences(of: AccessStage.store, with: "") : text
-        return shown.contains(AccessStage.secret)
+        // The event of a store repeats the name that the caller gave.
+        let named = "\"store\":\"\(AccessStage.store)\""
+        return shown.replacingOccurrences(of: named, with: "").contains(AccessStage.secret)
     }
 
     /// Each store has an epoch of its own, drawn by chance.

@@ -60,6 +60,34 @@ extension AccountSuites {
             }
         }
 
+        @Test func `an app that is removed ends in a stream of several, and the others go on`()
+            async throws
+        {
+            try await withServerOfRegisteredApps { server in
+                let device = try await server.newDevice()
+                for app in ["notes", "other"] {
+                    #expect(try await change("PUT", app, server) == 204)
+                }
+                var stream = try await server.listen(
+                    device, stores: [.init("notes"), .init("third"), .init("other")])
+                for title in ["changes notes", "ready notes", "ended third"] {
+                    #expect(try await stream.nextEvent()?.title == title)
+                }
+                for title in ["changes other", "ready other"] {
+                    #expect(try await stream.nextEvent()?.title == title)
+                }
+                #expect(try await change("DELETE", "notes", server) == 204)
+                let end = try #require(try await stream.nextEvent())
+                #expect(try end.title == "ended notes")
+                #expect(try end.problem.code == "app-not-registered" && end.problem.status == 403)
+                try await device.set("a", "1", store: "other")
+                #expect(try await stream.nextEvent()?.keys == ["a"])
+                #expect(try await change("DELETE", "other", server) == 204)
+                #expect(try await stream.nextEvent()?.title == "ended other")
+                #expect(try await stream.nextEvent() == nil)
+            }
+        }
+
         @Test func `apps registered and removed through the data folder count at once`()
             async throws
         {

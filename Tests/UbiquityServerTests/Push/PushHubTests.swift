@@ -47,7 +47,9 @@ struct PushHubTests {
     }
 
     private func subscribe(to hub: PushHub) throws -> Subscriber {
-        let subscriber = try hub.subscribe(rights, to: Sample.store, on: loop)
+        let stream = EventStream(hub, count: 1, isShared: false, takesBinary: false, on: loop)
+        stream.start { _ in }
+        let subscriber = try hub.subscribe(rights, to: Sample.store, in: stream)
         hub.begin(subscriber, at: Sample.position(1))
         return subscriber
     }
@@ -56,12 +58,12 @@ struct PushHubTests {
         async throws
     {
         let encoded = Mutex<[Encoded]>([])
-        let hub = hub { changes, isBinary in
+        let hub = hub { changes, store, isBinary in
             let isOnLoop = MultiThreadedEventLoopGroup.currentEventLoop != nil
             encoded.withLock {
                 $0.append(Encoded(key: changes.records[0].key.string, isOnLoop: isOnLoop))
             }
-            return ServerSentEvent.push(changes, isBinary: isBinary)
+            return ServerSentEvent.push(changes, of: store, isBinary: isBinary)
         }
         try storage.commit(Sample.push(Sample.record("first", .integer(1), at: 400)))
         let subscribers = [try subscribe(to: hub), try subscribe(to: hub)]
@@ -80,9 +82,9 @@ struct PushHubTests {
 
     @Test func `events that wait for one that is encoded have a bound`() async throws {
         let gate = DispatchSemaphore(value: 0)
-        let hub = hub({ $0.constants.streamBufferBytesMax = 2 << 20 }) { changes, isBinary in
+        let hub = hub({ $0.constants.streamBufferBytesMax = 2 << 20 }) { changes, store, isBinary in
             if MultiThreadedEventLoopGroup.currentEventLoop == nil { gate.wait() }
-            return ServerSentEvent.push(changes, isBinary: isBinary)
+            return ServerSentEvent.push(changes, of: store, isBinary: isBinary)
         }
         try storage.commit(Sample.push(Sample.record("first", .integer(1), at: 400)))
         let subscriber = try subscribe(to: hub)

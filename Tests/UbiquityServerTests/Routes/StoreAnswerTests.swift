@@ -84,7 +84,7 @@ struct StoreAnswerTests {
             try await withCheckedThrowingContinuation { continuation in
                 do {
                     try reader.answer(
-                        .event, of: Sample.store, since: nil, isSaved: false, for: rights
+                        .event(of: nil), of: Sample.store, since: nil, isSaved: false, for: rights
                     ) { continuation.resume(with: $0) }
                 } catch { continuation.resume(throwing: error) }
             }
@@ -97,19 +97,21 @@ struct StoreAnswerTests {
         threads.close()
     }
 
-    @Test func `a listener that resumes and has all is told nothing`() throws {
+    @Test(arguments: [nil, Sample.store.identifier])
+    func `a listener that resumes and has all is told nothing`(name: StoreIdentifier?) throws {
         let head = ChangeSet(
             records: [], cursor: Sample.position(1).cursor, serverMilliseconds: 1, isWhole: false)
-        var draft = StoreAnswer.draft(.event, head, [], try permit)
+        var draft = StoreAnswer.draft(.event(of: name), head, [], try permit)
         #expect(try draft.encodeSlice()?.answer.bytes == 0)
         var whole = head
         whole.isWhole = true
-        draft = StoreAnswer.draft(.event, whole, [], try permit)
+        draft = StoreAnswer.draft(.event(of: name), whole, [], try permit)
         let answer = try #require(try draft.encodeSlice())
-        let data = String(decoding: WireFormat.json.encode(WireChanges(whole)), as: UTF8.self)
+        let data = String(
+            decoding: WireFormat.json.encode(WireChanges(whole, of: name)), as: UTF8.self)
         #expect(
             String(decoding: bytes(of: answer), as: UTF8.self)
-                == ServerSentEvent.changesHead(whole.cursor) + data + ServerSentEvent.end)
+                == ServerSentEvent.changesHead(whole.cursor, of: name) + data + ServerSentEvent.end)
     }
 
     // MARK: - Turns

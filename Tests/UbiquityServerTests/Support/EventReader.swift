@@ -18,6 +18,25 @@ struct EventReader {
         var keys: [String] {
             get throws { try changes.records.map(\.key) }
         }
+
+        /// Its store, in a stream of several; empty if it names none.
+        var store: String {
+            get throws {
+                guard name != "binary" else {
+                    let bytes = Data(base64Encoded: data) ?? Data()
+                    return try WireFormat.protobuf.decode(WireChanges.self, from: bytes).store
+                }
+                // Other fields are ignored.
+                return try WireFormat.json.decode(WireResync.self, from: Array(data.utf8)).store
+            }
+        }
+
+        /// The name, and the store.
+        var title: String { get throws { try "\(name) \(store)" } }
+
+        var problem: WireProblem {
+            get throws { try WireFormat.json.decode(WireProblem.self, from: Array(data.utf8)) }
+        }
     }
 
     let status: Int

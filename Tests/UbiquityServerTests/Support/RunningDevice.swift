@@ -120,3 +120,12 @@ extension WireRecord {
         return record
     }
 }
+
+extension WireNewStream.Store {
+    init(_ identifier: String, since: String? = nil, saved: Bool? = nil) {
+        self.init()
+        self.identifier = identifier
+        self.since = since ?? ""
+        if let saved { self.saved = saved }
+    }
+}

@@ -171,6 +171,20 @@ struct RunningServer: Sendable {
         return EventReader(try await TestAnswer.to(request))
     }
 
+    /// Opens one stream of several stores.
+    func listen(
+        _ device: RunningDevice, stores: [WireNewStream.Store],
+        accept: String = "text/event-stream", _ format: WireFormat = .json
+    ) async throws -> EventReader {
+        var message = WireNewStream()
+        message.stores = stores
+        let request = request(
+            "POST", "/v1/changes", credential: device.credential, body: format.encode(message),
+            headers: ["Accept": accept, "Content-Type": format.rawValue])
+        return EventReader(
+            try await HTTPClient.shared.execute(request, timeout: TestPatience.stream))
+    }
+
     private func request(
         _ method: String, _ path: String, credential: String?, body: [UInt8]? = nil,
         headers: [String: String]
