@@ -60,7 +60,9 @@ package struct TestAnswer: Sendable {
         /// Against hanging only.
         var silenceMillisecondsMax: Int64 { 600_000 }
 
-        func began(_ head: HTTPAnswerHead) { waiter.withLock { $0.take() }?.resume(returning: head) }
+        func began(_ head: HTTPAnswerHead) {
+            waiter.withLock { $0.take() }?.resume(returning: head)
+        }
 
         func received(_ piece: UnsafeRawBufferPointer) { pieces.yield([UInt8](piece)) }
 

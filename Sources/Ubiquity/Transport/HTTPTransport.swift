@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import UbiquityCore
+internal import UbiquityHTTP
 internal import UbiquityWire
 
 /// The connection to a store over HTTP: pushes and pulls in the protocol's binary format, and a
@@ -65,6 +66,16 @@ package struct HTTPTransport: Sendable {
             cancel()
             throw LinkFailure(.unreachable, "the stream was cancelled")
         }
+    }
+
+    /// The proxy that requests to the account's server go through, as the environment says, without
+    /// its user and password; nil for none.
+    package static func proxy(of account: SignedInAccount) -> String? {
+        #if os(Linux)
+        CurlClient.proxy(for: account.server)
+        #else
+        nil
+        #endif
     }
 
     package func push(

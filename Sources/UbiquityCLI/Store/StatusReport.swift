@@ -143,6 +143,7 @@ struct StatusReport {
             ("Device", "\(account.deviceName) (\(account.device))"),
         ] + (clockAhead.map { [("Clock", Phrase.clock($0))] } ?? [])
             + (security(of: account).map { [("Encryption", $0)] } ?? [])
+            + (HTTPTransport.proxy(of: account).map { [("Proxy", $0)] } ?? [])
     }
 
     /// Nil if the connection is as it should be.

@@ -181,8 +181,7 @@ struct RunningServer: Sendable {
         let request = request(
             "POST", "/v1/changes", credential: device.credential, body: format.encode(message),
             headers: ["Accept": accept, "Content-Type": format.rawValue])
-        return EventReader(
-            try await HTTPClient.shared.execute(request, timeout: TestPatience.stream))
+        return EventReader(try await TestAnswer.to(request))
     }
 
     private func request(
