@@ -17,6 +17,10 @@ let package = Package(
         .executable(name: "ubiquity-simulator", targets: ["UbiquitySimulator"]),
         .executable(name: "ubiquity-conformance", targets: ["UbiquityConformance"]),
     ],
+    traits: [
+        .trait(
+            name: "Server", description: "The server, the programs, the examples and the tests.")
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
@@ -79,6 +83,8 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
+        // Says what to do if the trait is off.
+        .target(name: "ServerTrait"),
         // The commit that the program was built from, if the build was told.
         .target(name: "BuildCommit"),
         // Named apart from its product: `ubiquity` and `Ubiquity` would be one module on
@@ -334,6 +340,19 @@ if let archives = Context.environment["UBIQUITY_ARCHIVES"] {
             .unsafeFlags(["-L\(archives)", "-Xclang-linker", "-static-libgcc"])
         ]
     }
+}
+
+// An app that has none of the programs fetches none of the packages that only they need. Whatever needs
+// one depends on the target that says what to do.
+for target in package.targets where !["Ubiquity", "UbiquityWire"].contains(target.name) {
+    let dependencies = target.dependencies.map { dependency -> Target.Dependency in
+        guard case .productItem(let name, let package, _, _) = dependency else { return dependency }
+        return .product(
+            name: name, package: package ?? name, condition: .when(traits: ["Server"]))
+    }
+    guard dependencies.contains(where: { if case .productItem = $0 { true } else { false } })
+    else { continue }
+    target.dependencies = dependencies + ["ServerTrait"]
 }
 
 // One loop, so that no target is forgotten. Apps do not have the house's settings.
