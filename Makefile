@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # `make demo` and `make test` do all their own set-up on a Debian 12 machine that has a Swift
-# toolchain. BUILD_FLAGS goes to every `swift build`.
+# toolchain. BUILD_FLAGS goes to every `swift build`, with the trait of all that is not for apps.
 
 SHELL := /bin/bash
 SWIFT ?= swift
 PLIST ?=
 DATABASE ?=
 BUILD_FLAGS ?=
+override BUILD_FLAGS += --traits Server
 
 .PHONY: help setup build demo example test test-javascript test-documents conformance test-api test-web page snippets test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean \
@@ -243,7 +244,7 @@ nightly:
 # The generated code is committed: building the generator takes longer than building the project.
 # It needs Debian's protobuf-compiler.
 protobuf: setup
-	$(SWIFT) package resolve
+	$(SWIFT) package resolve --traits Server
 	$(SWIFT) build -c release --package-path .build/checkouts/swift-protobuf \
 		--scratch-path .build/protoc --product protoc-gen-swift
 	protoc --plugin=.build/protoc/release/protoc-gen-swift --proto_path=Protocol \

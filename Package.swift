@@ -17,12 +17,15 @@ let package = Package(
         .executable(name: "ubiquity-simulator", targets: ["UbiquitySimulator"]),
         .executable(name: "ubiquity-conformance", targets: ["UbiquityConformance"]),
     ],
+    traits: [
+        .trait(
+            name: "Server", description: "The server, the programs, the examples and the tests.")
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         // Without traits, here and below: a package with two of them would often be compiled anew,
         // because SwiftPM passes them to the compiler in any order.
@@ -78,16 +81,15 @@ let package = Package(
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
-                .product(name: "NIOExtras", package: "swift-nio-extras"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ]),
+        // Says what to do if the trait is off.
+        .target(name: "ServerTrait"),
         // The commit that the program was built from, if the build was told.
         .target(name: "BuildCommit"),
         // Named apart from its product: `ubiquity` and `Ubiquity` would be one module on
@@ -343,6 +345,19 @@ if let archives = Context.environment["UBIQUITY_ARCHIVES"] {
             .unsafeFlags(["-L\(archives)", "-Xclang-linker", "-static-libgcc"])
         ]
     }
+}
+
+// An app that has none of the programs fetches none of the packages that only they need. Whatever needs
+// one depends on the target that says what to do.
+for target in package.targets where !["Ubiquity", "UbiquityWire"].contains(target.name) {
+    let dependencies = target.dependencies.map { dependency -> Target.Dependency in
+        guard case .productItem(let name, let package, _, _) = dependency else { return dependency }
+        return .product(
+            name: name, package: package ?? name, condition: .when(traits: ["Server"]))
+    }
+    guard dependencies.contains(where: { if case .productItem = $0 { true } else { false } })
+    else { continue }
+    target.dependencies = dependencies + ["ServerTrait"]
 }
 
 // One loop, so that no target is forgotten. Apps do not have the house's settings.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
-internal import NIOExtras
 internal import NIOPosix
 internal import ServiceLifecycle
 
@@ -26,15 +25,14 @@ struct Acceptor: Service {
     /// - Throws: ``ServerStartError`` if it cannot listen.
     func run() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
-        let quiescing = ServerQuiescingHelper(group: group)
+        let (stream, end) = AsyncStream.makeStream(of: Never.self)
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 256)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { [connectionsMax] channel in
                 channel.eventLoop.makeCompletedFuture {
-                    let pipeline = channel.pipeline.syncOperations
-                    try pipeline.addHandler(AcceptLimitHandler(max: connectionsMax))
-                    try pipeline.addHandler(quiescing.makeServerChannelHandler(channel: channel))
+                    try channel.pipeline.syncOperations.addHandler(
+                        AcceptHandler(max: connectionsMax) { end.finish() })
                 }
             }
             .childChannelOption(.allowRemoteHalfClosure, value: true)
@@ -49,10 +47,7 @@ struct Acceptor: Service {
         defer { if case .socket(let socket) = address { socket.remove() } }
         await onReady(listening.localAddress?.port ?? 0)
         try? await gracefulShutdown()
-        let ended = listening.eventLoop.makePromise(of: Void.self)
-        quiescing.initiateShutdown(promise: ended)
-        let (stream, end) = AsyncStream.makeStream(of: Never.self)
-        ended.futureResult.whenComplete { _ in end.finish() }
+        listening.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
         // Ends early if the task is cancelled, because the shutdown takes too long.
         for await _ in stream {}
     }
@@ -78,31 +73,51 @@ struct Acceptor: Service {
     }
 }
 
-/// Accepts no connection while there are as many as there may be. Others wait in the system's queue.
+/// Accepts no connection while there are as many as there may be: others wait in the system's queue. At
+/// the end it accepts none, tells those that there are, and waits for the last one.
 ///
 /// State: confined to the event loop of the socket that accepts.
-private final class AcceptLimitHandler: ChannelDuplexHandler {
+private final class AcceptHandler: ChannelDuplexHandler {
     typealias InboundIn = any Channel
     typealias OutboundIn = Never
 
     private let max: Int
-    private var count = 0
+    /// Called when the server is to stop and no connection is left.
+    private let onEnd: () -> Void
+    private var open: [ObjectIdentifier: any Channel] = [:]
     private var isReadWanted = false
+    private var isEnding = false
 
-    init(max: Int) { self.max = max }
+    init(max: Int, onEnd: @escaping () -> Void) {
+        self.max = max
+        self.onEnd = onEnd
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        count += 1
-        let closed = unwrapInboundIn(data).closeFuture.hop(to: context.eventLoop)
+        let channel = unwrapInboundIn(data)
+        open[ObjectIdentifier(channel)] = channel
+        let closed = channel.closeFuture.hop(to: context.eventLoop)
         closed.assumeIsolated().whenComplete { [self] _ in
-            count -= 1
+            open[ObjectIdentifier(channel)] = nil
             if isReadWanted { read(context: context) }
+            if isEnding, open.isEmpty { onEnd() }
         }
         context.fireChannelRead(data)
     }
 
     func read(context: ChannelHandlerContext) {
-        isReadWanted = count >= max
+        isReadWanted = open.count >= max
         if !isReadWanted { context.read() }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        // Ends listening: that is NIO's part.
+        context.fireUserInboundEventTriggered(event)
+        guard event is ChannelShouldQuiesceEvent else { return }
+        isEnding = true
+        for channel in open.values {
+            channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+        }
+        if open.isEmpty { onEnd() }
     }
 }

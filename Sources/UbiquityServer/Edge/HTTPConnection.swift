@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
-internal import NIOExtras
 internal import NIOHTTP1
 internal import UbiquityCore
 

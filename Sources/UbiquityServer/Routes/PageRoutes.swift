@@ -28,14 +28,13 @@ struct PageFile: Sendable {
     let compressed: ByteBuffer
     let content: ByteBuffer
 
-    /// - Parameter gzip: The content by gzip, in base64, as `scripts/embed-page` writes it.
-    init(path: String, type: String, gzip: String) {
-        let compressed = ByteBuffer(bytes: Data(base64Encoded: gzip) ?? Data())
-        guard let content = try? Gzip.inflated(compressed) else {
-            preconditionFailure("\(path) was not embedded as gzip.")
+    /// - Parameters: Both forms in base64, as `scripts/embed-page` writes them.
+    init(path: String, type: String, gzip: String, content: String) {
+        func bytes(_ base64: String) -> ByteBuffer {
+            ByteBuffer(bytes: Data(base64Encoded: base64) ?? Data())
         }
         (self.path, self.type) = (path, type)
-        (self.compressed, self.content) = (compressed, content)
+        (compressed, self.content) = (bytes(gzip), bytes(content))
     }
 }
 

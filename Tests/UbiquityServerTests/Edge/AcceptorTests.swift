@@ -41,4 +41,28 @@ struct AcceptorTests {
         running.cancel()
         try await running.value
     }
+
+    @Test func `a server that stops ends idle connections, and waits for a request under way`()
+        async throws
+    {
+        let server = try await RunningServer.start()
+        let device = try await server.newDevice()
+        let idle = try await RawConnection.open(server.port)
+        await idle.send("GET /v1/config HTTP/1.1\r\nHost: a\r\n\r\n")
+        try await idle.receive("\r\n\r\n")
+        let silent = try await RawConnection.open(server.port)
+        let busy = try await RawConnection.open(server.port)
+        await busy.send(
+            "POST /v1/stores/notes/changes HTTP/1.1\r\nHost: a\r\n"
+                + "Authorization: Bearer \(device.credential)\r\nExpect: 100-continue\r\n"
+                + "Content-Type: application/x-protobuf\r\nContent-Length: 3\r\n\r\n")
+        try await busy.receive("HTTP/1.1 100 Continue\r\n")
+        let stopping = Task { try await server.stop() }
+        for connection in [idle, silent] { _ = try await connection.end() }
+        await #expect(throws: (any Error).self) { try await RawConnection.open(server.port) }
+        #expect(busy.isOpen && !busy.received.contains("HTTP/1.1 400"))
+        await busy.send("aaa")
+        #expect(try await busy.end().contains("HTTP/1.1 400"))
+        try await stopping.value
+    }
 }

@@ -96,25 +96,6 @@ struct PageTests {
         #expect(try Data(contentsOf: source) == Data(file.content.readableBytesView))
     }
 
-    @Test func `gzip is inflated if it is whole, and nothing else is`() throws {
-        // Of "ubiquity, ubiquity", by Python.
-        let bytes = try #require(
-            Data(base64Encoded: "H4sIAAAAAAACAytNyiwszSyp1FEohbIAFkVpThIAAAA=").map {
-                ByteBuffer(bytes: $0)
-            })
-        #expect(try String(buffer: Gzip.inflated(bytes)) == "ubiquity, ubiquity")
-        for count in 0..<bytes.readableBytes {
-            let part = try #require(bytes.getSlice(at: 0, length: count))
-            #expect(throws: (any Error).self, "\(count) bytes") { try Gzip.inflated(part) }
-        }
-        #expect(throws: (any Error).self) {
-            try Gzip.inflated(ByteBuffer(string: "ubiquity, ubiquity"))
-        }
-        #expect(throws: (any Error).self) {
-            try Gzip.inflated(ByteBuffer(bytes: bytes.readableBytesView + [0]))
-        }
-    }
-
     @Test(arguments: [
         ("gzip", true), ("GZIP", true), ("deflate, gzip;q=1.0", true), ("*", true),
         ("br;q=1, *;q=0.1", true), ("x-gzip", true), ("", false), ("identity", false),
