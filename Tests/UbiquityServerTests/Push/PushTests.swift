@@ -133,11 +133,18 @@ struct PushTests {
     {
         try await withServer({ $0.allowance = .init(burst: 10_000) }) { server in
             let device = try await server.newDevice()
-            let cursors = try await withThrowingTaskGroup(of: String.self) { group in
-                for number in 0..<400 {
-                    group.addTask { try await device.set("key\(number)", "x").cursor }
+            let cursors = try await withThrowingTaskGroup(of: [String].self) { group in
+                for worker in 0..<40 {
+                    group.addTask {
+                        var cursors: [String] = []
+                        for number in 0..<10 {
+                            let key = "key\(worker)-\(number)"
+                            cursors.append(try await device.set(key, "x").cursor)
+                        }
+                        return cursors
+                    }
                 }
-                return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+                return try await group.reduce(into: Set<String>()) { $0.formUnion($1) }
             }
             #expect(cursors.count == 400)
             let revisions = cursors.compactMap { Cursor($0).flatMap(Position.init)?.revision }

@@ -3,6 +3,7 @@
 #if os(Linux)
 import ClientTestSupport
 import Foundation
+import NIOHTTP1
 import Testing
 import URLSessionHTTP
 import UbiquityHTTP

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ClientTestSupport
+import NIOHTTP1
 import Synchronization
 import Testing
 import UbiquityCore
@@ -92,8 +93,8 @@ struct StreamPoolTests {
         let server = try await server()
         let hearers = try ["a", "b", "c"].map { try Hearer($0, at: server) }
         try await until("a stream for all") {
-            try server.requests.last.map { $0.method == .POST && (try stores($0)).count == 3 }
-                ?? false
+            guard let request = server.requests.last, request.method == .POST else { return false }
+            return try stores(request).count == 3
         }
         var problem = WireProblem()
         (problem.code, problem.status, problem.store) = ("cursor-other-history", 410, "b")
