@@ -77,7 +77,8 @@ final class VirtualHub {
         }
 
         private func advance() {
-            while case .send = turns.next(canSend: !isStalled) {
+            // A connection stalls only after what a store begins with.
+            while case .send = turns.next(canSend: !isStalled || !queue.isOpen) {
                 if !start.isEmpty {
                     stream.send(start.removeFirst())
                     continue
