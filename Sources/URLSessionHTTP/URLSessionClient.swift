@@ -18,7 +18,8 @@ package final class URLSessionClient: NSObject, HTTPClient, @unchecked Sendable 
     /// By the identifiers of their tasks.
     private let exchanges = Mutex<[Int: Exchange]>([:])
     private let queue = DispatchQueue(label: "ubiquity.http")
-    private let session = Mutex<URLSession?>(nil)
+    /// By the certificates that are trusted, because a session's connections are used again.
+    private let sessions = Mutex<[String?: URLSession]>([:])
 
     package func begin(
         _ request: HTTPRequest, _ receiver: any HTTPReceiver
@@ -32,7 +33,7 @@ package final class URLSessionClient: NSObject, HTTPClient, @unchecked Sendable 
             queue.async { exchange.end(HTTPFailure.other("the address is not one")) }
             return {}
         }
-        let task = makeSession().dataTask(with: Self.system(request, url))
+        let task = session(trusting: request.certificates).dataTask(with: Self.system(request, url))
         exchanges.withLock { $0[task.taskIdentifier] = exchange }
         queue.async { [self] in watch(exchange, task) }
         task.resume()
@@ -47,6 +48,7 @@ package final class URLSessionClient: NSObject, HTTPClient, @unchecked Sendable 
     /// The reason this system cannot carry out the request; nil if it can.
     private static func refusal(of request: HTTPRequest) -> HTTPFailure? {
         if request.socket != nil { return .other("this system cannot ask a socket") }
+        if request.pin != nil { return .other("this system cannot check a server's key") }
         #if canImport(Security)
         return nil
         #else
@@ -68,9 +70,9 @@ package final class URLSessionClient: NSObject, HTTPClient, @unchecked Sendable 
     }
 
     /// Made with the first request: it needs this object as its delegate, which it never gives up.
-    private func makeSession() -> URLSession {
-        session.withLock { session in
-            if let session { return session }
+    private func session(trusting certificates: String?) -> URLSession {
+        sessions.withLock { sessions in
+            if let session = sessions[certificates] { return session }
             let configuration = URLSessionConfiguration.ephemeral
             configuration.urlCache = nil
             configuration.httpCookieStorage = nil
@@ -82,7 +84,7 @@ package final class URLSessionClient: NSObject, HTTPClient, @unchecked Sendable 
             operations.maxConcurrentOperationCount = 1
             let new = URLSession(
                 configuration: configuration, delegate: self, delegateQueue: operations)
-            session = new
+            sessions[certificates] = new
             return new
         }
     }

@@ -40,8 +40,8 @@ struct CurlEnvironment: Sendable {
     /// Removes the user and the password.
     static func withoutUser(_ proxy: String) -> String {
         let (scheme, rest) = split(proxy)
-        let authority = rest.prefix { $0 != "/" }
-        let host = authority.lastIndex(of: "@").map { rest[$0...].dropFirst() } ?? rest
+        // Of all, because a password may have a slash.
+        let host = rest.lastIndex(of: "@").map { rest[$0...].dropFirst() } ?? rest
         return String(scheme + host)
     }
 

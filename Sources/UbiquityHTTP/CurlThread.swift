@@ -107,17 +107,18 @@ final class CurlThread: @unchecked Sendable {
         guard ccurl_load(), var multi = curl_multi_init() else { return refuse() }
         lock.withLock { inbox.multi = multi }
         while true {
-            takeRequests(multi)
-            var count: Int32 = 0
-            let isFine = curl_multi_perform(multi, &count) == 0
-            endComplete(multi)
-            endSilent(multi)
+            // Before the next request: the machine may have slept since the last one.
             if isIdleForLong, let new = curl_multi_init() {
                 // From now on, nobody wakes the old one.
                 lock.withLock { inbox.multi = new }
                 curl_multi_cleanup(multi)
                 multi = new
             }
+            takeRequests(multi)
+            var count: Int32 = 0
+            let isFine = curl_multi_perform(multi, &count) == 0
+            endComplete(multi)
+            endSilent(multi)
             sleep(multi, isFine)
         }
     }

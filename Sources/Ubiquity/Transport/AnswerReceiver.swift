@@ -40,6 +40,8 @@ final class AnswerReceiver: HTTPReceiver, @unchecked Sendable {
     private struct Attempt {
         var request: HTTPRequest?
         var isCancelled = false
+        /// The number of times that the request was begun.
+        var count = 0
         /// Whether the request may be sent a second time.
         var isRepeatable = false
         var cancel: (@Sendable () -> Void)?
@@ -90,9 +92,14 @@ final class AnswerReceiver: HTTPReceiver, @unchecked Sendable {
     }
 
     private func begin(_ request: HTTPRequest) {
+        let count = attempt.withLock { attempt in
+            attempt.count += 1
+            return attempt.count
+        }
         let cancel = client.begin(request, self)
         let isCancelled = attempt.withLock { attempt in
-            attempt.cancel = cancel
+            // It may have ended meanwhile, and been begun again.
+            if attempt.count == count { attempt.cancel = cancel }
             return attempt.isCancelled
         }
         if isCancelled { cancel() }

@@ -11,92 +11,67 @@ struct ChangeStream {
     static let silenceMilliseconds = IdleTimeout.streamMilliseconds(keepAliveSeconds: 0)
 
     private let bounds: MessageBounds
+    private let receive: @Sendable (StreamMessage) -> Void
     private var parser: EventStreamParser
     /// When progress was last reported, by the uptime.
-    private var progressAt: Int64?
+    private var progressAt = Int64.min
 
-    init(within bounds: MessageBounds) {
+    init(within bounds: MessageBounds, receive: @escaping @Sendable (StreamMessage) -> Void) {
         self.bounds = bounds
+        self.receive = receive
         parser = EventStreamParser(eventBytesMax: bounds.bytes)
     }
 
     /// - Parameter silenceMilliseconds: Set to what the server announces.
-    /// - Returns: The events that the piece completes, without those that this version does not know.
     /// - Throws: ``WireError``.
     mutating func take(
         _ piece: UnsafeRawBufferPointer, _ silenceMilliseconds: inout Int64
-    ) throws(WireError) -> [ChangeEvent] {
-        var result: [ChangeEvent] = []
-        for event in try parser.consume(piece) {
-            guard let event = try ChangeEvent(event, within: bounds) else { continue }
-            if case .message(.ready(_, let config)) = event.content {
+    ) throws(WireError) {
+        let events = try parser.consume(piece)
+        if events.isEmpty { reportProgress() }
+        for event in events {
+            guard let message = try StreamMessage(event, within: bounds) else { continue }
+            if case .ready(_, let config) = message {
                 silenceMilliseconds = IdleTimeout.streamMilliseconds(
                     keepAliveSeconds: config.keepAliveSeconds)
             }
-            result.append(event)
+            receive(message)
         }
-        return result
     }
 
-    /// Whether to report that bytes have come: at most once a second.
-    mutating func isProgressDue() -> Bool {
+    private mutating func reportProgress() {
         let now = SystemClock.reading().uptime
-        if let progressAt, now < progressAt + 1_000 { return false }
+        guard now >= progressAt &+ 1_000 else { return }
         progressAt = now
-        return true
+        receive(.progress)
     }
 }
 
-/// What an event of a stream says of a store.
-package struct ChangeEvent: Sendable {
-    package enum Content: Sendable {
-        case message(StreamMessage)
-        /// A stream of several stores goes on without this one.
-        case ended(WireProblem)
-    }
-
-    /// Nil in a stream of one store.
-    package let store: StoreIdentifier?
-    package let content: Content
-
+extension StreamMessage {
     /// Fails for an event that this version does not know.
     /// - Throws: ``WireError`` if the data does not match the event's name.
-    package init?(_ event: StreamEvent, within bounds: MessageBounds) throws(WireError) {
-        let store: String
+    package init?(
+        _ event: StreamEvent, within bounds: MessageBounds
+    ) throws(WireError) {
         switch event.name {
         case "changes":
             let changes = try WireFormat.json.decode(
                 WireChanges.self, from: event.data, within: bounds)
-            (content, store) = (.message(.changes(try ChangeSet(changes))), changes.store)
+            self = .changes(try ChangeSet(changes))
         case "binary":
             guard let bytes = Data(base64Encoded: Data(event.data)) else {
                 throw WireError("an event is not base64")
             }
             let changes = try WireFormat.protobuf.decode(
                 WireChanges.self, from: bytes, within: bounds)
-            (content, store) = (.message(.changes(try ChangeSet(changes))), changes.store)
+            self = .changes(try ChangeSet(changes))
         case "ready":
             let ready = try WireFormat.json.decode(
                 WireReady.self, from: event.data, within: .small)
-            let message = StreamMessage.ready(
-                try Cursor(wire: ready.cursor), ServerConfig(ready.config))
-            (content, store) = (.message(message), ready.store)
-        case "resync":
-            let resync = try? WireFormat.json.decode(
-                WireResync.self, from: event.data, within: .small)
-            (content, store) = (.message(.resync), resync?.store ?? "")
-        case "ended":
-            let problem = try WireFormat.json.decode(
-                WireProblem.self, from: event.data, within: .small)
-            (content, store) = (.ended(problem), problem.store)
+            self = .ready(try Cursor(wire: ready.cursor), ServerConfig(ready.config))
+        case "resync": self = .resync
         default: return nil
         }
-        self.store = try? StoreIdentifier(store)
-    }
-
-    /// Nil for the end of a store.
-    package var message: StreamMessage? {
-        if case .message(let message) = content { message } else { nil }
     }
 }
 

@@ -75,6 +75,25 @@ import UbiquityHTTP
         #expect(proxy.accepted == 1)
     }
 
+    @Test(arguments: [
+        ("http://ada:se/cr@et@proxy:3128", "http://proxy:3128"), ("proxy:1", "proxy:1"),
+        ("ada:secret@proxy", "proxy"), ("socks5h://ada@[::1]:1", "socks5h://[::1]:1"),
+    ])
+    func `a proxy is named without its user and password`(proxy: String, shown: String) {
+        let client = CurlClient(environment: ["ALL_PROXY": proxy])
+        #expect(client.proxy(for: "https://example.org") == shown)
+    }
+
+    @Test(arguments: [
+        "tcp://ada:secret@127.0.0.1:1", "http://ada:secret@127.0.0.1:1", "://ada:secret@",
+    ])
+    func `an error does not tell a proxy's password`(proxy: String) async throws {
+        let client = CurlClient(environment: ["https_proxy": proxy])
+        let outcome = try await HTTPRequest("GET", "https://example.org").sent(by: client)
+        #expect(outcome.failure != nil)
+        #expect(!"\(outcome.errors)".contains("secret"))
+    }
+
     @Test func `a proxy's refusal is told`() async throws {
         let proxy = try RawServer { connection in
             _ = connection.request()

@@ -24,9 +24,9 @@ struct SilenceTests {
         let data = String(decoding: WireFormat.json.encode(ready), as: UTF8.self)
         var silence = ChangeStream.silenceMilliseconds
         #expect(silence == 50_000)
-        var stream = ChangeStream(within: IntakeLimits(nil).message)
+        var stream = ChangeStream(within: IntakeLimits(nil).message) { _ in }
         try Array("event: ready\ndata: \(data)\n\n".utf8).withUnsafeBytes {
-            _ = try stream.take($0, &silence)
+            try stream.take($0, &silence)
         }
         #expect(silence == milliseconds)
     }
