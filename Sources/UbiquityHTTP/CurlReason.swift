@@ -28,7 +28,8 @@ struct CurlReason {
         case CURLE_URL_MALFORMAT: .other("the URL cannot be read")
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .other("the answer is not HTTP")
         case CURLE_COULDNT_CONNECT where usesProxy:
-            proxyRefusal ?? .other("the proxy does not answer\(systemWords.map { ": \($0)" } ?? "")")
+            proxyRefusal
+                ?? .other("the proxy does not answer" + (systemWords.map { ": \($0)" } ?? ""))
         case CURLE_COULDNT_CONNECT: .unreachable(systemWords ?? words.lowercased())
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR: proxyRefusal ?? broken
         case CURLE_HTTP2, CURLE_HTTP2_STREAM: broken
