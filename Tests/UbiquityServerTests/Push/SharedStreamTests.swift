@@ -363,7 +363,8 @@ struct SharedStreamTests {
             #expect(try await slow.end().hasPrefix("HTTP/1.1 408 "))
             let cut = try await RawConnection.open(server.port)
             await cut.send(half)
-            try await cut.endInput()
+            // A slow test finds it closed.
+            try? await cut.endInput()
             _ = try await cut.end()
             #expect(try await server.metrics().contains("ubiquity_listeners 0\n"))
         }
