@@ -10,6 +10,17 @@ package struct ChildProcess: Sendable {
     private let errorsPath: String
     private let pipes: [Pipe]
 
+    /// Foundation's `Process.run` reads beyond a page, and traps, where this process has more than some
+    /// 1,300 open files: a test of many connections has them for a moment.
+    private static func waitForFewFiles() {
+        let deadline = ContinuousClock.now + .seconds(300)
+        while ContinuousClock.now < deadline {
+            let open = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
+            guard let open, open > 1_000 else { return }
+            usleep(20_000)
+        }
+    }
+
     /// - Parameter environment: The child's variables besides those that it inherits, which are
     ///   all of this process except the ones about stores.
     init(
@@ -31,6 +42,7 @@ package struct ChildProcess: Sendable {
         let files = try [outputPath, errorsPath].map(Self.newFile)
         process.standardOutput = output ?? files[0]
         process.standardError = files[1]
+        Self.waitForFewFiles()
         try process.run()
         // The child has its own. Foundation would keep these open, and cannot handle more than 1,024.
         for file in files { try? file.close() }
