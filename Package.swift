@@ -66,7 +66,7 @@ let package = Package(
                 .target(name: "CCurl", condition: .when(platforms: [.linux])), "UbiquityCore",
             ]),
         // The same by what Apple's systems have; elsewhere only its tests use it.
-        .target(name: "URLSessionHTTP", dependencies: ["UbiquityHTTP"]),
+        .target(name: "URLSessionHTTP", dependencies: ["UbiquityCore", "UbiquityHTTP"]),
         // PostgreSQL's client library, which a server loads when it has such a database.
         .target(name: "CLibpq"),
         // The mirror of UserDefaults.

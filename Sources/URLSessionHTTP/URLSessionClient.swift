@@ -2,6 +2,7 @@
 
 package import Foundation
 internal import Synchronization
+internal import UbiquityCore
 package import UbiquityHTTP
 
 #if canImport(FoundationNetworking)
@@ -153,7 +154,7 @@ extension URLSessionClient: URLSessionDataDelegate {
 private final class Exchange: @unchecked Sendable {
     let request: HTTPRequest
     private let receiver: any HTTPReceiver
-    private var movedAt = Exchange.now
+    private var idle = IdleTimeout(now: Exchange.now)
     private(set) var hasBegun = false
     private(set) var hasEnded = false
     /// Why this side ends the request, if it does.
@@ -165,9 +166,9 @@ private final class Exchange: @unchecked Sendable {
 
     static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 
-    var silentAt: Int64 { movedAt + receiver.silenceMillisecondsMax }
+    var silentAt: Int64 { receiver.silentAt(idle) }
 
-    func moved() { movedAt = Exchange.now }
+    func moved() { idle.moved(at: Exchange.now) }
 
     /// - Returns: Whether to go on.
     func began(_ response: HTTPURLResponse) -> Bool {
@@ -192,7 +193,7 @@ private final class Exchange: @unchecked Sendable {
         return reason == nil
     }
 
-    /// What the request ends with, unless it has ended.
+    /// Sets the reason that the request ends with, unless it has one.
     func stop(_ error: any Error) { if reason == nil { reason = error } }
 
     func end(_ error: (any Error)?) {

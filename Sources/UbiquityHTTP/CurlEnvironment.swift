@@ -3,7 +3,7 @@
 #if os(Linux)
 internal import UbiquityCore
 
-/// What a process's environment says about proxies and trusted certificates. Curl itself would read
+/// The proxies and trusted certificates that a process's environment names. Curl itself would read
 /// the former for each request, while other threads may write.
 struct CurlEnvironment: Sendable {
     /// `SSL_CERT_FILE` and `SSL_CERT_DIR`; nil for the system's.

@@ -3,6 +3,7 @@
 #if os(Linux)
 internal import CCurl
 internal import Foundation
+internal import UbiquityCore
 
 /// A request that curl carries out, with what its callbacks need. They are called by curl on the
 /// client's thread, which keeps the transfer until curl has forgotten it.
@@ -33,8 +34,7 @@ final class CurlTransfer: @unchecked Sendable {
     private var head = AnswerHeadReader()
     /// Why a callback ended the request.
     private var error: (any Error)?
-    /// When a byte was last sent or received.
-    private var movedAt = CurlTransfer.now
+    private var idle = IdleTimeout(now: CurlTransfer.now)
     private var bytesSent: Int64 = 0
     private var attempts = 0
     /// Whether the receiver is to be called no more, but for the end.
@@ -44,12 +44,8 @@ final class CurlTransfer: @unchecked Sendable {
         (self.request, self.receiver) = (request, receiver)
     }
 
-    /// When nothing will have moved for too long.
-    var silentAt: Int64 {
-        let (end, isTooLate) = movedAt.addingReportingOverflow(
-            max(receiver?.silenceMillisecondsMax ?? 0, 0))
-        return isTooLate ? .max : end
-    }
+    /// When nothing will have moved for too long. It is not asked of a request that has ended.
+    var silentAt: Int64 { receiver?.silentAt(idle) ?? .max }
 
     /// From any thread.
     /// - Returns: False if it was cancelled before.
@@ -141,7 +137,7 @@ final class CurlTransfer: @unchecked Sendable {
     /// The connection is there, and the request is about to be sent: for the second time if a kept
     /// connection turned out to be closed. That is once, and on a new one.
     private func ready() -> Bool {
-        movedAt = Self.now
+        idle.moved(at: Self.now)
         bytesSent = 0
         attempts += 1
         if let easy { ccurl_set_long(easy, Int(CURLOPT_FRESH_CONNECT), 1) }
@@ -151,7 +147,10 @@ final class CurlTransfer: @unchecked Sendable {
     }
 
     private func sent(_ bytes: Int64) -> Bool {
-        if bytes != bytesSent { (bytesSent, movedAt) = (bytes, Self.now) }
+        if bytes != bytesSent {
+            bytesSent = bytes
+            idle.moved(at: Self.now)
+        }
         return isOver || !isCancelled
     }
 
@@ -163,7 +162,7 @@ final class CurlTransfer: @unchecked Sendable {
         guard !isOver, !isCancelled else { return count == 0 ? 1 : 0 }
         do {
             try read(self, UnsafeRawBufferPointer(start: bytes, count: count))
-            movedAt = Self.now
+            idle.moved(at: Self.now)
             return count
         } catch {
             self.error = error

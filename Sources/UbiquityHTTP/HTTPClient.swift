@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import UbiquityCore
+
 /// Carries out requests over HTTP: libcurl on Linux, `URLSession` on Apple's systems. A process has
 /// one, whose requests share its connections.
 ///
@@ -72,6 +74,15 @@ package protocol HTTPReceiver: AnyObject, Sendable {
     /// The last call. Nil if the answer was complete; otherwise an ``HTTPFailure``, or the error
     /// thrown by a function of the receiver.
     func ended(_ error: (any Error)?)
+}
+
+extension HTTPReceiver {
+    /// The time at which a request will have been silent for too long, by the clock of `idle`.
+    package func silentAt(_ idle: IdleTimeout) -> Int64 {
+        var idle = idle
+        idle.silenceMilliseconds = min(max(silenceMillisecondsMax, 0), .max / 2)
+        return idle.end
+    }
 }
 
 /// The reason a request has no complete answer.

@@ -144,7 +144,7 @@ final class AnswerReceiver: HTTPReceiver, @unchecked Sendable {
 
     func began(_ head: HTTPAnswerHead) throws {
         self.head = head
-        let type = head["content-type"]?.lowercased() ?? ""
+        let type = mediaType?.lowercased() ?? ""
         isRead = head.status == 200 && pieces.map { type.hasPrefix($0.mediaType) } ?? false
         if isRead {
             try read(UnsafeRawBufferPointer(start: nil, count: 0))

@@ -16,7 +16,7 @@ package struct StreamTurns: Sendable {
         case finish
     }
 
-    /// What a store has to send after its turn.
+    /// The rest that a store has to send after its turn.
     package enum Rest: Hashable, Sendable {
         case more
         case nothing
