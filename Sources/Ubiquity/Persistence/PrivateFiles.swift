@@ -63,6 +63,8 @@ package enum PrivateFiles {
 
     /// The path up to its last slash; nil if there is no folder above.
     package static func parent(of path: String) -> String? {
+        // Foundation traps for a single character.
+        guard path.utf16.count > 1 else { return nil }
         let parent = (path as NSString).deletingLastPathComponent
         return parent.isEmpty || parent == path ? nil : parent
     }
