@@ -18,34 +18,19 @@ enum FoldedCounts {
         }
     }
 
-    /// Numbers are texts with their bits, see the database's schema.
     private static func read(
         _ database: DatabasePair, of account: String
     ) throws -> [FoldedIncrement] {
         let rows = try database.query(
             """
-            SELECT encode(key, 'hex'), encode(run, 'hex'), since, times, amount, total, reals, mark,
-                removed, time
+            SELECT encode(key, 'hex'), encode(run, 'hex'), \(numbers)
             FROM ubiquity.folded WHERE account = '\(account)'
             """)
         return try rows.split(separator: "\n").map { row in
             let columns = row.split(separator: "|").map(String.init)
-            let numbers = columns.map { Int64($0) ?? 0 }
-            let (key, run) = (text(hex: columns[0]), text(hex: columns[1]))
-            func number(_ bits: Int64, isReal: Bool) -> Number? {
-                isReal
-                    ? Number(.real(Double(bitPattern: UInt64(bitPattern: bits))))
-                    : Number(.integer(bits))
-            }
-            guard let part = PartID(run),
-                let amount = number(numbers[4], isReal: numbers[6] & 1 != 0),
-                let total = number(numbers[5], isReal: numbers[6] & 2 != 0)
-            else { throw Trouble("a folded count cannot be read: \(row)") }
-            return FoldedIncrement(
-                run: try Key(key).part(part), after: numbers[2], times: numbers[3],
-                amount: amount, total: total, mark: FoldMark(rawValue: numbers[7]),
-                isRemoved: columns[8] == "t",
-                timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: numbers[9])))
+            return try increment(
+                text(hex: columns[0]), text(hex: columns[1]),
+                columns.dropFirst(2).compactMap { Int64($0) })
         }
     }
 
@@ -72,31 +57,38 @@ enum FoldedCounts {
                 let rows = try Row.fetchAll(
                     db,
                     sql: """
-                        SELECT key, run, since, times, amount, total, mark, removed, time
+                        SELECT key, run, \(numbers)
                         FROM folded JOIN store ON store.id = folded.store WHERE account = ?
                         """, arguments: [listener.account])
-                folded[listener.store] = try rows.compactMap(increment)
+                folded[listener.store] = try rows.map { row in
+                    try increment(
+                        String(decoding: row[0] as Data, as: UTF8.self),
+                        String(decoding: row[1] as Data, as: UTF8.self),
+                        (2..<row.count).map { row[$0] })
+                }
             }
             return folded
         }
     }
 
-    private static func increment(_ row: Row) throws -> FoldedIncrement? {
-        let key = try Key(String(decoding: row[0] as Data, as: UTF8.self))
-        guard let part = PartID(String(decoding: row[1] as Data, as: UTF8.self)),
-            let amount = number(row[4]), let total = number(row[5])
-        else { return nil }
-        return FoldedIncrement(
-            run: key.part(part), after: row[2], times: row[3], amount: amount, total: total,
-            mark: FoldMark(rawValue: row[6]), isRemoved: row[7],
-            timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: row[8] as Int64)))
-    }
+    /// The columns with numbers, the same in both databases: see their schemas.
+    private static let numbers = "since, times, amount, total, reals, mark, removed, time"
 
-    private static func number(_ value: DatabaseValue) -> Number? {
-        switch value.storage {
-        case .int64(let value): Number(.integer(value))
-        case .double(let value): Number(.real(value))
-        default: nil
+    private static func increment(
+        _ key: String, _ run: String, _ numbers: [Int64]
+    ) throws -> FoldedIncrement {
+        func number(_ bits: Int64, isReal: Bool) -> Number? {
+            Number(
+                isReal ? .real(Double(bitPattern: UInt64(bitPattern: bits))) : .integer(bits))
         }
+        guard numbers.count == 8, [0, 1].contains(numbers[6]), let part = PartID(run),
+            let amount = number(numbers[2], isReal: numbers[4] & 1 != 0),
+            let total = number(numbers[3], isReal: numbers[4] & 2 != 0)
+        else { throw Trouble("a folded count of \(key) cannot be read: \(run) \(numbers)") }
+        return FoldedIncrement(
+            run: try Key(key).part(part), after: numbers[0], times: numbers[1],
+            amount: amount, total: total, mark: FoldMark(rawValue: numbers[5]),
+            isRemoved: numbers[6] == 1,
+            timestamp: HybridTimestamp(rawValue: UInt64(bitPattern: numbers[7])))
     }
 }
