@@ -266,7 +266,7 @@ final class ClientDevice {
                 let event = StreamEvent(
                     name: command["name"] as? String ?? "",
                     data: Array((command["data"] as? String ?? "").utf8))
-                guard let message = try StreamMessage(event, within: bounds) else { return }
+                guard let message = try ChangeEvent(event, within: bounds)?.message else { return }
                 driver?.handle(.engine(.streamReceived(number, message)), at: now)
             } else if failure != nil || action == "end" {
                 requests[id] = nil

@@ -90,6 +90,27 @@ import Testing
         #expect(a.engine.ownRecords.isEmpty)
     }
 
+    @Test(arguments: [false, true])
+    func `gets back what it was sent before, where a live stream goes on at it`(isLate: Bool) {
+        let a = cloud.device()
+        cloud.settle()
+        let copy = cloud.server
+        (a.holdsAnswers, a.holdsStream) = (isLate, true)
+        a["x"] = .integer(1)
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+        cloud.replaceServer(by: copy, cuts: false)
+        cloud.restartServer(cuts: false)
+        a.holdsStream = false
+        a.moveStream()
+        cloud.settle()
+        a.answer()
+        cloud.settle()
+        #expect(cloud.server["x"] == .integer(1))
+        #expect(a.engine.ownRecords.isEmpty)
+        #expect(a.engine.counts.streams == 2)
+    }
+
     @Test func `does not bring back what was deleted so long ago that it is forgotten`() {
         let (a, b) = (cloud.device(), cloud.device())
         a["x"] = .integer(1)

@@ -59,16 +59,17 @@ final class SteppedCloud {
     /// Without a word to those who listen.
     func compactTombstones() { server.compactTombstones() }
 
-    func replaceServer(by server: SteppedServer) {
+    /// - Parameter cuts: Whether the devices' streams end.
+    func replaceServer(by server: SteppedServer, cuts: Bool = true) {
         self.server = server
-        for device in devices { device.cut() }
+        if cuts { for device in devices { device.cut() } }
     }
 
     /// Ends the server's process and starts it again: the next epoch.
-    func restartServer() {
+    func restartServer(cuts: Bool = true) {
         var server = server
         server.epoch += 1
-        replaceServer(by: server)
+        replaceServer(by: server, cuts: cuts)
     }
 
     func push(_ push: Push) throws(LinkFailure) -> PushAnswer {
@@ -358,6 +359,11 @@ final class SteppedDevice {
         guard let buffered else { return }
         (stream, buffersStreams) = (buffered.stream, false)
         for message in buffered.messages { receive(.streamReceived(buffered.stream, message)) }
+    }
+
+    /// The stream goes on by another connection, see ``SharedStream``.
+    func moveStream() {
+        if let stream { listen(stream, since: engine.meta.cursor) }
     }
 
     /// The connection breaks.

@@ -11,67 +11,95 @@ struct ChangeStream {
     static let silenceMilliseconds = IdleTimeout.streamMilliseconds(keepAliveSeconds: 0)
 
     private let bounds: MessageBounds
-    private let receive: @Sendable (StreamMessage) -> Void
     private var parser: EventStreamParser
     /// When progress was last reported, by the uptime.
-    private var progressAt = Int64.min
+    private var progressAt: Int64?
 
-    init(within bounds: MessageBounds, receive: @escaping @Sendable (StreamMessage) -> Void) {
+    init(within bounds: MessageBounds) {
         self.bounds = bounds
-        self.receive = receive
         parser = EventStreamParser(eventBytesMax: bounds.bytes)
     }
 
     /// - Parameter silenceMilliseconds: Set to what the server announces.
+    /// - Returns: The events that the piece completes, without those that this version does not know.
     /// - Throws: ``WireError``.
     mutating func take(
         _ piece: UnsafeRawBufferPointer, _ silenceMilliseconds: inout Int64
-    ) throws(WireError) {
-        let events = try parser.consume(piece)
-        if events.isEmpty { reportProgress() }
-        for event in events {
-            guard let message = try StreamMessage(event, within: bounds) else { continue }
-            if case .ready(_, let config) = message {
+    ) throws(WireError) -> [ChangeEvent] {
+        var result: [ChangeEvent] = []
+        for event in try parser.consume(piece) {
+            guard let event = try ChangeEvent(event, within: bounds) else { continue }
+            if case .message(.ready(_, let config)) = event.content {
                 silenceMilliseconds = IdleTimeout.streamMilliseconds(
                     keepAliveSeconds: config.keepAliveSeconds)
             }
-            receive(message)
+            result.append(event)
         }
+        return result
     }
 
-    private mutating func reportProgress() {
+    /// Whether the last byte belongs to an event that is not complete.
+    var isPartial: Bool { parser.isPartial }
+
+    /// Whether to report that bytes have come: at most once a second.
+    mutating func isProgressDue() -> Bool {
         let now = SystemClock.reading().uptime
-        guard now >= progressAt &+ 1_000 else { return }
+        if let progressAt, now < progressAt + 1_000 { return false }
         progressAt = now
-        receive(.progress)
+        return true
     }
 }
 
-extension StreamMessage {
+/// What an event of a stream says of a store.
+package struct ChangeEvent: Sendable {
+    package enum Content: Sendable {
+        case message(StreamMessage)
+        /// A stream of several stores goes on without this one.
+        case ended(WireProblem)
+    }
+
+    /// Nil in a stream of one store.
+    package let store: StoreIdentifier?
+    package let content: Content
+
     /// Fails for an event that this version does not know.
     /// - Throws: ``WireError`` if the data does not match the event's name.
-    package init?(
-        _ event: StreamEvent, within bounds: MessageBounds
-    ) throws(WireError) {
+    package init?(_ event: StreamEvent, within bounds: MessageBounds) throws(WireError) {
+        let store: String
         switch event.name {
         case "changes":
             let changes = try WireFormat.json.decode(
                 WireChanges.self, from: event.data, within: bounds)
-            self = .changes(try ChangeSet(changes))
+            (content, store) = (.message(.changes(try ChangeSet(changes))), changes.store)
         case "binary":
             guard let bytes = Data(base64Encoded: Data(event.data)) else {
                 throw WireError("an event is not base64")
             }
             let changes = try WireFormat.protobuf.decode(
                 WireChanges.self, from: bytes, within: bounds)
-            self = .changes(try ChangeSet(changes))
+            (content, store) = (.message(.changes(try ChangeSet(changes))), changes.store)
         case "ready":
             let ready = try WireFormat.json.decode(
                 WireReady.self, from: event.data, within: .small)
-            self = .ready(try Cursor(wire: ready.cursor), ServerConfig(ready.config))
-        case "resync": self = .resync
+            let message = StreamMessage.ready(
+                try Cursor(wire: ready.cursor), ServerConfig(ready.config))
+            (content, store) = (.message(message), ready.store)
+        case "resync":
+            let resync = try? WireFormat.json.decode(
+                WireResync.self, from: event.data, within: .small)
+            (content, store) = (.message(.resync), resync?.store ?? "")
+        case "ended":
+            let problem = try WireFormat.json.decode(
+                WireProblem.self, from: event.data, within: .small)
+            (content, store) = (.ended(problem), problem.store)
         default: return nil
         }
+        self.store = try? StoreIdentifier(store)
+    }
+
+    /// Nil for the end of a store.
+    package var message: StreamMessage? {
+        if case .message(let message) = content { message } else { nil }
     }
 }
 
@@ -92,6 +120,9 @@ package struct EventStreamParser: Sendable {
     private var data: [UInt8] = []
 
     package init(eventBytesMax: Int) { self.eventBytesMax = eventBytesMax }
+
+    /// Whether an event, or a line, has begun and not ended.
+    package var isPartial: Bool { !line.isEmpty || !name.isEmpty || !data.isEmpty }
 
     /// - Returns: The events that these bytes complete.
     /// - Throws: ``WireError`` if an event exceeds the limit; the parser cannot be used after that.

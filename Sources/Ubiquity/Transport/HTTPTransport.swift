@@ -47,28 +47,25 @@ package struct HTTPTransport: Sendable {
     /// than two of the server's keep-alive intervals. Cancelling the task ends it at once.
     ///
     /// `receive` is called on the queue of the HTTP client, which all of the process's stores share,
-    /// so it must not block. It is never called after this function has returned.
+    /// so it must not block.
     package func listen(
         since cursor: Cursor?, isSaved: Bool = true, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void
     ) async throws(LinkFailure) {
-        let (request, receiver) = try stream(since: cursor, isSaved, within: intake, receive)
-        try await request.send(to: receiver)
-    }
-
-    private func stream(
-        since cursor: Cursor?, _ isSaved: Bool, within intake: IntakeLimits,
-        _ receive: @escaping @Sendable (StreamMessage) -> Void
-    ) throws(LinkFailure) -> (ServerRequest, AnswerReceiver) {
-        var request = try request(.get, since: cursor, isSaved: isSaved)
-        request.accept = "text/event-stream;events=binary"
-        // The engine tries again, after a while.
-        request.isRepeatable = false
-        var stream = ChangeStream(within: intake.message, receive: receive)
-        let receiver = AnswerReceiver(
-            request.address, silenceMilliseconds: ChangeStream.silenceMilliseconds,
-            pieces: .init(mediaType: "text/event-stream") { try stream.take($0, &$1) })
-        return (request, receiver)
+        let (ends, end) = AsyncStream.makeStream(of: LinkFailure?.self)
+        let cancel = listen(since: cursor, isSaved: isSaved, within: intake, receive: receive) {
+            end.yield($0)
+            end.finish()
+        }
+        var isEnded = false
+        for await failure in ends {
+            isEnded = true
+            if let failure { throw failure }
+        }
+        guard isEnded else {
+            cancel()
+            throw LinkFailure(.unreachable, "the stream was cancelled")
+        }
     }
 
     /// The proxy that requests to the account's server go through, as the environment says, without
@@ -109,10 +106,22 @@ package struct HTTPTransport: Sendable {
         _ method: ServerRequest.Method, since cursor: Cursor? = nil, isSaved: Bool = true,
         body: [UInt8]? = nil
     ) throws(LinkFailure) -> ServerRequest {
+        ServerRequest.changes(
+            method, of: store, since: cursor, isSaved: isSaved, at: try address.get(),
+            credential: credential, body: body)
+    }
+}
+
+extension ServerRequest {
+    /// A request for a store's changes, or with changes.
+    static func changes(
+        _ method: Method = .get, of store: StoreIdentifier, since cursor: Cursor?, isSaved: Bool,
+        at address: ServerAddress, credential: String, body: [UInt8]? = nil
+    ) -> ServerRequest {
         var query = cursor.map { [(name: "since", value: $0.text)] } ?? []
         if cursor != nil, !isSaved { query.append((name: "saved", value: "false")) }
         return ServerRequest(
-            method, ["stores", store.string, "changes"], query: query, at: try address.get(),
+            method, ["stores", store.string, "changes"], query: query, at: address,
             credential: credential, body: body)
     }
 }
@@ -125,14 +134,9 @@ extension HTTPTransport: StoreLink {
         ended: @escaping @Sendable (LinkFailure?) -> Void
     ) -> @Sendable () -> Void {
         do throws(LinkFailure) {
-            let (request, receiver) = try stream(since: cursor, isSaved, within: intake, receive)
-            request.send(to: receiver) { result in
-                switch result {
-                case .success: ended(nil)
-                case .failure(let failure): ended(failure)
-                }
-            }
-            return { receiver.cancel() }
+            return StreamPool.listen(
+                to: store, at: try address.get(), credential: credential, since: cursor,
+                isSaved: isSaved, within: intake, receive: receive, ended: ended)
         } catch {
             ended(error)
             return {}

@@ -27,6 +27,16 @@ extension LinkFailure {
         code = ProblemCode(rawValue: problem.code)?.rawValue
     }
 
+    /// The end of a store in a stream of several.
+    init(_ problem: WireProblem, _ address: ServerAddress) {
+        var head = HTTPAnswerHead(status: Int(problem.status))
+        head.fields.append(("content-type", WireFormat.protobuf.rawValue))
+        if problem.retryAfterSeconds > 0 {
+            head.fields.append(("retry-after", "\(problem.retryAfterSeconds)"))
+        }
+        self.init(head, body: WireFormat.protobuf.encode(problem), address)
+    }
+
     /// Whether an answer means the same from the server and from something in front of it. Of the
     /// others, those with a problem of the protocol are the server's: a page to sign in to a network,
     /// or a gateway's, says nothing about this device.

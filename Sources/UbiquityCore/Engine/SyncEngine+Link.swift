@@ -120,7 +120,7 @@ extension SyncEngine {
     private mutating func becomeLive(
         _ cursor: Cursor, _ config: ServerConfig, at now: ClockReading
     ) {
-        guard let stream = link.connecting else { return }
+        guard let stream = link.connecting else { return goOn(from: cursor, config, at: now) }
         guard snapshotReason == nil else {
             link.close()
             wait(link.backoff.fail(using: &random), at: now)
@@ -141,6 +141,18 @@ extension SyncEngine {
         adopt(config, at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
         setLink(.connected)
+    }
+
+    /// A live stream goes on by another connection, see ``SharedStream``. As with a new stream, that
+    /// may be to a server that was restored, so what was acknowledged and did not come is sent again.
+    private mutating func goOn(from cursor: Cursor, _ config: ServerConfig, at now: ClockReading) {
+        guard isLive else { return }
+        counts.streams += 1
+        meta.cursor = cursor
+        unsaved.meta = true
+        post(Notice(.serverChange, pass(cursor)))
+        unacknowledge(before: .max)
+        adopt(config, at: now)
     }
 
     /// Records that everything the server had when that fetch began is here.
@@ -173,7 +185,9 @@ extension SyncEngine {
         let reason = failure ?? LinkFailure(.unreachable, "the server ended the stream")
         if takeCursorGone(reason) { return }
         waitAfter(reason, at: now)
-        if wasLive { return }
+        // It went on by another connection, and lost its place.
+        let isOutOfPlace = if case .tooManyStreams = reason.kind { true } else { false }
+        if wasLive, !isOutOfPlace { return }
         beginPolling(after: failure, at: now)
         // Callers waiting for a round trip get another attempt, by polling or after a lost
         // connection.

@@ -228,7 +228,7 @@ extension Scenario: CustomStringConvertible {
 
 /// A deliberate fault.
 package enum Fault: String, CaseIterable, Sendable {
-    static let rare: [Fault] = [.commitRefused, .serverClockWeeks, .flood]
+    static let rare: [Fault] = [.commitRefused, .serverClockWeeks, .flood, .streamMoved]
     /// Faults that only several nodes have.
     static let ofNodes: [Fault] = [
         .nodeStop, .nodeClock, .hintLost, .hintLate, .databaseRestart, .failOver, .storeLocked,
@@ -239,7 +239,7 @@ package enum Fault: String, CaseIterable, Sendable {
     static let oftenPerMille = 60
 
     // The network
-    case requestLost, answerLost, duplicate, slowAnswer, cut, halfOpen, partition
+    case requestLost, answerLost, duplicate, slowAnswer, cut, halfOpen, partition, streamMoved
     // Clocks
     case clockJump, drift, serverClockJump
     // Devices

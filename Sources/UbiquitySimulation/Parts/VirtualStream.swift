@@ -14,6 +14,10 @@ package final class VirtualStream {
     private let number: Int
     private let openedAt: Int64
     private var isOpen = true
+    /// Where the listener goes on.
+    private(set) var cursor: Cursor?
+    /// Whether the listener has once been told that it has everything.
+    private(set) var isReady: Bool
     /// A node has it. If the network repeats the request, it is not another node's too.
     var isTaken = false
     /// Nothing arrives any more, and nobody has noticed.
@@ -27,7 +31,7 @@ package final class VirtualStream {
 
     package init(
         number: Int, listener: any VirtualListener, store: StoreReference, device: DeviceID,
-        world: any VirtualWorld
+        world: any VirtualWorld, cursor: Cursor? = nil, isReady: Bool = false
     ) {
         id = world.newStreamID()
         self.number = number
@@ -35,6 +39,7 @@ package final class VirtualStream {
         self.store = store
         self.device = device
         self.world = world
+        (self.cursor, self.isReady) = (cursor, isReady)
         openedAt = world.now
     }
 
@@ -64,6 +69,13 @@ package final class VirtualStream {
     private func deliver(_ message: StreamMessage) {
         world.at(lastArrival) { [self] in
             guard isOpen, !isHalfOpen else { return }
+            switch message {
+            case .changes(let changes):
+                if isReady, changes.isWhole { return listener.received(.resync, on: number) }
+                cursor = changes.cursor
+            case .ready(let place, _): (cursor, isReady) = (place, true)
+            case .progress, .resync: break
+            }
             listener.received(message, on: number)
         }
     }

@@ -50,9 +50,25 @@ extension VirtualProcess: VirtualListener {
         guard let address else { return }
         world.journal.note(.opensStream(process: self.number))
         if isSaved { noteTells(cursor) }
+        open(number, since: cursor, isSaved)
+    }
+
+    /// The streams that are up to date go on by other connections, as those of a process with
+    /// several stores do, see ``SharedStream``.
+    func moveStreams() {
+        for (number, stream) in streams.sorted(by: { $0.key < $1.key }) where stream.isReady {
+            stream.hangUp()
+            open(number, since: stream.cursor, false, isReady: true)
+        }
+    }
+
+    private func open(
+        _ number: Int, since cursor: Cursor?, _ isSaved: Bool, isReady: Bool = false
+    ) {
+        guard let address else { return }
         let stream = VirtualStream(
             number: number, listener: self, store: address.store, device: address.device,
-            world: world)
+            world: world, cursor: cursor, isReady: isReady)
         streams[number] = stream
         world.network.request(on: device) {
             [world] (reply: (Result<Void, LinkFailure>) -> Void) in

@@ -14,6 +14,7 @@ extension World {
         // And these strike single hints, see the server.
         case .hintLost, .hintLate: return false
         case .partition: partition(device)
+        case .streamMoved: for process in device.processes { process.moveStreams() }
         case .serverClockJump: server.clockError += chance.int64(-600_000...600_000)
         case .processKill: killProcess(of: device)
         case .machineCrash: crash(device)

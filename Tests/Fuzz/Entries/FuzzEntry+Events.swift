@@ -53,7 +53,8 @@ extension FuzzEntry {
         var device = EngineTrial()
         for event in events {
             // The first that cannot be read ends the stream.
-            guard let message = try? StreamMessage(event, within: IntakeLimits(nil).message) else {
+            let bounds = IntakeLimits(nil).message
+            guard let message = try? ChangeEvent(event, within: bounds)?.message else {
                 continue
             }
             try device.hear(message)

@@ -24,9 +24,9 @@ struct SilenceTests {
         let data = String(decoding: WireFormat.json.encode(ready), as: UTF8.self)
         var silence = ChangeStream.silenceMilliseconds
         #expect(silence == 50_000)
-        var stream = ChangeStream(within: IntakeLimits(nil).message) { _ in }
+        var stream = ChangeStream(within: IntakeLimits(nil).message)
         try Array("event: ready\ndata: \(data)\n\n".utf8).withUnsafeBytes {
-            try stream.take($0, &silence)
+            _ = try stream.take($0, &silence)
         }
         #expect(silence == milliseconds)
     }
