@@ -32,10 +32,11 @@ package struct HTTPRequest: Sendable {
     /// may turn out to be closed when the server has read it.
     package var isIdempotent = true
     /// The only certificates accepted, in PEM: the issuer's or the server's own. Nil means the
-    /// system's.
+    /// system's, or with a ``pin`` any.
     package var certificates: String?
-    /// The only public key of the server that is accepted, whose certificate must be trusted, too:
-    /// `sha256//` and, in base64, the digest of its DER form. Nil means any.
+    /// The only public key of the server that is accepted: `sha256//` and, in base64, the digest of
+    /// its DER form. Nil means any. Without ``certificates``, the key is all that counts: neither the
+    /// name in the server's certificate, nor its dates, nor its issuer.
     package var pin: String?
 
     package init(_ method: String, _ url: String) { (self.method, self.url) = (method, url) }

@@ -10,6 +10,8 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     package let text: String
     /// The only certificates accepted for this server, in PEM; nil means the system's.
     package let certificates: String?
+    /// As ``SignedInAccount/pin``.
+    let pin: String?
     /// Whether nobody on the way can read what is sent: it is encrypted, or does not leave the
     /// machine.
     package let isPrivate: Bool
@@ -19,7 +21,9 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// - Throws: ``LinkFailure`` of the kind `refused` for anything else, including an address with
     ///   a user, a query or a fragment, which would be ignored or exposed.
-    package init(_ text: String, certificates: String? = nil) throws(LinkFailure) {
+    package init(
+        _ text: String, certificates: String? = nil, pin: String? = nil
+    ) throws(LinkFailure) {
         // Not "host", because decoding it makes Foundation load the tables of all scripts.
         let url = URLComponents(string: text)
         guard let url, let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
@@ -35,6 +39,7 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         while text.hasSuffix("/") { text.removeLast() }
         (self.text, description) = (text, text)
         self.certificates = certificates
+        self.pin = pin
         socket = nil
         isPrivate = scheme == "https" || PlainHTTPRule.isLoopback(url.encodedHost ?? "")
     }
@@ -44,13 +49,21 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     package init(socket path: String, displayPath: String) {
         // HTTP requires a host.
         text = "http://localhost"
-        (certificates, isPrivate, description, self.socket) = (nil, true, displayPath, path)
+        (certificates, pin, isPrivate, description) = (nil, nil, true, displayPath)
+        socket = path
+    }
+
+    /// The server of the device that is signed in.
+    package init(of account: SignedInAccount) throws(LinkFailure) {
+        try self.init(account.server, certificates: account.certificates, pin: account.pin)
     }
 
     /// - Throws: ``LinkFailure`` of the kind `refused`, also for plain HTTP to another machine
     ///   without permission, and for invalid certificates.
-    package init(_ text: String, _ security: ConnectionSecurity) throws(LinkFailure) {
-        try self.init(text, certificates: security.certificates)
+    package init(
+        _ text: String, _ security: ConnectionSecurity, pin: String? = nil
+    ) throws(LinkFailure) {
+        try self.init(text, certificates: security.certificates, pin: pin)
         guard isPrivate || security.allowsPlainHTTP else {
             throw LinkFailure(
                 .refused,
