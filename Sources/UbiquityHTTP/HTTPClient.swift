@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 package import UbiquityCore
 
 /// Carries out requests over HTTP: libcurl on Linux, `URLSession` on Apple's systems. A process has
@@ -40,6 +41,17 @@ package struct HTTPRequest: Sendable {
     package var pin: String?
 
     package init(_ method: String, _ url: String) { (self.method, self.url) = (method, url) }
+
+    /// What a PEM text has in the places of certificates, in DER.
+    package static func certificates(in pem: String) -> [[UInt8]] {
+        pem.components(separatedBy: "-----BEGIN CERTIFICATE-----").dropFirst().compactMap { part in
+            guard let end = part.range(of: "-----END CERTIFICATE-----") else { return nil }
+            let text = String(part[..<end.lowerBound])
+            let der = Data(base64Encoded: text, options: .ignoreUnknownCharacters)
+            // A sequence of ASN.1.
+            return der?.first == 0x30 ? der.map(Array.init) : nil
+        }
+    }
 }
 
 /// The status and the fields of an answer.

@@ -2,6 +2,7 @@
 
 internal import Foundation
 package import UbiquityCore
+internal import UbiquityHTTP
 
 /// A server's address: `http://` or `https://`, a host, optionally a port and a path before `/v1`; or
 /// a socket on this machine.
@@ -71,24 +72,13 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
                     + "https, or allow plain HTTP (--allow-plain-http) on a network that nobody "
                     + "else can read")
         }
-        guard certificates.map(Self.hasCertificate) ?? true else {
+        if let certificates, HTTPRequest.certificates(in: certificates).isEmpty {
             throw LinkFailure(.refused, Self.noCertificate)
         }
     }
 
     static let noCertificate =
         "the file to trust is not a certificate: a PEM file begins with -----BEGIN CERTIFICATE-----"
-
-    /// Whether a PEM text has something in the place of a certificate.
-    private static func hasCertificate(_ pem: String) -> Bool {
-        guard let begin = pem.range(of: "-----BEGIN CERTIFICATE-----"),
-            let end = pem[begin.upperBound...].range(of: "-----END CERTIFICATE-----")
-        else { return false }
-        let text = String(pem[begin.upperBound..<end.lowerBound])
-        let der = Data(base64Encoded: text, options: .ignoreUnknownCharacters)
-        // A sequence of ASN.1.
-        return der?.first == 0x30
-    }
 
     /// A URL below the server's address. The segments and the query's values may contain any
     /// characters.
