@@ -122,7 +122,7 @@ test-tsan:
 	UBIQUITY_TSAN=1 $(SWIFT) build $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan \
 		--build-tests
 	UBIQUITY_TSAN=1 \
-	TSAN_OPTIONS="halt_on_error=1 suppressions=$(CURDIR)/Tests/ThreadSanitizer/suppressions.txt" \
+	TSAN_OPTIONS="halt_on_error=1 die_after_fork=0 suppressions=$(CURDIR)/Tests/ThreadSanitizer/suppressions.txt" \
 	scripts/failures-last \
 		$(SWIFT) test $(BUILD_FLAGS) --sanitize=thread --scratch-path .build-tsan --skip-build \
 		--no-parallel

@@ -135,7 +135,9 @@ let package = Package(
         .testTarget(
             name: "UbiquitySimulationTests",
             // The program too, which the tests start.
-            dependencies: ["UbiquityCore", "UbiquitySimulation", "UbiquitySimulator"]),
+            dependencies: [
+                "ProcessHarness", "UbiquityCore", "UbiquitySimulation", "UbiquitySimulator",
+            ]),
         // The program and others of this build as processes that leave nothing behind: for the tests,
         // the examples and the benchmarks.
         .target(
@@ -159,8 +161,8 @@ let package = Package(
         .testTarget(
             name: "UbiquityTests",
             dependencies: [
-                "ClientTestSupport", "URLSessionHTTP", "Ubiquity", "UbiquityCore", "UbiquityHTTP",
-                "UbiquityWire",
+                "ClientTestSupport", "ProcessHarness", "URLSessionHTTP", "Ubiquity", "UbiquityCore",
+                "UbiquityHTTP", "UbiquityWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -178,8 +180,8 @@ let package = Package(
         .testTarget(
             name: "UbiquityCLITests",
             dependencies: [
-                "ClientTestSupport", "Ubiquity", "UbiquityCLI", "UbiquityCore", "UbiquityServer",
-                "UbiquityWire",
+                "ClientTestSupport", "ProcessHarness", "Ubiquity", "UbiquityCLI", "UbiquityCore",
+                "UbiquityServer", "UbiquityWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -19,7 +19,8 @@ const app = document.getElementById('app');
 /** A code that came with a link: after the number sign, which browsers send to nobody. */
 function takeCode() {
     if (location.hash.startsWith('#/') || location.hash.length < 2) return null;
-    const code = location.hash.slice(1).replace(/-/g, '').toUpperCase();
+    // After a semicolon comes the server's key, which this browser has checked in its own way.
+    const code = location.hash.slice(1).split(';')[0].replace(/-/g, '').toUpperCase();
     history.replaceState(null, '', location.pathname);
     if (/^[0-9A-Z]{12}$/.test(code)) return { kind: 'sign-in', code };
     return /^[0-9A-Z]{8}$/.test(code) ? { kind: 'approval', code } : null;

@@ -117,13 +117,13 @@ const createDialog = (server, refresh) => dialog('box', 'Create an account', (cl
 });
 
 /** A code, shown once: the server keeps its hash only. */
-const codeDialog = (name, { code, expiresMilliseconds }) => dialog('box', 'Code for a new device', (close) => [
+const codeDialog = (name, { code, expiresMilliseconds, pin }) => dialog('box', 'Code for a new device', (close) => [
     dialogHead('Code for a new device', close), qrPicture(`${location.origin}/#${code}`),
     h('p.code.shown', { 'aria-label': 'Code' }, code),
     h('p.hint', {}, 'Signs one device in to the account of ', bdi(shown(name)), ', until ',
         time(new Date(Number(expiresMilliseconds))), '. On that device, scan this, or open ', h('strong', {}, location.origin),
         ' and enter the code, or type'),
-    command(`ubiquity sign-in --server ${location.origin} --code ${code}`),
+    command(`ubiquity sign-in --server ${location.origin} --code ${pin ? `'${code};${pin}'` : code}`),
     h('footer', {}, button('Done', close, { kind: 'main', autofocus: true })),
 ]);
 

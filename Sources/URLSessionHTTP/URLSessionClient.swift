@@ -245,7 +245,9 @@ extension URLSessionClient {
         guard let trust = challenge.protectionSpace.serverTrust,
             let pem = exchange(of: task)?.request.certificates
         else { return completionHandler(.performDefaultHandling, nil) }
-        let anchors = Self.certificates(in: pem)
+        let anchors = HTTPRequest.certificates(in: pem).compactMap {
+            SecCertificateCreateWithData(nil, Data($0) as CFData)
+        }
         SecTrustSetAnchorCertificates(trust, anchors as CFArray)
         SecTrustSetAnchorCertificatesOnly(trust, true)
         guard !anchors.isEmpty, SecTrustEvaluateWithError(trust, nil) else {
@@ -253,14 +255,6 @@ extension URLSessionClient {
             return completionHandler(.cancelAuthenticationChallenge, nil)
         }
         completionHandler(.useCredential, URLCredential(trust: trust))
-    }
-
-    private static func certificates(in pem: String) -> [SecCertificate] {
-        pem.components(separatedBy: "-----BEGIN CERTIFICATE-----").dropFirst().compactMap { part in
-            let text = part.components(separatedBy: "-----END CERTIFICATE-----")[0]
-            return Data(base64Encoded: text, options: .ignoreUnknownCharacters)
-                .flatMap { SecCertificateCreateWithData(nil, $0 as CFData) }
-        }
     }
 }
 #endif

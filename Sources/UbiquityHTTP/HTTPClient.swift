@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 package import UbiquityCore
 
 /// Carries out requests over HTTP: libcurl on Linux, `URLSession` on Apple's systems. A process has
@@ -32,13 +33,25 @@ package struct HTTPRequest: Sendable {
     /// may turn out to be closed when the server has read it.
     package var isIdempotent = true
     /// The only certificates accepted, in PEM: the issuer's or the server's own. Nil means the
-    /// system's.
+    /// system's, or with a ``pin`` any.
     package var certificates: String?
-    /// The only public key of the server that is accepted, whose certificate must be trusted, too:
-    /// `sha256//` and, in base64, the digest of its DER form. Nil means any.
+    /// The only public key of the server that is accepted: `sha256//` and, in base64, the digest of
+    /// its DER form. Nil means any. Without ``certificates``, the key is all that counts: neither the
+    /// name in the server's certificate, nor its dates, nor its issuer.
     package var pin: String?
 
     package init(_ method: String, _ url: String) { (self.method, self.url) = (method, url) }
+
+    /// What a PEM text has in the places of certificates, in DER.
+    package static func certificates(in pem: String) -> [[UInt8]] {
+        pem.components(separatedBy: "-----BEGIN CERTIFICATE-----").dropFirst().compactMap { part in
+            guard let end = part.range(of: "-----END CERTIFICATE-----") else { return nil }
+            let text = String(part[..<end.lowerBound])
+            let der = Data(base64Encoded: text, options: .ignoreUnknownCharacters)
+            // A sequence of ASN.1.
+            return der?.first == 0x30 ? der.map(Array.init) : nil
+        }
+    }
 }
 
 /// The status and the fields of an answer.

@@ -72,6 +72,8 @@ struct Server: Sendable {
         let reader = StoreReader(
             storage: storage, threads: readers, lastSeen: lastSeen, clock: settings.clock,
             shares: answers)
+        // Behind a proxy, devices see the key of that.
+        let identity = settings.trustedProxies.isEmpty ? tls : nil
         routes = Routes(
             gate: gate,
             accounts: AccountRoutes(
@@ -84,10 +86,10 @@ struct Server: Sendable {
                 settings: settings),
             pairing: PairingRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate,
-                attempts: attempts, settings: settings),
+                attempts: attempts, tls: identity, settings: settings),
             operations: OperatorRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate,
-                revocation: revocation, firstRun: firstRun, settings: settings),
+                revocation: revocation, firstRun: firstRun, tls: identity, settings: settings),
             stores: StoreRoutes(reader: reader, firstRun: firstRun, settings: settings),
             histories: HistoryRoutes(reader: reader, settings: settings),
             push: PushRoute(

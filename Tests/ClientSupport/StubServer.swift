@@ -112,8 +112,9 @@ package final class StubServer: Sendable {
         if reply.ends {
             channel.writeAndFlush(HTTPServerResponsePart.end(nil), promise: nil)
         } else {
-            channel.flush()
+            // Before the client sees the answer, and has more of it sent.
             state.withLock { $0.streams.append(channel) }
+            channel.flush()
         }
     }
 }

@@ -75,6 +75,9 @@ package struct TestIdentity: Sendable {
             -----END PRIVATE KEY-----
             """)
 
+    /// The pin of ``own``.
+    package static let ownPin = "sha256//VGzUmPkpmNZllj9C+pHQ12tzbk84no+SWd1rNJsBUDY="
+
     /// For another name.
     package static let elsewhere = TestIdentity(
         certificate: """

@@ -134,5 +134,29 @@ extension EndToEndTests {
                 #expect(alone.output.contains(#"{"check":"connection","verdict":"problem""#))
             }
         }
+
+        #if os(Linux)
+        @Test func `the doctor and status name the proxy, without its password`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.newHome("a", isFirst: true)
+                let file = home + "/account.json"
+                let account = try String(contentsOfFile: file, encoding: .utf8)
+                let elsewhere = account.replacing("127.0.0.1", with: "ubiquity.invalid")
+                try elsewhere.write(toFile: file, atomically: false, encoding: .utf8)
+                for command in ["doctor", "status"] {
+                    let run = try await stage.run(
+                        [command, "--home", home],
+                        environment: ["http_proxy": "http://ada:secret@127.0.0.1:1"])
+                    let words = "http://127.0.0.1:1" + (command == "doctor" ? ", which" : "\n")
+                    #expect(run.output.contains(words), "\(run)")
+                    #expect(!(run.output + run.errors).contains("secret"), "\(run)")
+                    #expect(run.output.contains("the proxy does not answer"), "\(run)")
+                    // The proxy looks the name up.
+                    #expect(!run.output.contains("has no address"), "\(run)")
+                }
+            }
+        }
+        #endif
     }
 }

@@ -44,19 +44,14 @@ extension EndToEndTests {
             try await onStage { stage in
                 chmod(stage.folder, 0o755)
                 let server = try await ServerProcess.started(stage)
-                let (process, errors) = (Process(), Pipe())
-                process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
-                process.arguments = [
-                    "--reuid=65534", "--clear-groups", try ProgramFile.ubiquity.path(), "account",
-                    "create", "ann", "--data", server.data,
-                ]
-                process.standardError = errors
-                try process.run()
-                let text = try errors.fileHandleForReading.readToEnd() ?? Data()
-                process.waitUntilExit()
-                let said = String(decoding: text, as: UTF8.self)
-                #expect(process.terminationStatus == 77, "\(said)")
-                #expect(said.contains("belongs to root; run the command with `sudo`"), "\(said)")
+                let run = try await stage.run(
+                    [
+                        "--reuid=65534", "--clear-groups", try ProgramFile.ubiquity.path(),
+                        "account", "create", "ann", "--data", server.data,
+                    ], program: ProgramFile(path: "/usr/bin/setpriv"))
+                #expect(run.status == 77, "\(run)")
+                #expect(
+                    run.errors.contains("belongs to root; run the command with `sudo`"), "\(run)")
             }
         }
 

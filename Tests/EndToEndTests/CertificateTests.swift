@@ -107,6 +107,120 @@ extension EndToEndTests {
             }
         }
 
+        private struct Made: Decodable { var signIn: String }
+
+        private struct Paired: Decodable { var code, link: String }
+
+        @Test func `a link has the key of a server that nobody vouches for, from device to device`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await server(stage, .own)
+                let (first, second) = (stage.path("first"), stage.path("second"))
+                let made = try await stage.succeed(
+                    "account", "create", "ada", "--json", "--data", server.data, "--server",
+                    url(server))
+                let signIn = try JSONDecoder().decode(Made.self, from: Data(made.utf8)).signIn
+                #expect(signIn.hasSuffix(";\(TestIdentity.ownPin)'"), "\(signIn)")
+                let typed = String(signIn.split(separator: "'")[1])
+                try await stage.succeed(
+                    "sign-in", "--server", url(server), "--code", typed, "--home", first)
+                let status = try await stage.succeed("status", "--home", first)
+                #expect(status.contains("only with the server's key \(TestIdentity.ownPin)"))
+
+                let pairing = try await UbiquityAccount.pair(home: first)
+                let code = try #require(pairing.link.split(separator: "#").last)
+                #expect(code == "\(pairing.code);\(TestIdentity.ownPin)")
+                try await UbiquityAccount.signIn(
+                    server: url(server), code: String(code), home: second)
+                let devices = try [Device(home: first), Device(home: second)]
+                defer { for device in devices { device.close() } }
+                devices[0].store.set("1", forKey: "a")
+                try await until("the value") { devices[1].store.string(forKey: "a") == "1" }
+
+                // Another key is refused, and the first one accepted again.
+                try await devices[0].store.synchronizeNow()
+                try Self.write(.local, stage)
+                try await until("the other key") {
+                    let run = try await stage.run("status", "--home", first)
+                    return run.output.contains("has another key than the one that this device")
+                }
+                try Self.write(.own, stage)
+                devices[0].store.set("2", forKey: "a")
+                try await until("the first key") { devices[1].store.string(forKey: "a") == "2" }
+            }
+        }
+
+        @Test func `a link leads to the server with its key only, and one without to none`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await server(stage, .own)
+                let code = try await server.newCode(isFirst: true)
+                let other = "sha256//" + String(repeating: "A", count: 43) + "="
+                for (text, words) in [
+                    ("\(code);\(other)", "has another key than the one that this device"),
+                    (code, "is not trusted by this system"),
+                    ("\(code);sha256//\(code)", "key in the link cannot be read"),
+                    ("\(code);", "key in the link cannot be read"),
+                ] {
+                    let run = try await stage.run(
+                        "sign-in", "\(url(server))#\(text)", "--home", stage.path("home"))
+                    #expect(run.status != 0 && run.errors.contains(words), "\(run)")
+                }
+                let plain = try await stage.run(
+                    "sign-in", "http://127.0.0.1:\(server.port)#\(code);\(other)", "--home",
+                    stage.path("home"))
+                #expect(plain.errors.contains("does not use TLS"), "\(plain)")
+                #expect(try UbiquityAccount.current(home: stage.path("home")) == nil)
+                // Nobody has used the code.
+                try await stage.succeed(
+                    "sign-in", "\(url(server))#\(code);\(TestIdentity.ownPin)", "--home",
+                    stage.path("home"))
+            }
+        }
+
+        @Test
+        func `a device that signs in anew after a change of keys leaves no old device behind`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await server(stage, .own)
+                let home = stage.path("home")
+                let code = try await server.newCode(isFirst: true)
+                try await stage.succeed(
+                    "sign-in", "\(url(server))#\(code);\(TestIdentity.ownPin)", "--home", home)
+                try Self.write(.local, stage)
+                let file = stage.path("trusted.pem")
+                try Data(TestIdentity.authority.utf8).write(to: URL(fileURLWithPath: file))
+                try await until("the other key") {
+                    let run = try await stage.run([
+                        "sign-in", "--replace", "--server", url(server), "--code",
+                        try await server.newCode(), "--certificate", file, "--home", home,
+                    ])
+                    #expect(!run.errors.contains("could not be revoked"), "\(run)")
+                    return run.status == 0
+                }
+                #expect(try await UbiquityAccount.devices(home: home).count == 1)
+            }
+        }
+
+        @Test func `a device that was given the certificate makes links with its key`() async throws
+        {
+            for (identity, pin) in [(TestIdentity.own, ";" + TestIdentity.ownPin), (.local, "")] {
+                try await onStage { stage in
+                    let server = try await server(stage, identity)
+                    let home = stage.path("home")
+                    try await UbiquityAccount.signIn(
+                        server: url(server), code: server.newCode(isFirst: true),
+                        certificates: identity.certificate, home: home)
+                    let text = try await stage.succeed("pair", "--json", "--home", home)
+                    let pairing = try JSONDecoder().decode(Paired.self, from: Data(text.utf8))
+                    #expect(pairing.link == "\(url(server))#\(pairing.code)\(pin)")
+                }
+            }
+        }
+
         @Test(arguments: [
             (TestIdentity.local, nil, "is not trusted by this system"),
             (.elsewhere, TestIdentity.authority, "is for another name"),

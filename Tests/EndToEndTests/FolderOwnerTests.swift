@@ -76,17 +76,13 @@ extension EndToEndTests {
 
         #if os(Linux)
         /// Whether root may have mounts of its own, which not every container allows.
-        private static let hasMounts: Bool = {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
-            process.arguments = ["--mount", "true"]
-            process.standardError = FileHandle.nullDevice
-            guard (try? process.run()) != nil else { return false }
-            process.waitUntilExit()
-            return process.terminationStatus == 0
-        }()
+        private static func hasMounts() async throws -> Bool {
+            try await Stage("mounts").run(
+                ["unshare", "--mount", "true"], program: ProgramFile(path: "/usr/bin/env")
+            ).status == 0
+        }
 
-        @Test(.enabled(if: hasMounts))
+        @Test(.enabled { try await hasMounts() })
         func `accounts' names are kept for the user who called sudo, with that user's rights`()
             async throws
         {

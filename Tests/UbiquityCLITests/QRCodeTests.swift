@@ -2,6 +2,7 @@
 
 import ClientTestSupport
 import Foundation
+import ProcessHarness
 import Testing
 
 @testable import UbiquityCLI
@@ -18,23 +19,16 @@ struct QRCodeTests {
     @Test(arguments: [
         1, 14, 15, 26, 27, 42, 43, 62, 63, 84, 85, 106, 107, 122, 123, 152, 153, 180, 181, 213,
     ])
-    func `what a scanner reads is the text`(count: Int) throws {
+    func `what a scanner reads is the text`(count: Int) async throws {
         let folder = try TemporaryFolder()
         let text = Self.text(count)
         let code = try #require(QRCode(text))
         let picture = folder.file("code.pbm")
         try Self.picture(of: code.lines).write(
             toFile: picture, atomically: true, encoding: .ascii)
-        let scanner = Process()
-        scanner.executableURL = URL(fileURLWithPath: "/usr/bin/zbarimg")
-        scanner.arguments = ["--quiet", "--raw", picture]
-        let output = Pipe()
-        scanner.standardOutput = output
-        scanner.standardError = FileHandle.nullDevice
-        try scanner.run()
-        let read = try output.fileHandleForReading.readToEnd() ?? Data()
-        scanner.waitUntilExit()
-        #expect(String(decoding: read, as: UTF8.self) == text + "\n")
+        let scanner = ProgramFile(path: "/usr/bin/zbarimg")
+        let scan = try await Stage("code").run(["--quiet", "--raw", picture], program: scanner)
+        #expect(scan.output == text + "\n")
     }
 
     @Test func `a text that is too long or not ASCII has no code`() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import ProcessHarness
 import Testing
 
 /// `make mutations` proves that the checkers notice what is broken on purpose. What it breaks must
@@ -10,12 +11,12 @@ struct MutationTests {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     @Test
-    func `every mutation still applies to the sources`() throws {
+    func `every mutation still applies to the sources`() async throws {
         let patches = try Self.patches()
         #expect(patches.count >= 20)
         for patch in patches {
-            let (status, words) = try Self.tryToApply(patch)
-            #expect(status == 0, "\(patch.lastPathComponent): \(words)")
+            let run = try await Self.tryToApply(patch)
+            #expect(run.status == 0, "\(patch.lastPathComponent): \(run)")
         }
     }
 
@@ -44,19 +45,11 @@ struct MutationTests {
     }
 
     /// As the script does, changing nothing.
-    private static func tryToApply(_ patch: URL) throws -> (status: Int32, words: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [
-            "patch", "--dry-run", "--strip=1", "--fuzz=0", "--forward",
-            "--directory=\(root.path)", "--input=\(patch.path)",
-        ]
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
-        try process.run()
-        let words = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: words, as: UTF8.self))
+    private static func tryToApply(_ patch: URL) async throws -> ProgramRun {
+        try await Stage("patch").run(
+            [
+                "patch", "--dry-run", "--strip=1", "--fuzz=0", "--forward",
+                "--directory=\(root.path)", "--input=\(patch.path)",
+            ], program: ProgramFile(path: "/usr/bin/env"))
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import ProcessHarness
 import Testing
 import UbiquitySimulation
 
@@ -29,10 +30,10 @@ struct SeedsTests {
     }
 
     /// Each process has its own order of sets and dictionaries.
-    @Test func `one seed does the same in another process`() throws {
+    @Test func `one seed does the same in another process`() async throws {
         for seed: UInt64 in [3, 11] {
             let here = Simulation(seed: seed, steps: 400).run().digest
-            let there = try SimulatorProgram.run(["--seed", "\(seed)", "--steps", "400"])
+            let there = try await SimulatorProgram.run(["--seed", "\(seed)", "--steps", "400"])
             #expect(there.output.contains("digest \(here)"))
             #expect(there.status == 0)
         }

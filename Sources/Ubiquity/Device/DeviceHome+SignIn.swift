@@ -62,7 +62,11 @@ extension DeviceHome {
         }
         // The sign-in has succeeded; anything left over is removed at the next start.
         try? removeAbandonedStores()
-        guard let old else { return (account, nil) }
+        guard var old else { return (account, nil) }
+        if old.server == account.server {
+            // Whose certificate may be another one by now.
+            (old.certificates, old.pin) = (account.certificates, account.pin)
+        }
         return (account, await giveUp(old))
     }
 

@@ -17,9 +17,14 @@ public struct UbiquityPairingCode: Hashable, Sendable {
     /// When the code expires, by the server's clock: usually after ten minutes. It also ends when this
     /// device is signed out.
     public var expires: Date
+    let pin: String?
 
     /// The address with the code, for a QR code: `https://ubiquity.example#7KQ2-M9XD-4TRW`.
-    public var link: String { SignInLink(server: server, code: code).text }
+    ///
+    /// For a server whose certificate is signed by itself, its key comes after the code. All that
+    /// follows the `#` is a code for
+    /// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
+    public var link: String { SignInLink(server: server, code: code, pin: pin).text }
 }
 
 /// A sign-in of this device that waits until somebody approves it on another device.
@@ -106,7 +111,7 @@ extension UbiquityAccount {
                 stores: stores ?? [], credentialSeconds: validFor?.wholeSeconds, account)
             return UbiquityPairingCode(
                 code: code.code, server: account.server,
-                expires: Date(milliseconds: code.expiresMilliseconds))
+                expires: Date(milliseconds: code.expiresMilliseconds), pin: code.pin)
         }
     }
 

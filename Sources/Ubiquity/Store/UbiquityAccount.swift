@@ -59,7 +59,7 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - server: For example `https://ubiquity.example`.
-    ///   - code: For example `7KQ2-M9XD-4TRW`.
+    ///   - code: For example `7KQ2-M9XD-4TRW`; of a link, all that follows its `#`.
     ///   - deviceName: The device's name for the account's owner; nil for the host's name.
     ///   - certificates: The only certificates accepted for the server, as the text of a PEM file:
     ///     those of the issuer, or the server's own if it is self-signed. They are stored with the

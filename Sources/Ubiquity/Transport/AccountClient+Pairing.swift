@@ -15,9 +15,12 @@ extension AccountClient {
         var body = WireNewCode()
         body.stores = stores
         body.credentialSeconds = UInt64(clamping: credentialSeconds ?? 0)
-        return try await ServerRequest(
+        var code = try await ServerRequest(
             .post, ["codes"], of: account, body: WireFormat.protobuf.encode(body)
         ).answer(WireNewAccountAnswer.self) { DeviceCode($0) }
+        // Where the system's certificates do, they do for the new device too, and for other keys.
+        code.pin = account.pin ?? (account.certificates == nil ? nil : code.pin)
+        return code
     }
 
     /// Asks a server to sign this device in once the request is approved.
@@ -98,9 +101,12 @@ package struct DeviceCode: Hashable, Sendable {
     package var expiresMilliseconds: Int64
     /// The address of the server for the device; nil if it does not say.
     package var server: String?
+    /// The pin of the server's key, if its certificate alone proves nothing.
+    package var pin: String?
 
     package init(_ wire: WireNewAccountAnswer) {
         code = wire.code
+        pin = wire.pin.isEmpty ? nil : wire.pin
         server = wire.server.isEmpty ? nil : wire.server
         expiresMilliseconds = Int64(clamping: wire.expiresMilliseconds)
     }

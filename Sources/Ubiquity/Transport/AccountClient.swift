@@ -10,15 +10,15 @@ package enum AccountClient {
         server: String, by proof: SignInProof, deviceName: String,
         security: ConnectionSecurity = ConnectionSecurity()
     ) async throws(LinkFailure) -> SignedInAccount {
-        let address = try ServerAddress(server, security)
         var body = WireSignIn()
-        var token: String?
+        var (token, pin): (String?, String?) = (nil, nil)
         switch proof {
-        case .code(let code): body.code = code
+        case .code(let code): (body.code, pin) = try SignInLink.parts(of: code)
         case .request(let secret): body.request = secret
         case .token(let text): token = text
         }
         body.deviceName = deviceName
+        let address = try ServerAddress(server, security, pin: pin)
         let answer = try await ServerRequest(
             .post, ["sign-in"], at: address, credential: token,
             body: WireFormat.protobuf.encode(body)
@@ -30,7 +30,7 @@ package enum AccountClient {
         return SignedInAccount(
             server: address.text, account: answer.account, accountName: answer.accountName,
             device: answer.device, deviceName: deviceName, credential: answer.credential,
-            certificates: security.certificates)
+            certificates: security.certificates, pin: pin)
     }
 
     /// Asks the server to revoke this device's credential.
@@ -87,7 +87,7 @@ package enum AccountClient {
         of account: SignedInAccount
     ) async throws(LinkFailure) -> ServerConfig {
         try await config(
-            at: try ServerAddress(account.server, certificates: account.certificates))
+            at: try ServerAddress(of: account))
     }
 
     /// The configuration that a server publishes.

@@ -36,9 +36,10 @@ package struct HTTPTransport: Sendable {
 
     /// The connection of the device that is signed in.
     package init(_ store: StoreIdentifier, of account: SignedInAccount) {
-        self.init(
-            server: account.server, store: store, credential: account.credential,
-            device: DeviceID(account.device) ?? .unassigned, certificates: account.certificates)
+        address = Result { () throws(LinkFailure) in try ServerAddress(of: account) }
+        self.store = store
+        credential = account.credential
+        device = DeviceID(account.device) ?? .unassigned
     }
 
     /// Opens the stream of changes and passes on each event in order.

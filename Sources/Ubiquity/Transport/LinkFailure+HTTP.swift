@@ -176,7 +176,8 @@ extension HTTPFailure.CertificateProblem {
                 + "device's clock"
         case .untrusted where address.certificates == nil:
             "\(certificate) is not trusted by this system; if it is the server operator's own, get "
-                + "it from them and sign in with it (--certificate FILE)"
+                + "it from them and sign in with it (--certificate FILE), or with a whole link of "
+                + "theirs, which has its key"
         case .untrusted:
             "\(certificate) is not the one that this device was told to trust; if the server "
                 + "operator has changed it, sign in again with the new one"

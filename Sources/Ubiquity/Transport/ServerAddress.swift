@@ -2,6 +2,7 @@
 
 internal import Foundation
 package import UbiquityCore
+internal import UbiquityHTTP
 
 /// A server's address: `http://` or `https://`, a host, optionally a port and a path before `/v1`; or
 /// a socket on this machine.
@@ -10,6 +11,8 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     package let text: String
     /// The only certificates accepted for this server, in PEM; nil means the system's.
     package let certificates: String?
+    /// As ``SignedInAccount/pin``.
+    let pin: String?
     /// Whether nobody on the way can read what is sent: it is encrypted, or does not leave the
     /// machine.
     package let isPrivate: Bool
@@ -19,7 +22,9 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// - Throws: ``LinkFailure`` of the kind `refused` for anything else, including an address with
     ///   a user, a query or a fragment, which would be ignored or exposed.
-    package init(_ text: String, certificates: String? = nil) throws(LinkFailure) {
+    package init(
+        _ text: String, certificates: String? = nil, pin: String? = nil
+    ) throws(LinkFailure) {
         // Not "host", because decoding it makes Foundation load the tables of all scripts.
         let url = URLComponents(string: text)
         guard let url, let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
@@ -35,6 +40,7 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
         while text.hasSuffix("/") { text.removeLast() }
         (self.text, description) = (text, text)
         self.certificates = certificates
+        self.pin = pin
         socket = nil
         isPrivate = scheme == "https" || PlainHTTPRule.isLoopback(url.encodedHost ?? "")
     }
@@ -44,13 +50,21 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
     package init(socket path: String, displayPath: String) {
         // HTTP requires a host.
         text = "http://localhost"
-        (certificates, isPrivate, description, self.socket) = (nil, true, displayPath, path)
+        (certificates, pin, isPrivate, description) = (nil, nil, true, displayPath)
+        socket = path
+    }
+
+    /// The server of the device that is signed in.
+    package init(of account: SignedInAccount) throws(LinkFailure) {
+        try self.init(account.server, certificates: account.certificates, pin: account.pin)
     }
 
     /// - Throws: ``LinkFailure`` of the kind `refused`, also for plain HTTP to another machine
     ///   without permission, and for invalid certificates.
-    package init(_ text: String, _ security: ConnectionSecurity) throws(LinkFailure) {
-        try self.init(text, certificates: security.certificates)
+    package init(
+        _ text: String, _ security: ConnectionSecurity, pin: String? = nil
+    ) throws(LinkFailure) {
+        try self.init(text, certificates: security.certificates, pin: pin)
         guard isPrivate || security.allowsPlainHTTP else {
             throw LinkFailure(
                 .refused,
@@ -58,24 +72,13 @@ package struct ServerAddress: Hashable, Sendable, CustomStringConvertible {
                     + "https, or allow plain HTTP (--allow-plain-http) on a network that nobody "
                     + "else can read")
         }
-        guard certificates.map(Self.hasCertificate) ?? true else {
+        if let certificates, HTTPRequest.certificates(in: certificates).isEmpty {
             throw LinkFailure(.refused, Self.noCertificate)
         }
     }
 
     static let noCertificate =
         "the file to trust is not a certificate: a PEM file begins with -----BEGIN CERTIFICATE-----"
-
-    /// Whether a PEM text has something in the place of a certificate.
-    private static func hasCertificate(_ pem: String) -> Bool {
-        guard let begin = pem.range(of: "-----BEGIN CERTIFICATE-----"),
-            let end = pem[begin.upperBound...].range(of: "-----END CERTIFICATE-----")
-        else { return false }
-        let text = String(pem[begin.upperBound..<end.lowerBound])
-        let der = Data(base64Encoded: text, options: .ignoreUnknownCharacters)
-        // A sequence of ASN.1.
-        return der?.first == 0x30
-    }
 
     /// A URL below the server's address. The segments and the query's values may contain any
     /// characters.

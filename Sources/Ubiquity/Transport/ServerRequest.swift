@@ -52,8 +52,7 @@ package struct ServerRequest: Sendable {
         of account: SignedInAccount, body: [UInt8]? = nil
     ) throws(LinkFailure) {
         self.init(
-            method, path, query: query,
-            at: try ServerAddress(account.server, certificates: account.certificates),
+            method, path, query: query, at: try ServerAddress(of: account),
             credential: account.credential, body: body)
     }
 
@@ -154,7 +153,7 @@ package struct ServerRequest: Sendable {
     private var prepared: HTTPRequest {
         var request = HTTPRequest(method.rawValue, url)
         request.socket = address.socket
-        request.certificates = address.certificates
+        (request.certificates, request.pin) = (address.certificates, address.pin)
         request.body = body
         request.isIdempotent = isRepeatable || method == .get
         if let accept { request.fields.append(("accept", accept)) }

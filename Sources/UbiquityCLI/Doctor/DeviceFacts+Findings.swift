@@ -53,9 +53,18 @@ extension DeviceFacts {
     private var contactFindings: [Finding] {
         guard let contact else { return [] }
         return [
-            nameFinding(contact), connectionFinding(contact), serverFinding(contact),
-            encryptionFinding(contact), credentialFinding(contact), clockFinding(contact),
+            proxyFinding(contact), nameFinding(contact), connectionFinding(contact),
+            serverFinding(contact), encryptionFinding(contact), credentialFinding(contact),
+            clockFinding(contact),
         ].compactMap(\.self)
+    }
+
+    private func proxyFinding(_ contact: Contact) -> Finding? {
+        contact.proxy.map { proxy in
+            .ok(
+                "proxy",
+                "The proxy \(proxy), which the environment names, leads to \(contact.host).")
+        }
     }
 
     private func nameFinding(_ contact: Contact) -> Finding? {

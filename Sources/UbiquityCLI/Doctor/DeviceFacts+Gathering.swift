@@ -126,11 +126,14 @@ extension DeviceFacts.Contact {
         isEncrypted = url?.scheme?.lowercased() == "https"
         host = url?.host ?? account.server
         port = url?.port ?? (isEncrypted ? 443 : 80)
-        // An IPv6 address is in brackets.
-        let name = host.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
-        let contact = Reachability.contact(name, port: port)
-        (self.name, connection) = (contact.name, contact.connection)
-        guard connection == .success else { return }
+        proxy = HTTPTransport.proxy(of: account)
+        if proxy == nil {
+            // An IPv6 address is in brackets.
+            let name = host.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+            let contact = Reachability.contact(name, port: port)
+            (self.name, connection) = (contact.name, contact.connection)
+            guard connection == .success else { return }
+        }
         let sent = Date().milliseconds
         do throws(LinkFailure) {
             let config = try await AccountClient.config(of: account)

@@ -22,6 +22,8 @@ struct DeviceFacts {
         var host: String
         var port: Int
         var isEncrypted: Bool
+        /// Without its user and password; nil for none. It looks the name up, and connects.
+        var proxy: String?
         /// Nil if the step was not reached. An error is part of a sentence, such as "nobody
         /// listens".
         var name: Outcome?

@@ -152,6 +152,7 @@ struct StatusReport {
         if !address.isPrivate {
             return "none: anybody on the network can read the credential; sign in again with https"
         }
+        if let pin = account.pin { return "only with the server's key \(pin)" }
         return account.certificates == nil ? nil : "with the certificate given at sign-in"
     }
 

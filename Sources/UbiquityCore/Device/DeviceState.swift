@@ -100,10 +100,13 @@ package struct SignedInAccount: Hashable, Sendable, Encodable {
     package var credential: String
     /// The only certificates accepted for the server, in PEM; nil means the system's.
     package var certificates: String?
+    /// The only public key accepted, of a server that was signed in to by a link with it. Nil means
+    /// any.
+    package var pin: String?
 
     package init(
         server: String, account: String, accountName: String, device: String, deviceName: String,
-        credential: String, certificates: String? = nil
+        credential: String, certificates: String? = nil, pin: String? = nil
     ) {
         self.server = server
         self.account = account
@@ -112,6 +115,7 @@ package struct SignedInAccount: Hashable, Sendable, Encodable {
         self.deviceName = deviceName
         self.credential = credential
         self.certificates = certificates
+        self.pin = pin
     }
 }
 
@@ -133,6 +137,6 @@ extension SignedInAccount {
             server: try fields.text("server"), account: try fields.text("account"),
             accountName: try fields.text("accountName"), device: try fields.text("device"),
             deviceName: try fields.text("deviceName"), credential: try fields.text("credential"),
-            certificates: try fields.string("certificates"))
+            certificates: try fields.string("certificates"), pin: try fields.string("pin"))
     }
 }

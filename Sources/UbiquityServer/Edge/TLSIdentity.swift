@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Crypto
 internal import Foundation
 internal import Logging
 internal import NIOSSL
@@ -23,6 +24,7 @@ final class TLSIdentity: Sendable {
         var context: NIOSSLContext
         /// Seconds since 1970.
         var expires: Int64
+        var pin: String?
     }
 
     private let files: ServerTLS
@@ -40,6 +42,10 @@ final class TLSIdentity: Sendable {
     var failures: Int { state.withLock(\.failures) }
     /// The expiry of the server's certificate, in seconds since 1970.
     var expires: Int64 { state.withLock(\.loaded.expires) }
+
+    /// The pin of the key, by which links name a server whose certificate is signed by itself; nil for
+    /// any other. Its issuer vouches for that one, also with another key.
+    var pin: String? { state.withLock(\.loaded.pin) }
 
     /// Reloads the files if they changed. If the new ones do not work, the old ones stay in use.
     /// - Parameter isAsked: Whether to reload in any case.
@@ -93,12 +99,46 @@ final class TLSIdentity: Sendable {
         do {
             return Loaded(
                 context: try NIOSSLContext(configuration: configuration),
-                expires: Int64(chain[0].notValidAfter))
+                expires: Int64(chain[0].notValidAfter), pin: Self.pin(of: chain[0]))
         } catch {
             throw .fileUnusable(
                 path: files.keyPath,
                 reason: "it is not the key of the certificate in \(files.certificatePath)")
         }
+    }
+
+    private static func pin(of certificate: NIOSSLCertificate) -> String? {
+        guard let der = try? certificate.toDERBytes(), isSelfSigned(der),
+            let key = try? certificate.extractPublicKey().toSPKIBytes()
+        else { return nil }
+        return "sha256//" + Data(SHA256.hash(data: key)).base64EncodedString()
+    }
+
+    /// Whether a certificate, in DER, names its subject as its issuer.
+    private static func isSelfSigned(_ der: [UInt8]) -> Bool {
+        var (outer, fields) = (der[...], ArraySlice<UInt8>())
+        guard var certificate = takeElement(&outer) else { return false }
+        fields = takeElement(&certificate) ?? []
+        // The version, which may be left out.
+        if fields.first == 0xA0 { _ = takeElement(&fields) }
+        // The number, the algorithm, the issuer, the dates, the subject.
+        let parts = (0..<5).map { _ in takeElement(&fields) }
+        return parts[2] != nil && parts[2] == parts[4]
+    }
+
+    /// The content of the next element of DER.
+    private static func takeElement(_ bytes: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        var rest = bytes.dropFirst()
+        guard var length = rest.popFirst().map(Int.init) else { return nil }
+        if length >= 0x80 {
+            let count = length - 0x80
+            guard count <= 4 else { return nil }
+            length = rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
+            rest = rest.dropFirst(count)
+        }
+        guard rest.count >= length else { return nil }
+        bytes = rest.dropFirst(length)
+        return rest.prefix(length)
     }
 
     /// For TLS 1.2, where 1.3 is not supported: with forward secrecy and authenticated encryption.

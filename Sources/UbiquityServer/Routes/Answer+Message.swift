@@ -16,9 +16,9 @@ extension Answer {
 
 extension WireNewAccountAnswer {
     /// - Parameter server: The server's address; nil for a device, which knows it.
-    init(_ invitation: Invitation, server: String? = nil) {
+    init(_ invitation: Invitation, server: String? = nil, pin: String?) {
         self.init()
-        self.server = server ?? ""
+        (self.server, self.pin) = (server ?? "", pin ?? "")
         account = invitation.account.id.string
         code = invitation.code
         expiresMilliseconds = UInt64(clamping: invitation.expiresMilliseconds)

@@ -12,6 +12,8 @@ struct OperatorRoutes: Sendable {
     var gate: Gate
     let revocation: Revocation
     let firstRun: FirstRun
+    /// Nil if devices do not see it.
+    let tls: TLSIdentity?
     let settings: ServerSettings
 
     private static let accountsPerAnswerMax = 1_000
@@ -55,7 +57,7 @@ struct OperatorRoutes: Sendable {
                 to: account, CredentialTerms(), seconds: seconds, now: now, by: actor)
         }
         firstRun.end()
-        return Answer(WireNewAccountAnswer(invitation, server: address), format)
+        return Answer(WireNewAccountAnswer(invitation, server: address, pin: tls?.pin), format)
     }
 
     @Sendable func rename(_ exchange: Exchange) async throws -> Answer {
@@ -133,7 +135,7 @@ struct OperatorRoutes: Sendable {
             try storage.invite(
                 to: storage.existingAccount(name), terms, seconds: seconds, now: now, by: actor)
         }
-        return Answer(WireNewAccountAnswer(invitation, server: address), format)
+        return Answer(WireNewAccountAnswer(invitation, server: address, pin: tls?.pin), format)
     }
 
     private func codeSeconds(_ asked: UInt64) throws(Problem) -> Int64 {

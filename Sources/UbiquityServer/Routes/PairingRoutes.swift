@@ -13,6 +13,8 @@ struct PairingRoutes: Sendable {
     let readers: BlockingThreads
     var gate: Gate
     let attempts: SignInThrottle
+    /// Nil if devices do not see it.
+    let tls: TLSIdentity?
     let settings: ServerSettings
 
     private var now: Int64 { settings.clock.now() }
@@ -40,7 +42,7 @@ struct PairingRoutes: Sendable {
                     by: .device(rights.reference.id))
             }
         }
-        return Answer(WireNewAccountAnswer(invitation), format)
+        return Answer(WireNewAccountAnswer(invitation, pin: tls?.pin), format)
     }
 
     // MARK: Requests of devices without a code

@@ -926,6 +926,10 @@ package nonisolated struct WireNewAccountAnswer: Sendable {
   /// To the operator only: the server's address, as well as its settings say it; empty if unknown.
   package var server: String = String()
 
+  /// For links to a server whose certificate is signed by itself: `sha256//` and, in base64, the digest of
+  /// its public key (SubjectPublicKeyInfo). Empty for any other server, and behind a proxy.
+  package var pin: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -2944,7 +2948,7 @@ nonisolated extension WireNewCode: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".NewAccountAnswer"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}code\0\u{3}expires_milliseconds\0\u{1}server\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}code\0\u{3}expires_milliseconds\0\u{1}server\0\u{1}pin\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2956,6 +2960,7 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
       case 2: try { try decoder.decodeSingularStringField(value: &self.code) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.expiresMilliseconds) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.server) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.pin) }()
       default: break
       }
     }
@@ -2974,6 +2979,9 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
     if !self.server.isEmpty {
       try visitor.visitSingularStringField(value: self.server, fieldNumber: 4)
     }
+    if !self.pin.isEmpty {
+      try visitor.visitSingularStringField(value: self.pin, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2982,6 +2990,7 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
     if lhs.code != rhs.code {return false}
     if lhs.expiresMilliseconds != rhs.expiresMilliseconds {return false}
     if lhs.server != rhs.server {return false}
+    if lhs.pin != rhs.pin {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -26,21 +26,18 @@ enum PseudoTerminal {
         guard slave >= 0 else { throw Trouble("the terminal cannot be opened") }
         var size = winsize(ws_row: 40, ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
         _ = ioctl(master, UInt(TIOCSWINSZ), &size)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: try ProgramFile.ubiquity.path())
-        process.arguments = arguments
-        process.environment = ["PATH": "/usr/bin:/bin", "HOME": stage.folder, "NO_COLOR": "1"]
-            .merging(environment) { $1 }
-        process.standardInput =
-            answer == nil ? FileHandle.nullDevice : FileHandle(fileDescriptor: slave)
-        process.standardOutput = FileHandle(fileDescriptor: slave)
-        process.standardError = FileHandle(fileDescriptor: slave)
-        try process.run()
+        let process = try SpawnedProcess(
+            [ProgramFile.ubiquity.path()] + arguments,
+            environment: ["PATH": "/usr/bin:/bin", "HOME": stage.folder, "NO_COLOR": "1"]
+                .merging(environment) { $1 },
+            files: (answer == nil ? nil : slave, slave, slave))
         close(slave)
         // The terminal keeps it until the command reads.
         let typed = Array((answer ?? "").utf8)
         _ = write(master, typed, typed.count)
-        return await Task.detached { text(from: master) }.value
+        let shown = await Task.detached { text(from: master) }.value
+        while process.status == nil { try await Task.sleep(for: .milliseconds(2)) }
+        return shown
     }
 
     /// `TIOCSPTLCK` and `TIOCGPTN` of Linux, whose functions for it the system's module hides.

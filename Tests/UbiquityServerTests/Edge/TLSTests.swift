@@ -4,7 +4,9 @@ internal import ClientTestSupport
 internal import Foundation
 internal import Logging
 internal import Testing
+internal import UbiquityCore
 internal import UbiquityServer
+internal import UbiquityWire
 
 @Suite(.serialized) struct TLSTests {
     private static let config = "GET /v1/config HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -42,6 +44,25 @@ internal import UbiquityServer
             let answer = try await ask(server)
             #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
             #expect(answer.contains("Strict-Transport-Security: max-age=31536000\r\n"))
+        }
+    }
+
+    /// The key of a certificate that an authority has signed may change, and that of a proxy is another.
+    @Test(arguments: [
+        (TestIdentity.local, nil, ""), (.own, "127.0.0.1", ""), (.own, nil, TestIdentity.ownPin),
+    ])
+    func `codes come with the key of a certificate that is signed by itself`(
+        identity: TestIdentity, proxy: String?, pin: String
+    ) async throws {
+        try await withTLS({
+            try? identity.write(certificate: $0.tls!.certificatePath, key: $0.tls!.keyPath)
+            $0.trustedProxies = proxy.map { [AddressRange($0)!] } ?? []
+        }) { server, _, _ in
+            let socket = try await FolderSocket.ofServer(on: server.folder.file("data"))
+            var account = WireNewAccount()
+            account.name = "ada"
+            let made = try await RunningServer.send(to: socket, "POST", "/v1/accounts", account)
+            #expect(try made.message(WireNewAccountAnswer.self).pin == pin)
         }
     }
 

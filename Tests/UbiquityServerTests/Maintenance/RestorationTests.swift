@@ -3,6 +3,7 @@
 import ClientTestSupport
 import Foundation
 import GRDB
+import ProcessHarness
 import Testing
 import UbiquityCore
 import UbiquityServer
@@ -147,7 +148,7 @@ import UbiquityWire
             try await device.set("a", "in the log")
             credential = device.credential
             for suffix in ["", "-wal"] {
-                try Self.copy(data + "/ubiquity.sqlite" + suffix, to: bad + suffix)
+                try await Self.copy(data + "/ubiquity.sqlite" + suffix, to: bad + suffix)
             }
         }
         try FileManager.default.removeItem(atPath: data)
@@ -161,13 +162,10 @@ import UbiquityWire
     }
 
     /// In a process of its own: to close a database by hand takes its server's locks.
-    private static func copy(_ path: String, to place: String) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/cp")
-        process.arguments = [path, place]
-        try process.run()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+    private static func copy(_ path: String, to place: String) async throws {
+        let copying = try await Stage("copy").run(
+            [path, place], program: ProgramFile(path: "/bin/cp"))
+        #expect(copying.status == 0)
     }
 
     @Test func `a database that another program reads does not give way, and keeps its log`()

@@ -27,14 +27,16 @@ struct DeviceHomeTests {
         #expect(home.storePath(for: "x.y", folder: "2") == home.path + "/stores/2/x.y.sqlite")
     }
 
-    @Test func `the certificates to trust are kept with a sign-in`() throws {
+    @Test func `the certificates and the key to trust are kept with a sign-in`() throws {
         var pinned = account
         pinned.certificates = "-----BEGIN CERTIFICATE-----\n...\n"
+        pinned.pin = "sha256//...="
         try home.update { $0.signIn(pinned) }
         #expect(try DeviceHome(path: home.path).load().signedIn == pinned)
         try home.update { $0.signIn(account) }
-        #expect(try !String(contentsOfFile: file, encoding: .utf8).contains("certificates"))
-        #expect(try home.load().signedIn?.certificates == nil)
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        #expect(!text.contains("certificates") && !text.contains("pin"))
+        #expect(try home.load().signedIn == account)
     }
 
     @Test func `without a file the device never signed in`() throws {

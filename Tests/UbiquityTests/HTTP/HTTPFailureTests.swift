@@ -197,8 +197,12 @@ import UbiquityHTTP
         async throws
     {
         let client = CurlClient(environment: [:])
+        // Answered when all are there: an early one's connection would do for a late one.
+        let areFour = DispatchSemaphore(value: 0)
         let server = try RawServer { connection in
             _ = connection.request()
+            if connection.number == 4 { for _ in 0..<3 { areFour.signal() } }
+            if connection.number < 4 { areFour.wait() }
             connection.answer()
             _ = connection.request()
         }

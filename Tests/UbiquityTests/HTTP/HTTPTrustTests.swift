@@ -69,16 +69,40 @@ import UbiquityHTTP
         #expect(try await pinned.sent(by: client).failure == .certificate(.otherKey))
     }
 
-    @Test func `a pinned key is checked, beside the certificate`() async throws {
+    @Test func `a pinned key is checked, beside the certificates that were given`() async throws {
         let server = try await TLSServer(.local)
         var request = HTTPRequest("GET", server.url)
         (request.certificates, request.pin) = (TestIdentity.authority, Self.pin)
         #expect(try await request.sent(by: client).isComplete)
-        let untrusted = request.with { $0.certificates = nil }
+        let untrusted = request.with { $0.certificates = TestIdentity.own.certificate }
         #expect(try await untrusted.sent(by: client).failure == .certificate(.untrusted))
-        for pin in ["sha256//VGzUmPkpmNZllj9C+pHQ12tzbk84no+SWd1rNJsBUDY=", "/etc/passwd", ""] {
-            let other = request.with { $0.pin = pin }
-            #expect(try await other.sent(by: client).failure == .certificate(.otherKey))
+        let alone = request.with { $0.certificates = nil }
+        for pin in [TestIdentity.ownPin, "/etc/passwd", ""] {
+            for request in [request, alone] {
+                let other = request.with { $0.pin = pin }
+                #expect(try await other.sent(by: client).failure == .certificate(.otherKey))
+            }
+        }
+    }
+
+    @Test(arguments: [
+        (TestIdentity.own, TestIdentity.ownPin), (.local, pin),
+        // For another name, of the past, of the future.
+        (.elsewhere, "sha256//OX1Oe4BdWhao3P3Ua0K+KhtPR0A9y58FZL7hFg2Rw3Q="),
+        (.expired, "sha256//B5rylOZLHVEH9mR6vPSqKSdRIOIMS8UzPQ6fDpmvo+U="),
+        (.future, "sha256//sP1h2NbEioWF5ZWNgxcCzbUkOPrVSJZsmMkhE8+5yGA="),
+    ])
+    func `a pinned key is enough alone, whatever the certificate says`(
+        identity: TestIdentity, pin: String
+    ) async throws {
+        let server = try await TLSServer(identity)
+        let request = HTTPRequest("GET", server.url).with { $0.pin = pin }
+        #expect(try await request.sent(by: client).isComplete)
+        // On no connection of others who trust less.
+        let unpinned = request.with { $0.pin = nil }
+        guard case .certificate = try await unpinned.sent(by: client).failure else {
+            Issue.record("trusted without its key")
+            return
         }
     }
 

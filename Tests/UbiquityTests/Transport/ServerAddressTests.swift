@@ -37,7 +37,10 @@ struct ServerAddressTests {
         }
     }
 
-    @Test(arguments: ["", "nothing", "-----BEGIN CERTIFICATE-----\nAAAA\n"])
+    @Test(arguments: [
+        "", "nothing", "-----BEGIN CERTIFICATE-----\nAAAA\n",
+        "-----BEGIN CERTIFICATE-----\nbm8=\n-----END CERTIFICATE-----",
+    ])
     func `invalid certificates are refused before anything is sent`(text: String) throws {
         let error = #expect(throws: LinkFailure.self) {
             try ServerAddress("https://localhost", ConnectionSecurity(certificates: text))

@@ -12,8 +12,8 @@ struct PairCommand: AsyncParsableCommand {
             The new device gets at most the rights of this one, for no longer than this one has \
             them. The code works once, usually for ten minutes, and ends when this device is signed \
             out. The QR code contains the server's address and the code, as `ubiquity sign-in` \
-            takes them. If the new device trusts the server only with --certificate, it needs that \
-            option too.
+            takes them, and the key of a server whose certificate is signed by itself. If the new \
+            device trusts the server only with --certificate otherwise, it needs that option too.
 
             If typing is easier on this device, run `ubiquity sign-in --server URL` on the new one, \
             and `ubiquity approve` here.
@@ -29,12 +29,13 @@ struct PairCommand: AsyncParsableCommand {
         let account = try home.signedIn().account
         let code = try await AccountClient.makeCode(
             stores: grant.store, credentialSeconds: grant.credentialSeconds, account)
-        let link = SignInLink(server: account.server, code: code.code).text
-        let command = Phrase.signIn(server: account.server, code: code.code)
+        let link = SignInLink(server: account.server, code: code.code, pin: code.pin)
+        let command = Phrase.signIn(server: link.server, code: link.code)
         json.print(
             [
                 "server": .string(account.server), "code": .string(code.code),
-                "expires": .string(Phrase.isoTime(code.expiresMilliseconds)), "link": .string(link),
+                "expires": .string(Phrase.isoTime(code.expiresMilliseconds)),
+                "link": .string(link.text),
                 "signIn": .string(command),
             ],
             or: """
@@ -44,7 +45,7 @@ struct PairCommand: AsyncParsableCommand {
 
                     \(command)
 
-                \(QRCode.block(command: "ubiquity sign-in \(Phrase.word(link))", link: link))
+                \(QRCode.block(command: "ubiquity sign-in \(Phrase.word(link.text))", link: link.text))
                 """)
     }
 }

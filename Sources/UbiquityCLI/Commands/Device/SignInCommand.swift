@@ -31,7 +31,8 @@ struct SignInCommand: AsyncParsableCommand {
             are sent when it is signed in again.
 
             With https, the server must present a certificate that the system trusts, or one from \
-            --certificate, which is kept with the sign-in. Plain HTTP is only for this machine, \
+            --certificate, which is kept with the sign-in. A link may have the server's key after \
+            the code: then that key is accepted, and no other. Plain HTTP is only for this machine, \
             unless --allow-plain-http is given.
 
             A device that is already signed in needs --replace: the old credential is revoked \

@@ -150,7 +150,8 @@ private func print(
     _ code: DeviceCode, for name: String, _ operation: OperatorOptions,
     _ json: JSONOption
 ) {
-    let command = Phrase.signIn(server: operation.address(for: code), code: code.code)
+    let link = SignInLink(server: operation.address(for: code), code: code.code, pin: code.pin)
+    let command = Phrase.signIn(server: link.server, code: link.code)
     if json.isOn {
         return Output.print([
             "account": .string(name), "code": .string(code.code),
