@@ -47,7 +47,7 @@ extension VirtualProcess: VirtualListener {
     }
 
     func listen(_ number: Int, since cursor: Cursor?, _ isSaved: Bool) {
-        guard let address else { return }
+        guard address != nil else { return }
         world.journal.note(.opensStream(process: self.number))
         if isSaved { noteTells(cursor) }
         open(number, since: cursor, isSaved)
