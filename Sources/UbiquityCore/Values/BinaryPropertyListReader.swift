@@ -37,6 +37,9 @@ struct BinaryPropertyListReader {
         count = try Self.number(bytes[(trailer + 8)..<(trailer + 16)])
         rootNumber = try Self.number(bytes[(trailer + 16)..<(trailer + 24)])
         table = try Self.number(bytes[(trailer + 24)..<(trailer + 32)])
+        guard max(offsetBytes, referenceBytes) <= 8, table <= trailer else {
+            throw Self.broken(at: trailer)
+        }
     }
 
     mutating func root() throws(PropertyListError) -> PropertyListValue {
@@ -112,10 +115,10 @@ struct BinaryPropertyListReader {
         at start: Int, times: Int
     ) throws(PropertyListError) -> [Int] {
         let (count, first) = try counted(at: start)
-        // A number of eight bytes each while what they refer to is read, at every depth.
-        try spend(count * times * max(referenceBytes, 8))
         // Each element is a part, and takes eight bytes in the list.
         guard count * times <= budget / Self.partBytes else { throw Self.tooLarge }
+        // A number of eight bytes each while what they refer to is read, at every depth.
+        try spend(count * times * 8)
         var references: [Int] = []
         for index in 0..<(count * times) {
             references.append(try number(first + index * referenceBytes, referenceBytes))
@@ -223,8 +226,10 @@ struct BinaryPropertyListReader {
     /// No offset in a file needs more than six bytes.
     private static func number(_ bytes: ArraySlice<UInt8>) throws(PropertyListError) -> Int {
         let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        guard number < 1 << 48 else { throw broken(at: bytes.startIndex) }
-        return Int(number)
+        guard number < 1 << 48, let number = Int(exactly: number) else {
+            throw broken(at: bytes.startIndex)
+        }
+        return number
     }
 
     private mutating func spend(_ payload: Int) throws(PropertyListError) {

@@ -3,7 +3,7 @@
 /// Displays untrusted text: characters that are invisible or act on a terminal are escaped.
 extension StringProtocol {
     /// Whether there are control characters, which no name may contain.
-    package var hasControls: Bool { unicodeScalars.contains(where: \.isControl) }
+    package var hasControls: Bool { unicodeScalars.contains { $0.isControl } }
 
     /// Escapes every control character as JSON does, such as `\n` and `\u001b`.
     package func visible(keeping kept: Unicode.Scalar...) -> String {
