@@ -21,6 +21,8 @@ const samples = [
   new ExactDate(0.123456789), '', 'é😀', 'e\u0301', 'x'.repeat(70), 'é'.repeat(300), true, false,
   new Uint8Array([0, 255]), new Uint8Array(70_000), [], {}, [[1], { a: [{}] }], { é: 1, 'e\u0301': 2 },
   Array.from({ length: 300 }, (_, index) => index),
+  // The most levels that a value may have.
+  Array.from({ length: 511 }).reduce((inner) => [inner], 1),
 ];
 
 async function withHome(body) {

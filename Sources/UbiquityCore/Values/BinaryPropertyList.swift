@@ -120,13 +120,16 @@ extension BinaryPropertyList {
         }
 
         private mutating func write(_ string: String) {
-            if string.utf8.allSatisfy({ $0 < 0x80 }) {
-                write(marker: 0x50, count: string.utf8.count)
-                bytes += string.utf8
-            } else {
-                write(marker: 0x60, count: string.utf16.count)
-                for unit in string.utf16 { write(Int64(unit), 2) }
+            var string = string
+            let isASCII = string.withUTF8 { text in
+                for byte in text where byte >= 0x80 { return false }
+                write(marker: 0x50, count: text.count)
+                bytes.append(contentsOf: text)
+                return true
             }
+            guard !isASCII else { return }
+            write(marker: 0x60, count: string.utf16.count)
+            for unit in string.utf16 { write(Int64(unit), 2) }
         }
 
         private mutating func write(marker: UInt8, count: Int) {
@@ -135,11 +138,15 @@ extension BinaryPropertyList {
         }
 
         private mutating func write(_ number: UInt64) {
-            withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
+            write(Int64(bitPattern: number), 8)
         }
 
         private mutating func write(_ number: Int64, _ size: Int) {
-            withUnsafeBytes(of: number.bigEndian) { bytes += $0.suffix(size) }
+            var shift = 8 * size
+            while shift > 0 {
+                shift -= 8
+                bytes.append(UInt8(truncatingIfNeeded: number >> Int64(shift)))
+            }
         }
 
         mutating func finish() -> [UInt8] {

@@ -132,7 +132,7 @@ struct BinaryPropertyListReader {
         switch try byte(start) >> 4 {
         case 0x5:
             let bytes = try content(at: start, unit: 1)
-            text = bytes.allSatisfy { $0 < 0x80 } ? String(decoding: bytes, as: UTF8.self) : nil
+            text = Self.isASCII(bytes) ? String(decoding: bytes, as: UTF8.self) : nil
         case 0x6:
             let bytes = Array(try content(at: start, unit: 2))
             let units = stride(from: 0, to: bytes.count, by: 2).map {
@@ -143,6 +143,11 @@ struct BinaryPropertyListReader {
         }
         guard let text else { throw Self.unsupported("its bytes are not text", at: start) }
         return text
+    }
+
+    private static func isASCII(_ bytes: ArraySlice<UInt8>) -> Bool {
+        for byte in bytes where byte >= 0x80 { return false }
+        return true
     }
 
     private mutating func integer(
@@ -225,7 +230,8 @@ struct BinaryPropertyListReader {
 
     /// No offset in a file needs more than six bytes.
     private static func number(_ bytes: ArraySlice<UInt8>) throws(PropertyListError) -> Int {
-        let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        var number: UInt64 = 0
+        for byte in bytes { number = number << 8 | UInt64(byte) }
         guard number < 1 << 48, let number = Int(exactly: number) else {
             throw broken(at: bytes.startIndex)
         }
