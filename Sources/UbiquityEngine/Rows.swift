@@ -31,11 +31,7 @@ extension StoredEntry {
     fileprivate var row: [UInt8]? {
         guard confirmed != nil || pending != nil else { return nil }
         return BinaryPropertyList.encode(
-            .fields([
-                "confirmed": confirmed.map { .fields($0.row) },
-                "pending": pending.map { .fields($0.row) },
-                "unkept": wasUnkept ? .boolean(true) : nil,
-            ]))
+            .array([.row(confirmed?.row), .row(pending?.row), .boolean(wasUnkept)]))
     }
 
     fileprivate init(row: StoredFields) throws(StoredFieldError) {
@@ -45,84 +41,121 @@ extension StoredEntry {
         }
         self.init(key: key)
         guard let bytes = try row.data("entry") else { return }
-        let fields = try StoredFields(.decoded(bytes))
-        confirmed = try fields.fields("confirmed")
-            .map { fields throws(StoredFieldError) in try Record(key: key, row: fields) }
-        pending = try fields.fields("pending")
-            .map { fields throws(StoredFieldError) in try PendingWrite(key: key, row: fields) }
-        wasUnkept = try fields.boolean("unkept") ?? false
+        var row = try Row(.decoded(bytes))
+        if var record = try row.row() { confirmed = try Record(key: key, row: &record) }
+        if var write = try row.row() { pending = try PendingWrite(key: key, row: &write) }
+        wasUnkept = try row.flag()
     }
 }
 
 extension PendingWrite {
-    fileprivate var row: [ExactString: PropertyListValue?] {
-        var row = record.row
-        row["transaction"] = .some(.init(unsigned: transaction))
-        row["had"] = had.map { .fields($0.row) }
-        if let provisional {
-            row["made"] = .fields([
-                "wall": .integer(provisional.madeAt.wall),
-                "uptime": .integer(provisional.madeAt.uptime),
-                "boot": .init(unsigned: provisional.madeAt.boot),
-                "seen": .init(unsigned: provisional.seen.rawValue),
-            ])
+    fileprivate var row: [PropertyListValue] {
+        let made = provisional.map { provisional in
+            [
+                PropertyListValue.integer(provisional.madeAt.wall),
+                .integer(provisional.madeAt.uptime), .init(unsigned: provisional.madeAt.boot),
+                .init(unsigned: provisional.seen.rawValue),
+            ]
         }
-        if isUnkept { row["unkept"] = .some(.boolean(true)) }
-        return row
+        return [
+            .row(record.row), .init(unsigned: transaction), .row(had?.row), .row(made),
+            .boolean(isUnkept),
+        ]
     }
 
-    fileprivate init(key: Key, row: StoredFields) throws(StoredFieldError) {
+    fileprivate init(key: Key, row: inout Row) throws(StoredFieldError) {
+        guard var record = try row.row() else { throw Row.otherForm }
         self.init(
-            record: try Record(key: key, row: row),
-            transaction: try StoredFields.need(row.integer("transaction"), "transaction"),
-            had: try row.fields("had").map(Stamp.init(row:)),
-            isUnkept: try row.boolean("unkept") ?? false)
-        guard let made = try row.fields("made") else { return }
-        provisional = ProvisionalStamp(
-            madeAt: ClockReading(
-                wall: try made.number("wall"), uptime: try made.number("uptime"),
-                boot: try StoredFields.need(made.integer("boot"), "boot")),
-            seen: HybridTimestamp(
-                rawValue: try StoredFields.need(made.integer("seen"), "seen")))
+            record: try Record(key: key, row: &record), transaction: try row.unsigned())
+        if var stamp = try row.row() { had = try Stamp(row: &stamp) }
+        if var made = try row.row() {
+            provisional = ProvisionalStamp(
+                madeAt: ClockReading(
+                    wall: try made.integer(), uptime: try made.integer(),
+                    boot: try made.unsigned()),
+                seen: HybridTimestamp(rawValue: try made.unsigned()))
+        }
+        isUnkept = try row.flag()
     }
 }
 
 extension Record {
-    fileprivate var row: [ExactString: PropertyListValue?] {
-        var row = stamp.row
-        row["value"] = content.value
-        return row
-    }
+    /// A deletion has no value.
+    fileprivate var row: [PropertyListValue] { stamp.row + (content.value.map { [$0] } ?? []) }
 
-    fileprivate init(key: Key, row: StoredFields) throws(StoredFieldError) {
-        self.init(
-            key: key, content: row["value"].map(Content.value) ?? .deleted,
-            stamp: try Stamp(row: row))
+    fileprivate init(key: Key, row: inout Row) throws(StoredFieldError) {
+        let stamp = try Stamp(row: &row)
+        self.init(key: key, content: row.rest().map(Content.value) ?? .deleted, stamp: stamp)
     }
 }
 
 extension Stamp {
-    fileprivate var row: [ExactString: PropertyListValue?] {
+    fileprivate var row: [PropertyListValue] {
         [
-            "time": .init(unsigned: timestamp.rawValue), "device": .init(unsigned: device.rawValue),
-            "digest": digest == 0 ? nil : .init(unsigned: digest),
+            .init(unsigned: timestamp.rawValue), .init(unsigned: device.rawValue),
+            .init(unsigned: digest),
         ]
     }
 
-    fileprivate init(row: StoredFields) throws(StoredFieldError) {
+    fileprivate init(row: inout Row) throws(StoredFieldError) {
         self.init(
-            HybridTimestamp(rawValue: try StoredFields.need(row.integer("time"), "time")),
-            DeviceID(rawValue: try StoredFields.need(row.integer("device"), "device")),
-            digest: try row.integer("digest") ?? 0)
+            HybridTimestamp(rawValue: try row.unsigned()), DeviceID(rawValue: try row.unsigned()),
+            digest: try row.unsigned())
     }
 }
 
 extension RefusedWrite {
     fileprivate var row: [UInt8] {
-        var row = record.row
-        row["key"] = .some(.data(record.key.bytes))
-        row["code"] = .some(.string(refusal.code))
-        row["detail"] = .some(.string(refusal.detail))
-        return BinaryPropertyList.encode(.fields(row))
+        BinaryPropertyList.encode(
+            .array([
+                .data(record.key.bytes), .row(record.row), .string(refusal.code),
+                .string(refusal.detail),
+            ]))
+    }
+}
+
+/// The elements of a list, in their order: names would take most of the time to open a store.
+private struct Row {
+    private var elements: ArraySlice<PropertyListValue>
+
+    static let otherForm = StoredFieldError.otherType("entry")
+
+    init(_ value: PropertyListValue) throws(StoredFieldError) {
+        guard case .array(let elements) = value else { throw Self.otherForm }
+        self.elements = elements[...]
+    }
+
+    /// The value after all others, if there is one.
+    mutating func rest() -> PropertyListValue? { elements.popFirst() }
+
+    /// Nil for false.
+    mutating func row() throws(StoredFieldError) -> Row? {
+        guard let next = elements.popFirst() else { throw Self.otherForm }
+        if case .boolean(false) = next { return nil }
+        return try Row(next)
+    }
+
+    mutating func flag() throws(StoredFieldError) -> Bool {
+        guard case .boolean(let flag)? = elements.popFirst() else { throw Self.otherForm }
+        return flag
+    }
+
+    mutating func integer() throws(StoredFieldError) -> Int64 {
+        guard case .integer(let integer)? = elements.popFirst() else { throw Self.otherForm }
+        return integer
+    }
+
+    mutating func unsigned() throws(StoredFieldError) -> UInt64 {
+        switch elements.popFirst() {
+        case .integer(let integer)? where integer >= 0: return UInt64(integer)
+        case .unsigned(let unsigned)?: return unsigned
+        default: throw Self.otherForm
+        }
+    }
+}
+
+extension PropertyListValue {
+    fileprivate static func row(_ elements: [PropertyListValue]?) -> Self {
+        elements.map { .array($0) } ?? .boolean(false)
     }
 }
