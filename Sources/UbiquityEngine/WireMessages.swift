@@ -181,7 +181,7 @@ extension LinkFailure {
             return
         }
         var wait: Int64?
-        for (name, value) in headers where name.lowercased() == "retry-after" {
+        for (name, value) in headers where name.isHeader("retry-after") {
             wait = Int64(value).map { min(max($0, 0), 3_600) * 1_000 }
         }
         let detail = text("detail")
@@ -192,6 +192,13 @@ extension LinkFailure {
                 ? "the server at \(server) answered \(status)"
                 : detail.hasSuffix(".") ? String(detail.dropLast()) : detail)
         self.code = code.isEmpty ? nil : code
+    }
+}
+
+extension String {
+    /// Whether it is this header's name, which is in lower case.
+    fileprivate func isHeader(_ name: StaticString) -> Bool {
+        name.withUTF8Buffer { name in utf8.elementsEqual(name) { $0 | 0x20 == $1 } }
     }
 }
 
