@@ -10,7 +10,7 @@ DATABASE ?=
 BUILD_FLAGS ?=
 override BUILD_FLAGS += --traits Server
 
-.PHONY: help setup build demo example test test-javascript test-documents conformance test-api test-web page snippets test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
+.PHONY: help setup build demo example test test-javascript test-documents conformance test-api test-web page engine snippets test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean \
 	package test-package test-reproducible test-monitoring
 
@@ -26,6 +26,7 @@ help:
 	@echo "make test-api              the OpenAPI file against a running server, with schemathesis"
 	@echo "make test-web              the page for people in Chromium: TEST=name tries those of that name"
 	@echo "make page                  puts the files of Web/ into the server, after a change"
+	@echo "make engine                compiles the engine to WebAssembly, for the JavaScript client"
 	@echo "make snippets              puts the code of Snippets/ into the guides, after a change"
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
@@ -113,6 +114,14 @@ test-web: setup
 page:
 	@scripts/embed-page
 
+# What the engine of the JavaScript client is made of. Takes minutes.
+ENGINE := Clients/JavaScript/src/wasm/engine.wasm
+
+engine: $(ENGINE)
+
+$(ENGINE): scripts/engine $(shell find Sources/UbiquityCore Sources/UbiquityEngine -type f)
+	@scripts/engine $@
+
 snippets:
 	@scripts/embed-snippets
 
@@ -136,7 +145,7 @@ simulate: setup
 		$(if $(SEEDS),--seeds $(SEEDS)) --steps $(STEPS)
 
 # The programs that the tests build too.
-conformance: setup
+conformance: setup engine
 	@for product in ubiquity-conformance ConformanceClient; do \
 		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product $$product || exit 1; \
 	done
@@ -190,6 +199,7 @@ lint:
 	@scripts/layers
 	@scripts/embed-page --check
 	@scripts/embed-snippets --check
+	@scripts/engine --check
 	$(SWIFT) format lint --strict --parallel --recursive $(FORMATTED)
 
 format:

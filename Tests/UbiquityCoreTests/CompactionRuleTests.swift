@@ -37,8 +37,8 @@ struct CompactionRuleTests {
 
     @Test func `the deletion of a long key counts as several`() throws {
         #expect(
-            CompactionRule.Tombstone.weight(of: try Key(String(repeating: "k", count: 64))) == 1)
-        #expect(CompactionRule.Tombstone.weight(bytes: 65) == 2)
+            try Key(String(repeating: "k", count: 64)).tombstoneWeight == 1)
+        #expect(Key.tombstoneWeight(bytes: 65) == 2)
         let deletions = (1...3).map { number in
             CompactionRule.Tombstone(
                 revision: number, committed: 990, timestamp: HybridTimestamp(milliseconds: 990),

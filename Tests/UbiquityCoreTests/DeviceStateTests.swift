@@ -26,6 +26,16 @@ struct DeviceStateTests {
         #expect(state.signedIn == account("A"))
     }
 
+    @Test func `the fields of its file say all of it`() throws {
+        var state = DeviceState()
+        #expect(try DeviceState(fields: state.fields) == state)
+        state.signIn(account("A"))
+        var other = account("B", device: "2")
+        other.certificates = "PEM"
+        state.signIn(other)
+        #expect(try DeviceState(fields: state.fields) == state)
+    }
+
     @Test func `signed out, the values stay where they are`() {
         var state = DeviceState()
         state.signIn(account("A"))

@@ -17,6 +17,20 @@ import Testing
         }
     }
 
+    @Test func `are equal only if all of their bytes are, however many there are`() {
+        for count in 0...80 {
+            let bytes = Array(repeating: UInt8(ascii: "k"), count: count)
+            let text = ExactString(String(decoding: bytes, as: UTF8.self))
+            #expect(text == ExactString(String(repeating: "k", count: count)))
+            for index in bytes.indices {
+                var other = bytes
+                other[index] = UInt8(ascii: "l")
+                #expect(text != ExactString(String(decoding: other, as: UTF8.self)))
+            }
+        }
+        #expect(ExactString("\u{212B}") != ExactString("A\u{30A}"))
+    }
+
     @Test func `that nest 512 deep are compared in no time, and differ by their innermost leaf`() {
         func nested(_ leaf: Int64) -> PropertyListValue {
             var value = PropertyListValue.integer(leaf)

@@ -18,6 +18,18 @@ struct VisibleTextTests {
         #expect(text.hasControls)
     }
 
+    @Test func `they are those that Unicode calls so`() {
+        for number: UInt32 in 0x7F...0x10FFFF {
+            guard let scalar = Unicode.Scalar(number) else { continue }
+            let isControl: Bool =
+                switch scalar.properties.generalCategory {
+                case .control, .format, .lineSeparator, .paragraphSeparator: true
+                default: false
+                }
+            if scalar.isControl != isControl { Issue.record("U+\(String(number, radix: 16))") }
+        }
+    }
+
     @Test func `what people read stays as it is`() {
         for text in ["", "plain \"\\", "Zoë", "e\u{301}", "京都", "שלום", "👩🏽", "❤\u{FE0F}", "\u{A0}"]
         {

@@ -133,10 +133,11 @@ package struct DeviceHome: Hashable, Sendable {
     }
 
     private func write(_ state: DeviceState) throws(HomeError) {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         do {
-            try PrivateFiles.replace(accountPath, with: encoder.encode(state))
+            let json = try JSONSerialization.data(
+                withJSONObject: state.fields.boxed,
+                options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
+            try PrivateFiles.replace(accountPath, with: json)
         } catch { throw .unwritable("The file \(accountPath)", cause: "\(error)") }
     }
 

@@ -118,6 +118,19 @@ extension PropertyListValue {
     }
 }
 
+extension UnsupportedValue {
+    static func type(of value: Any) -> Self {
+        let name = "\(Swift.type(of: value))"
+        // Foundation's private name for it means nothing to people.
+        if name.contains("KeyedArchiverUID") { return .archiveReference }
+        return UnsupportedValue("a \(name) is not a property-list value")
+    }
+
+    fileprivate static func key(_ key: Any) -> Self {
+        UnsupportedValue("the keys of a dictionary must be strings, not \(Swift.type(of: key))")
+    }
+}
+
 /// An optional of any type inside an `Any`.
 private protocol AnyOptional {
     var anyWrapped: Any? { get }

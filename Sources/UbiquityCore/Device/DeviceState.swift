@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The account that this device is signed in to, and the folder of each account's values.
-package struct DeviceState: Hashable, Sendable, Encodable {
+package struct DeviceState: Hashable, Sendable {
     /// Nil while signed out.
     package var signedIn: SignedInAccount?
     /// The folder in use.
@@ -88,7 +88,7 @@ extension DeviceState {
 }
 
 /// The account that a device is signed in to, and the device's credential.
-package struct SignedInAccount: Hashable, Sendable, Encodable {
+package struct SignedInAccount: Hashable, Sendable {
     /// The server's address, such as `https://ubiquity.example`.
     package var server: String
     /// The account's identifier, which its server drew at random.
@@ -120,6 +120,17 @@ package struct SignedInAccount: Hashable, Sendable, Encodable {
 }
 
 extension DeviceState {
+    /// The fields of its file.
+    package var fields: PropertyListValue {
+        .fields([
+            "signedIn": signedIn?.fields,
+            "folder": .string(folder),
+            "folders": .dictionary(
+                Dictionary(last: folders.lazy.map { (ExactString($0.key), .string($0.value)) })),
+            "lastFolder": lastFolder.map { .integer(Int64($0)) },
+        ])
+    }
+
     /// Reads the state from the fields of its file.
     /// - Throws: ``StoredFieldError``.
     package init(fields value: PropertyListValue) throws(StoredFieldError) {
@@ -132,6 +143,15 @@ extension DeviceState {
 }
 
 extension SignedInAccount {
+    fileprivate var fields: PropertyListValue {
+        .fields([
+            "server": .string(server), "account": .string(account),
+            "accountName": .string(accountName), "device": .string(device),
+            "deviceName": .string(deviceName), "credential": .string(credential),
+            "certificates": certificates.map { .string($0) },
+        ])
+    }
+
     fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
         self.init(
             server: try fields.text("server"), account: try fields.text("account"),

@@ -19,13 +19,13 @@ package struct FirstSyncComparison: Hashable, Sendable {
     /// Compares the entries on the device's disk with the server's records. Keys with a conflict
     /// policy are left out: they lose nothing.
     package init(_ entries: [StoredEntry], _ records: [Record]) {
-        let merging = Set(records.map(\.key).filter(\.isPart).map(\.whole))
-            .union(entries.map(\.key).filter(\.isPart).map(\.whole))
+        let merging = Set(records.map { $0.key }.filter { $0.isPart }.map { $0.whole })
+            .union(entries.map { $0.key }.filter { $0.isPart }.map { $0.whole })
         let here = Self.values(entries.compactMap { $0.pending?.record ?? $0.confirmed }, merging)
         let there = Self.values(records, merging)
         onlyHere = Set(here.keys).subtracting(there.keys)
         onlyThere = Set(there.keys).subtracting(here.keys)
-        let unkept = Set(entries.lazy.filter(\.wasUnkept).map(\.key))
+        let unkept = Set(entries.lazy.filter { $0.wasUnkept }.map { $0.key })
         for (key, record) in here {
             guard let other = there[key], other.content != record.content else { continue }
             different.insert(key)

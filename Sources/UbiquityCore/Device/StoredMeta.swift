@@ -78,7 +78,7 @@ extension StoredMeta {
             "syncsRequested": .integer(syncsRequested),
             "syncsCompleted": .integer(syncsCompleted),
             "syncsTaken": .integer(syncsTaken),
-            "syncFailures": syncFailures.isEmpty ? nil : .array(syncFailures.map(\.fields)),
+            "syncFailures": syncFailures.isEmpty ? nil : .array(syncFailures.map { $0.fields }),
             "link": link.fields,
         ])
     }
@@ -156,7 +156,7 @@ extension ClockCorrection {
 }
 
 extension StoreLimits {
-    fileprivate var fields: PropertyListValue {
+    var fields: PropertyListValue {
         var (bytes, units): (Int?, Int?)
         switch key {
         case .utf8Bytes(let max): bytes = max
@@ -196,7 +196,7 @@ extension Allowance {
 }
 
 extension LinkStatus {
-    fileprivate var fields: PropertyListValue {
+    var fields: PropertyListValue {
         .fields([
             "state": .string(ExactString(state.rawValue)),
             "lastSync": lastSync.map { .integer($0) },
@@ -218,7 +218,8 @@ extension LinkStatus {
 }
 
 extension PropertyListValue {
-    fileprivate static func fields(_ fields: [ExactString: PropertyListValue?]) -> Self {
-        .dictionary(fields.compactMapValues(\.self))
+    /// A dictionary of those that are not nil.
+    static func fields(_ fields: [ExactString: PropertyListValue?]) -> Self {
+        .dictionary(fields.compactMapValues { $0 })
     }
 }

@@ -225,7 +225,7 @@ package struct Driver: Sendable {
     package var nextWake: Int64? {
         if isBusy || end == .reached { return nil }
         return [engine.nextWake, reading.retryAt, account.retryAt, opening.retryAt]
-            .compactMap(\.self).min()
+            .compactMap { $0 }.min()
     }
 
     /// Whether everything is done, for good.

@@ -116,6 +116,6 @@ package struct DeviceClock: Hashable, Sendable {
             $0.sorted { ($0.value.madeAt.uptime, $0.key) < ($1.value.madeAt.uptime, $1.key) }
         }
         // A process that starts stamps later than everything on disk.
-        return boots.sorted { $0.map(\.key).max()! < $1.map(\.key).max()! }.flatMap(\.self)
+        return boots.sorted { $0.map { $0.key }.max()! < $1.map { $0.key }.max()! }.flatMap { $0 }
     }
 }

@@ -44,8 +44,9 @@ extension SyncEngine {
             }
         }
         noteAnswered(
-            Set(push.transactions.flatMap { $0.writes.map(\.key) }), refused: refused, of: number)
-        let views = entries.refreshViews().subtracting(withdrawn.map(\.whole))
+            Set(push.transactions.flatMap { $0.writes.map { $0.key } }), refused: refused,
+            of: number)
+        let views = entries.refreshViews().subtracting(withdrawn.map { $0.whole })
         post(Notice(.quotaViolation, withdrawn))
         post(Notice(.serverChange, views.union(compacted.filter { !entries.hasParts($0) })))
         if outbox.passedCursors.contains(answer.cursor) {

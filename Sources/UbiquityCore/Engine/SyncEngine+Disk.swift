@@ -97,7 +97,7 @@ extension SyncEngine {
         guard saveInFlight == nil, changes.version != diskVersion else { return }
         diskVersion = changes.version
         let hadFirstSync = meta.hasCompletedFirstSync
-        let shown = Set(waiting.union(changes.entries.map(\.key)).map(\.whole)).map {
+        let shown = Set(waiting.union(changes.entries.map { $0.key }).map { $0.whole }).map {
             ($0, self[$0])
         }
         for stored in changes.entries { stayLater(than: stored, at: now) }
@@ -114,7 +114,7 @@ extension SyncEngine {
             finalizeStamps(at: now)
             takeRequests(from: changes.meta, at: now)
         }
-        let changed = Set(shown.filter { self[$0.0] != $0.1 }.map(\.0))
+        let changed = Set(shown.filter { self[$0.0] != $0.1 }.map { $0.0 })
         post(Notice(reason, changed))
         requestsAnswered(by: changes.meta, at: now)
     }

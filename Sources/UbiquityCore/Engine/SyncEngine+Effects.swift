@@ -102,6 +102,6 @@ extension SyncEngine {
         [
             saveFailure?.retryAt, linkRetryAt, pushAt, pollAt, receiptAt, link.live?.lagEndsAt,
             leader?.lookAt, notices.wake,
-        ].compactMap(\.self).min()
+        ].compactMap { $0 }.min()
     }
 }

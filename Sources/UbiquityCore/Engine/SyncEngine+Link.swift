@@ -114,7 +114,7 @@ extension SyncEngine {
 
     /// The values that the app sees of keys with waiting writes.
     var shownOfWaiting: [Key: PropertyListValue?] {
-        Dictionary(waiting.map { ($0.whole, self[$0.whole]) }) { first, _ in first }
+        Dictionary(last: waiting.lazy.map { ($0.whole, self[$0.whole]) })
     }
 
     private mutating func becomeLive(

@@ -113,8 +113,8 @@ extension SyncEngine {
         guard waitingBytesBound > max else { return }
         for transaction in waitingBytes.filter({ $0.value > max }).keys.sorted() {
             let records = waiting.compactMap { entries[$0]?.pending }
-                .filter { $0.transaction == transaction }.map(\.record)
-            let writes = Dictionary(grouping: records, by: \.stamp)
+                .filter { $0.transaction == transaction }.map { $0.record }
+            let writes = Dictionary(grouping: records) { $0.stamp }
             var (name, bytes) = (transaction, 0)
             for (_, records) in writes.sorted(by: { $0.key < $1.key }) {
                 let added = records.reduce(0) { $0 + $1.pushBytes }
@@ -165,7 +165,7 @@ extension SyncEngine {
     ) {
         let measured = measureClock(serverMilliseconds, sentAt: sentAt, at: now)
         post(Notice(.serverChange, measured))
-        let latest = serverMilliseconds + PushAdmission.clockAheadMax
+        let latest = serverMilliseconds + HybridTimestamp.aheadMax
         let keys = waiting.filter {
             entries[$0].map { $0.pending!.record.stamp.timestamp.milliseconds > latest } ?? false
         }

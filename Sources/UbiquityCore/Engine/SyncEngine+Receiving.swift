@@ -9,7 +9,7 @@ extension SyncEngine {
         var changed: Set<Key>
         // A count may have moved into the sum, and is no part of its own then.
         var shown = stamped
-        for key in Set(changes.records.lazy.filter(\.key.isPart).map(\.key.whole))
+        for key in Set(changes.records.lazy.filter({ $0.key.isPart }).map({ $0.key.whole }))
         where shown.values[key] == nil {
             shown.values[key] = .some(self[key])
         }
@@ -49,7 +49,7 @@ extension SyncEngine {
         let superseding = answer.superseding
         guard !superseding.isEmpty else { return nil }
         return refusal(
-            of: outbox.acknowledged.values.map(\.held) + superseding, from: entries.agreed
+            of: outbox.acknowledged.values.map { $0.held } + superseding, from: entries.agreed
         ) {
             entries[$0]?.confirmed
         }
@@ -110,7 +110,7 @@ extension SyncEngine {
     /// Keys with a policy lose nothing: the device's and the account's values merge.
     private mutating func takeFirst(_ records: [Record]) -> Set<Key> {
         meta.hasCompletedFirstSync = true
-        let keys = Set(records.map(\.key.whole))
+        let keys = Set(records.map { $0.key.whole })
         let merged = keys.filter { policies[$0] != nil || entries.hasParts($0) }
         let discarded = settings.firstSync == .serverWins ? keys.subtracting(merged) : []
         let changed = change(records, .initialSync) { entry, record in
@@ -129,7 +129,7 @@ extension SyncEngine {
     }
 
     private mutating func takeListedOnly(_ records: [Record]) -> Set<Key> {
-        let listed = Set(records.map(\.key))
+        let listed = Set(records.map { $0.key })
         var changed = change(records) { entry, record in
             entry.confirmed = record
             entry.dropPendingIfBeaten()
@@ -143,7 +143,7 @@ extension SyncEngine {
     /// Takes over the store of a server with another history, and queues everything that it lacks,
     /// with the original stamps. Records with the same stamp were one transaction.
     private mutating func takeAndOffer(_ records: [Record]) -> Set<Key> {
-        let listed = Dictionary(records.map { ($0.key, $0) }) { $1 }
+        let listed = Dictionary(last: records.lazy.map { ($0.key, $0) })
         var transactions: [Stamp: UInt64] = [:]
         var changed: Set<Key> = []
         for (key, entry) in entries.all {

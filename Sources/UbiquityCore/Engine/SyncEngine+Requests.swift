@@ -52,8 +52,8 @@ extension SyncEngine {
     private func newRequest(
         id: Int? = nil, numbers: ClosedRange<Int64>? = nil
     ) -> SyncRequest {
-        let underWay = pushInFlight?.push.transactions.flatMap(\.writes) ?? []
-        let sent = underWay.filter { entries[$0.key]?.pending?.record == $0 }.map(\.key)
+        let underWay = pushInFlight?.push.transactions.flatMap { $0.writes } ?? []
+        let sent = underWay.filter { entries[$0.key]?.pending?.record == $0 }.map { $0.key }
         return SyncRequest(
             id: id, waiting: waiting, push: counts.pushes, sent: Set(sent),
             acknowledging: Set(outbox.acknowledged.keys.filter(isAcknowledged)),
@@ -109,7 +109,7 @@ extension SyncEngine {
     /// finishes.
     private mutating func note(_ refused: [Key: Refusal], of index: Int) {
         guard let first = refused.min(by: { $0.key < $1.key }) else { return }
-        requests[index].refused.formUnion(refused.keys.map(\.whole))
+        requests[index].refused.formUnion(refused.keys.map { $0.whole })
         requests[index].refusal = first.value.detail
         if isLeading, let failure = requests[index].failure { note(failure, of: index) }
     }

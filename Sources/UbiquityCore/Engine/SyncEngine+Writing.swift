@@ -144,7 +144,7 @@ extension SyncEngine {
             } catch {
                 self = before
                 if case .keyTooLong = error { throw error }
-                notices.postRefused(Set(contents.keys.map(\.whole)))
+                notices.postRefused(Set(contents.keys.map { $0.whole }))
                 throw error
             }
         }
@@ -167,7 +167,7 @@ extension SyncEngine {
             try checkPush(of: changes)
         } catch {
             if case .keyTooLong = error { throw error }
-            notices.postRefused(Set(changes.map(\.key.whole)))
+            notices.postRefused(Set(changes.map { $0.key.whole }))
             throw error
         }
         let (timestamp, provisional) = clock.issue(at: now)
@@ -188,7 +188,7 @@ extension SyncEngine {
         }
         let merged = entries.refreshViews(.ownWrite)
         guard notifiesOwnWrites else { return }
-        let plain = changed.map(\.key).filter { !entries.hasParts($0) }
+        let plain = changed.map { $0.key }.filter { !entries.hasParts($0) }
         post(Notice(.ownWrite, merged.union(plain)))
     }
 

@@ -152,14 +152,14 @@ package struct SyncEngine: Sendable {
     /// The versions of a key that this device knows without its server: the waiting one, and the
     /// one last agreed. O(*n*). Calls the app's own merge rule.
     package func ownVersions(of key: Key) -> [KeyVersion] {
-        let all = entries.all.filter { $0.key.name == key.name }.map(\.entry)
-        let agreed = all.compactMap(\.confirmed)
+        let all = entries.all.filter { $0.key.name == key.name }.map { $0.entry }
+        let agreed = all.compactMap { $0.confirmed }
         var versions: [KeyVersion] = []
-        if let stamp = all.filter(\.waits).compactMap(\.pending?.record.stamp).max() {
+        if let stamp = all.filter({ $0.waits }).compactMap({ $0.pending?.record.stamp }).max() {
             versions.append(
                 KeyVersion(key: key, value: self[key], stamp: stamp, outcome: .waiting))
         }
-        if let stamp = agreed.map(\.stamp).max() {
+        if let stamp = agreed.map({ $0.stamp }).max() {
             versions.append(
                 KeyVersion(
                     key: key, value: values(of: agreed)[key], stamp: stamp, outcome: .current))
@@ -177,7 +177,9 @@ package struct SyncEngine: Sendable {
     /// Queues a notice. Notices that are not posted yet are combined.
     mutating func post(_ notice: Notice) {
         var notice = notice
-        if notice.keys.contains(where: \.isPart) { notice.keys = Set(notice.keys.map(\.whole)) }
+        if notice.keys.contains(where: { $0.isPart }) {
+            notice.keys = Set(notice.keys.map { $0.whole })
+        }
         if notice.keys.isEmpty, notice.reason != .accountChange { return }
         notices.post(notice)
     }
@@ -214,7 +216,7 @@ extension SyncEngine {
     /// The keys whose visible value is a write of this device that the server has not confirmed.
     /// Parts of a key are listed by their own keys.
     package var ownRecords: Set<Key> {
-        Set(entries.all.lazy.filter { $0.entry.pending != nil }.map(\.key))
+        Set(entries.all.lazy.filter { $0.entry.pending != nil }.map { $0.key })
     }
 
     package var isLeading: Bool { leader == nil }
@@ -230,7 +232,7 @@ extension SyncEngine {
             account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading,
             isHeldUp: leader?.isSilent ?? false && isSignedIn && diskFailure == nil,
             link: linkStatus,
-            pendingKeys: Set(waiting.map(\.whole)), unsendable: unsendable, usage: usage,
+            pendingKeys: Set(waiting.map { $0.whole }), unsendable: unsendable, usage: usage,
             limits: meta.limits,
             hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
     }

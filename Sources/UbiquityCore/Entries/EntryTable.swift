@@ -280,7 +280,7 @@ struct EntryTable: Sendable {
 
     private mutating func noteAgreed(_ key: Key, _ record: Record?, before: Record?) {
         agreed.replace(before?.content.value, by: record?.content.value, of: key)
-        let weight = CompactionRule.Tombstone.weight(of: key)
+        let weight = key.tombstoneWeight
         if before?.content == .deleted { tombstones -= weight }
         if record?.content == .deleted { tombstones += weight }
     }
@@ -306,7 +306,7 @@ struct EntryTable: Sendable {
     /// The pending write that the disk has, for a key that differs from the disk; nil if it does
     /// not differ.
     func base(of key: Key) -> PendingWrite?? {
-        number(of: key).flatMap { slots[$0].base.map(\.pending) }
+        number(of: key).flatMap { slots[$0].base.map { $0.pending } }
     }
 
     /// Compares a key with the disk's current content.
@@ -361,10 +361,10 @@ struct EntryTable: Sendable {
     private mutating func dropEmpty() {
         refreshViews()
         let kept = slots.filter { !$0.entry.isEmpty }
-        let acknowledged = kept.filter(\.entry.isAcknowledged).map(\.key)
+        let acknowledged = kept.filter { $0.entry.isAcknowledged }.map { $0.key }
         let undecided = undecided.map { ($0, value($0), $1) }
         self = EntryTable(
-            disk: kept.map(\.stored), rules: rules)
+            disk: kept.map { $0.stored }, rules: rules)
         for key in acknowledged { update(key, saves: false) { $0.isAcknowledged = true } }
         for (key, value, waiting) in undecided {
             if let number = number(of: key) { slots[number].value = value }
@@ -438,7 +438,7 @@ struct EntryTable: Sendable {
         let values = mergeState(key).conflict
         guard !values.isEmpty, rule.decision?.values != values else { return nil }
         guard let decision = rule.decision, decision.result == value(key) else { return [] }
-        return decision.values.map(\.value)
+        return decision.values.map { $0.value }
     }
 
     /// Shows what a deferred rule has made of its values, unless they have changed since or

@@ -30,7 +30,7 @@ struct KeyIndex: Sendable {
     @inline(__always)
     func find(_ hash: UInt32, where isRight: (Int) -> Bool) -> Int? {
         let mask = places.count - 1
-        var index = Int(hash) & mask
+        var index = Int(truncatingIfNeeded: hash) & mask
         while true {
             let place = places[index]
             if place.number < 0 { return nil }
@@ -48,7 +48,7 @@ struct KeyIndex: Sendable {
 
     private mutating func put(_ place: Place) {
         let mask = places.count - 1
-        var index = Int(place.hash) & mask
+        var index = Int(truncatingIfNeeded: place.hash) & mask
         while places[index].number >= 0 { index = (index + 1) & mask }
         places[index] = place
     }

@@ -42,7 +42,7 @@ package struct HistoryReading: Sendable {
     package mutating func take(_ page: HistoryPage) throws(HistoryTooLong) -> String? {
         versions += page.versions
         bytes += page.versions.reduce(0) { $0 + $1.record.pushBytes }
-        if !hasParts { hasParts = page.versions.contains(where: \.record.key.isPart) }
+        if !hasParts { hasParts = page.versions.contains(where: { $0.record.key.isPart }) }
         // An empty page leads nowhere.
         guard let next = page.next, !page.versions.isEmpty else { return nil }
         if versions.count >= max, key == nil || !hasParts { return nil }

@@ -65,7 +65,7 @@ extension Push {
     /// The cost of the push's writes. Device and server use the same rule: it is limited to
     /// ``StoreLimits/pushBytesMax`` and charged to the ``Allowance``.
     package var bytes: Int {
-        transactions.lazy.flatMap(\.writes).reduce(0) { $0 + $1.pushBytes }
+        transactions.lazy.flatMap { $0.writes }.reduce(0) { $0 + $1.pushBytes }
     }
 
     /// The bytes that the answer may repeat: where several transactions write one entry, the same
@@ -76,7 +76,7 @@ extension Push {
         guard transactions.count > 1 else { return 0 }
         var greatest: [Key: Int] = [:]
         var sum = 0
-        for write in transactions.lazy.flatMap(\.writes) {
+        for write in transactions.lazy.flatMap({ $0.writes }) {
             let bytes = write.pushBytes
             if let known = greatest[write.key] {
                 greatest[write.key] = max(known, bytes)

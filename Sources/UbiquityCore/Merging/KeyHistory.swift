@@ -144,7 +144,8 @@ package struct KeyHistory: Sendable {
             let isWritten = step.came.contains { !$0.record.key.isPart }
             guard isWritten || earlier != value,
                 // A tombstone that the server has dropped is no longer among those that came.
-                let author = step.came.map(\.record.stamp).max() ?? step.ended.map(\.by).max()
+                let author = step.came.map({ $0.record.stamp }).max()
+                    ?? step.ended.map({ $0.by }).max()
             else { continue }
             result.append(
                 KeyVersion(
@@ -176,7 +177,7 @@ extension [KeyVersion] {
     /// The server's versions of a key, the newest first, with those that only this device has: what
     /// waits is first, and what was refused is among those of its time.
     package func adding(own: [KeyVersion], newest max: Int) -> [KeyVersion] {
-        let known = Set(map(\.stamp))
+        let known = Set(map { $0.stamp })
         var result = self
         for version in own {
             switch version.outcome {
@@ -195,7 +196,7 @@ extension [KeyVersion] {
     }
 
     /// The versions from before the newest value: what an undo may go back to.
-    package var earlierValues: [KeyVersion] { Array(filter(\.isHeld).dropFirst()) }
+    package var earlierValues: [KeyVersion] { Array(filter { $0.isHeld }.dropFirst()) }
 
     /// The value that an undo of the key restores: the newest of ``earlierValues`` that differs.
     /// - Parameter now: The key's value.

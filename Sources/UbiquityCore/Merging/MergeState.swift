@@ -60,7 +60,7 @@ struct MergeState: Sendable {
 
     /// The writes that remove everything visible of the parts, and nothing added to them later.
     var removal: [PartID: Content] {
-        Dictionary(parts.map(Self.removal(of:))) { $1 }
+        Dictionary(last: parts.lazy.map(Self.removal(of:)))
     }
 
     private static func removal(of part: Part) -> (PartID, Content) {
@@ -108,7 +108,7 @@ extension MergeState {
     /// The greatest or least among the values of the class written last. Values of other classes
     /// come from another version of the app.
     private func extremum(of parts: [Part], _ policy: MergePolicy) -> PropertyListValue? {
-        let all = ([base?.value] + parts.map(\.value)).compactMap {
+        let all = ([base?.value] + parts.map { $0.value }).compactMap {
             $0.flatMap { ComparableValue($0) }
         }
         guard let last = all.last?.class else { return parts.last?.value }
@@ -122,7 +122,7 @@ extension MergeState {
         if case .array(let base)? = base?.value {
             elements = base.filter { seen.insert($0).inserted }
         }
-        return .array(elements + parts.map(\.value).filter { seen.insert($0).inserted })
+        return .array(elements + parts.map { $0.value }.filter { seen.insert($0).inserted })
     }
 
     private func dictionary(of parts: [Part]) -> PropertyListValue {
@@ -141,7 +141,7 @@ extension MergeState {
     }
 
     private func concurrentValues(_ parts: [Part]) -> [ConcurrentValue] {
-        var values = parts.map(\.concurrent)
+        var values = parts.map { $0.concurrent }
         if let base { values.append(base) }
         return values.sorted { ($0.stamp, $0.value) < ($1.stamp, $1.value) }
     }

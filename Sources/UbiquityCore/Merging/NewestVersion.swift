@@ -16,10 +16,10 @@ package struct NewestVersion: Hashable, Sendable {
     package init?(
         of key: Key, from records: [RecordVersion], isWhole: Bool, local: [KeyVersion]
     ) {
-        let isKnown = isWhole || !records.contains(where: \.record.key.isPart)
+        let isKnown = isWhole || !records.contains { $0.record.key.isPart }
         var all = KeyHistory(of: key, from: isKnown ? records : [])
             .versions(newest: Self.versionsMax).adding(own: local, newest: Self.versionsMax)
-            .filter(\.isHeld)
+            .filter { $0.isHeld }
         if !all.contains(where: { $0.outcome == .current }) {
             all += local.filter { $0.outcome == .current }
         }

@@ -56,7 +56,7 @@ struct PartChanges {
     // MARK: - Current state
 
     /// The future value of the key itself.
-    private var plain: PropertyListValue? { base.map(\.value) ?? state.base?.value }
+    private var plain: PropertyListValue? { base.map { $0.value } ?? state.base?.value }
 
     /// The parts of this kind that remain.
     private var kept: [MergeState.Part] {
@@ -107,7 +107,7 @@ struct PartChanges {
         to value: PropertyListValue, _ visible: PropertyListValue?, _ names: inout PartNames
     ) {
         guard let new = ComparableValue(value) else { return }
-        let present = ([plain] + kept.map(\.value)).compactMap {
+        let present = ([plain] + kept.map { $0.value }).compactMap {
             $0.flatMap { ComparableValue($0) }
         }
         let isBeaten = present.contains { old in
@@ -137,7 +137,7 @@ struct PartChanges {
         if let plain = plain?.elements, plain.contains(where: removed.contains) {
             base = .value(.array(plain.filter { !removed.contains($0) }))
         }
-        var known = Set(kept.map(\.value)).union(plain?.elements ?? []).union(old)
+        var known = Set(kept.map { $0.value }).union(plain?.elements ?? []).union(old)
         for element in new where known.insert(element).inserted {
             parts[names.next(policy)] = .value(element)
         }

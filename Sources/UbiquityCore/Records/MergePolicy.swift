@@ -34,6 +34,10 @@ extension PartID {
         text.string.unicodeScalars.first.flatMap { MergePolicy(rawValue: Character($0)) }
     }
 
+    /// The sum of all runs that the server has folded, which are no longer listed. It is removed
+    /// like any run.
+    package static let fold = PartID("\(MergePolicy.counter.rawValue)+")!
+
     /// The part's name without its kind.
     var name: String { String(text.string.unicodeScalars.dropFirst()) }
 

@@ -11,7 +11,7 @@ package struct CompactionRule: Hashable, Sendable {
     package var retentionMilliseconds: Int64
     /// A device not seen for this long is not waited for.
     package var liveMilliseconds: Int64
-    /// For keys of up to ``Tombstone/usualBytes``. A longer key counts as several.
+    /// The sum of the ``Tombstone/weight``s.
     package var tombstonesMax: Int
 
     package init(retentionMilliseconds: Int64, liveMilliseconds: Int64, tombstonesMax: Int) {
@@ -29,7 +29,7 @@ package struct CompactionRule: Hashable, Sendable {
         /// The server's running time at the commit, in milliseconds.
         package var committed: Int64
         package var timestamp: HybridTimestamp
-        /// See ``weight(of:)``.
+        /// See ``Key/tombstoneWeight``.
         package var weight: Int
 
         package init(
@@ -39,20 +39,6 @@ package struct CompactionRule: Hashable, Sendable {
             self.committed = committed
             self.timestamp = timestamp
             self.weight = weight
-        }
-
-        /// The size in bytes of a key that counts as one.
-        private static let usualBytes = 64
-        /// The overhead of each tombstone, in bytes.
-        private static let overheadBytes = 16
-
-        /// The number of tombstones that a key's deletion counts as, by its size.
-        package static func weight(of key: Key) -> Int { weight(bytes: key.bytesCount) }
-
-        /// The same for a key of this many bytes, including the name of its part.
-        package static func weight(bytes: Int) -> Int {
-            let usual = usualBytes + overheadBytes
-            return max(1, (bytes + overheadBytes + usual - 1) / usual)
         }
     }
 

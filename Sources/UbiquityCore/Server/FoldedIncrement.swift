@@ -145,12 +145,6 @@ extension Push {
     }
 }
 
-extension PartID {
-    /// The sum of all runs that the server has folded, which are no longer listed. It is removed
-    /// like any run.
-    package static let fold = PartID("\(MergePolicy.counter.rawValue)+")!
-}
-
 extension Key {
     /// The ranges that contain the bytes of the key and of all of its parts.
     package var boundsOfEntries: [(lower: [UInt8], upper: [UInt8])] {

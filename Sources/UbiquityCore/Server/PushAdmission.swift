@@ -12,8 +12,6 @@ package struct PushAdmission: Sendable {
     package var partsMax: Int
     package var history: HistoryLimits
 
-    /// The furthest that a write's stamp may be ahead of the server's clock, in milliseconds.
-    package static let clockAheadMax: Int64 = 60_000
     /// The furthest that a write may be beyond the store's newest stamp if that is further ahead,
     /// in milliseconds. The server's clock was set back then, and a device that has seen the stamp
     /// must be able to write after it. Such writes do not advance the newest stamp, so nobody gets
@@ -132,7 +130,7 @@ package struct PushAdmission: Sendable {
 
     /// The latest acceptable stamp by the server's own clock.
     private var latest: HybridTimestamp {
-        HybridTimestamp(milliseconds: now + Self.clockAheadMax, counter: .max)
+        HybridTimestamp(milliseconds: now + HybridTimestamp.aheadMax, counter: .max)
     }
 
     private func checkClock(of push: Push, newest: HybridTimestamp) throws(ClockAhead) {

@@ -122,7 +122,7 @@ package struct StoreState: Hashable, Sendable {
         writes.reduce(0) { sum, write in
             let wasDeleted = old[write.key]?.content == .deleted
             guard wasDeleted != (write.content == .deleted) else { return sum }
-            let weight = CompactionRule.Tombstone.weight(of: write.key)
+            let weight = write.key.tombstoneWeight
             return wasDeleted ? sum - weight : sum + weight
         }
     }

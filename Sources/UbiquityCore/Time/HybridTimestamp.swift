@@ -18,6 +18,9 @@ package struct HybridTimestamp: Hashable, Comparable, Sendable {
 
     package static let zero = HybridTimestamp(rawValue: 0)
 
+    /// The furthest that a write's stamp may be ahead of the server's clock, in milliseconds.
+    package static let aheadMax: Int64 = 60_000
+
     package var milliseconds: Int64 { Int64(rawValue >> 16) }
     package var counter: UInt16 { UInt16(truncatingIfNeeded: rawValue) }
 

@@ -46,9 +46,10 @@ package enum BinaryPropertyList {
         }
     }
 
-    /// The smallest of 1, 2, 4 and 8 bytes that can hold the number.
-    fileprivate static func bytesNeeded(for number: Int) -> Int {
-        [1, 2, 4].first { number < 1 << ($0 * 8) } ?? 8
+    /// The smallest of 1, 2, 4 and 8 bytes that can hold the number. 64 bits, also where `Int` has 32.
+    fileprivate static func bytesNeeded(for number: Int64) -> Int {
+        if number < 1 << 8 { return 1 }
+        return number < 1 << 16 ? 2 : number < 1 << 32 ? 4 : 8
     }
 }
 
@@ -60,7 +61,7 @@ extension BinaryPropertyList {
         private let referenceBytes: Int
 
         init(count: Int) {
-            referenceBytes = BinaryPropertyList.bytesNeeded(for: count)
+            referenceBytes = BinaryPropertyList.bytesNeeded(for: Int64(count))
             offsets.reserveCapacity(count)
         }
 
@@ -71,7 +72,7 @@ extension BinaryPropertyList {
             let references = references(of: value)
             offsets[number] = bytes.count
             write(value)
-            for reference in references { write(reference, referenceBytes) }
+            for reference in references { write(Int64(reference), referenceBytes) }
             return number
         }
 
@@ -108,9 +109,9 @@ extension BinaryPropertyList {
 
         /// Numbers of one, two or four bytes are unsigned.
         private mutating func write(_ integer: Int64) {
-            let size = integer < 0 ? 8 : BinaryPropertyList.bytesNeeded(for: Int(integer))
+            let size = integer < 0 ? 8 : BinaryPropertyList.bytesNeeded(for: integer)
             bytes.append(0x10 | UInt8(size.trailingZeroBitCount))
-            write(Int(integer), size)
+            write(integer, size)
         }
 
         private mutating func write(_ real: Double, marker: UInt8) {
@@ -119,13 +120,16 @@ extension BinaryPropertyList {
         }
 
         private mutating func write(_ string: String) {
-            if string.utf8.allSatisfy({ $0 < 0x80 }) {
-                write(marker: 0x50, count: string.utf8.count)
-                bytes += string.utf8
-            } else {
-                write(marker: 0x60, count: string.utf16.count)
-                for unit in string.utf16 { write(Int(unit), 2) }
+            var string = string
+            let isASCII = string.withUTF8 { text in
+                for byte in text where byte >= 0x80 { return false }
+                write(marker: 0x50, count: text.count)
+                bytes.append(contentsOf: text)
+                return true
             }
+            guard !isASCII else { return }
+            write(marker: 0x60, count: string.utf16.count)
+            for unit in string.utf16 { write(Int64(unit), 2) }
         }
 
         private mutating func write(marker: UInt8, count: Int) {
@@ -134,17 +138,21 @@ extension BinaryPropertyList {
         }
 
         private mutating func write(_ number: UInt64) {
-            withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
+            write(Int64(bitPattern: number), 8)
         }
 
-        private mutating func write(_ number: Int, _ size: Int) {
-            withUnsafeBytes(of: number.bigEndian) { bytes += $0.suffix(size) }
+        private mutating func write(_ number: Int64, _ size: Int) {
+            var shift = 8 * size
+            while shift > 0 {
+                shift -= 8
+                bytes.append(UInt8(truncatingIfNeeded: number >> Int64(shift)))
+            }
         }
 
         mutating func finish() -> [UInt8] {
             let table = bytes.count
-            let offsetBytes = BinaryPropertyList.bytesNeeded(for: table)
-            for offset in offsets { write(offset, offsetBytes) }
+            let offsetBytes = BinaryPropertyList.bytesNeeded(for: Int64(table))
+            for offset in offsets { write(Int64(offset), offsetBytes) }
             bytes += [0, 0, 0, 0, 0, 0, UInt8(offsetBytes), UInt8(referenceBytes)]
             write(UInt64(offsets.count))
             write(UInt64(0))

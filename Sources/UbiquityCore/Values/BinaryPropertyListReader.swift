@@ -37,6 +37,9 @@ struct BinaryPropertyListReader {
         count = try Self.number(bytes[(trailer + 8)..<(trailer + 16)])
         rootNumber = try Self.number(bytes[(trailer + 16)..<(trailer + 24)])
         table = try Self.number(bytes[(trailer + 24)..<(trailer + 32)])
+        guard max(offsetBytes, referenceBytes) <= 8, table <= trailer else {
+            throw Self.broken(at: trailer)
+        }
     }
 
     mutating func root() throws(PropertyListError) -> PropertyListValue {
@@ -112,10 +115,10 @@ struct BinaryPropertyListReader {
         at start: Int, times: Int
     ) throws(PropertyListError) -> [Int] {
         let (count, first) = try counted(at: start)
-        // A number of eight bytes each while what they refer to is read, at every depth.
-        try spend(count * times * max(referenceBytes, 8))
         // Each element is a part, and takes eight bytes in the list.
         guard count * times <= budget / Self.partBytes else { throw Self.tooLarge }
+        // A number of eight bytes each while what they refer to is read, at every depth.
+        try spend(count * times * 8)
         var references: [Int] = []
         for index in 0..<(count * times) {
             references.append(try number(first + index * referenceBytes, referenceBytes))
@@ -129,7 +132,7 @@ struct BinaryPropertyListReader {
         switch try byte(start) >> 4 {
         case 0x5:
             let bytes = try content(at: start, unit: 1)
-            text = bytes.allSatisfy { $0 < 0x80 } ? String(decoding: bytes, as: UTF8.self) : nil
+            text = Self.isASCII(bytes) ? String(decoding: bytes, as: UTF8.self) : nil
         case 0x6:
             let bytes = Array(try content(at: start, unit: 2))
             let units = stride(from: 0, to: bytes.count, by: 2).map {
@@ -140,6 +143,11 @@ struct BinaryPropertyListReader {
         }
         guard let text else { throw Self.unsupported("its bytes are not text", at: start) }
         return text
+    }
+
+    private static func isASCII(_ bytes: ArraySlice<UInt8>) -> Bool {
+        for byte in bytes where byte >= 0x80 { return false }
+        return true
     }
 
     private mutating func integer(
@@ -222,9 +230,12 @@ struct BinaryPropertyListReader {
 
     /// No offset in a file needs more than six bytes.
     private static func number(_ bytes: ArraySlice<UInt8>) throws(PropertyListError) -> Int {
-        let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        guard number < 1 << 48 else { throw broken(at: bytes.startIndex) }
-        return Int(number)
+        var number: UInt64 = 0
+        for byte in bytes { number = number << 8 | UInt64(byte) }
+        guard number < 1 << 48, let number = Int(exactly: number) else {
+            throw broken(at: bytes.startIndex)
+        }
+        return number
     }
 
     private mutating func spend(_ payload: Int) throws(PropertyListError) {

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+extension Dictionary {
+    /// The last value of each key. The library's initialiser cannot be compiled for WebAssembly.
+    init(last pairs: some Sequence<(Key, Value)>) {
+        self.init(minimumCapacity: pairs.underestimatedCount)
+        for (key, value) in pairs { updateValue(value, forKey: key) }
+    }
+}
+
 extension [String: String] {
     /// The value of an environment variable; nil also if it is empty.
     package subscript(nonEmpty name: String) -> String? {

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#if canImport(Darwin)
-internal import Darwin
-#elseif canImport(Glibc)
-internal import Glibc
-#elseif canImport(Musl)
-internal import Musl
-#endif
-
 /// A string that equals another only if their UTF-8 bytes are equal.
 ///
 /// Swift's `String` considers "é" and "e" with a combining accent equal. The store must not, or one
@@ -26,14 +18,37 @@ extension ExactString: Hashable {
     package static func == (a: ExactString, b: ExactString) -> Bool {
         a.withBytes { a in
             b.withBytes { b in
-                a.count == b.count
-                    && (a.isEmpty || memcmp(a.baseAddress!, b.baseAddress!, a.count) == 0)
+                a.count == b.count && Self.areEqual(UnsafeRawBufferPointer(a), .init(b))
             }
         }
     }
 
     package func hash(into hasher: inout Hasher) {
         withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Compares as many bytes: a key of a few words as fast as `memcmp`, which not every platform has.
+    private static func areEqual(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Bool {
+        func difference(_ offset: Int) -> UInt64 {
+            a.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+                ^ b.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+        }
+        var offset = 0
+        while offset + 32 <= a.count {
+            let first = difference(offset) | difference(offset + 8)
+            let second = difference(offset + 16) | difference(offset + 24)
+            guard first | second == 0 else { return false }
+            offset += 32
+        }
+        while offset + 8 <= a.count {
+            guard difference(offset) == 0 else { return false }
+            offset += 8
+        }
+        while offset < a.count {
+            guard a[offset] == b[offset] else { return false }
+            offset += 1
+        }
+        return true
     }
 
     /// A fast hash of the bytes.

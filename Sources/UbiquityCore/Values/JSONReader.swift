@@ -198,7 +198,7 @@ struct JSONReader {
         let digits = bytes[min(at + 2, bytes.count)...].prefix(4)
         let text = String(decoding: digits, as: UTF8.self)
         guard bytes[at + 1] == UInt8(ascii: "u"), digits.count == 4,
-            text.allSatisfy(\.isHexDigit), let number = UInt32(text, radix: 16)
+            text.allSatisfy({ $0.isHexDigit }), let number = UInt32(text, radix: 16)
         else { throw broken("an escape that JSON does not have") }
         at += 6
         return number

@@ -76,7 +76,7 @@ package enum JSONValues {
 
 extension PropertyListValue {
     /// - Parameter json: A value of JSON in the exact form.
-    fileprivate init(exact json: PropertyListValue, depth: Int) throws(UnsupportedValue) {
+    init(exact json: PropertyListValue, depth: Int) throws(UnsupportedValue) {
         guard depth <= Self.depthMax else { throw .tooDeep }
         guard case .dictionary(let fields) = json, fields.count == 1, let field = fields.first
         else {

@@ -95,6 +95,15 @@ extension Key {
     /// The number of ``bytes``.
     var bytesCount: Int { string.utf8.count + (part.map { 1 + $0.text.string.utf8.count } ?? 0) }
 
+    /// The number of tombstones that the key's deletion counts as, by its size.
+    package var tombstoneWeight: Int { Self.tombstoneWeight(bytes: bytesCount) }
+
+    /// The same for a key of this many bytes, including the name of its part: one for up to 64.
+    package static func tombstoneWeight(bytes: Int) -> Int {
+        let (usual, overhead) = (64, 16)
+        return max(1, (bytes + overhead + usual + overhead - 1) / (usual + overhead))
+    }
+
     /// - Throws: ``KeyError`` for bytes that are not a key's.
     package init(bytes: UnsafeRawBufferPointer) throws(KeyError) {
         guard let end = bytes.firstIndex(of: Self.separator) else {

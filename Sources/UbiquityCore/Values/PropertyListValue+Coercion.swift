@@ -60,7 +60,7 @@ extension PropertyListValue {
         let isNegative = rest.first == UInt8(ascii: "-")
         if let sign = rest.first, isSign(sign) { rest = rest.dropFirst() }
         var result: Int64 = 0
-        for digit in rest.prefix(while: \.isDigit) {
+        for digit in rest.prefix(while: { $0.isDigit }) {
             let value = Int64(digit - UInt8(ascii: "0"))
             let (product, overflow1) = result.multipliedReportingOverflow(by: 10)
             let (sum, overflow2) = product.addingReportingOverflow(isNegative ? -value : value)

@@ -33,7 +33,7 @@ extension PropertyListValue {
 
     /// A store's values as one dictionary.
     package static func entries(_ values: [Key: PropertyListValue]) -> Self {
-        .dictionary(Dictionary(values.map { ($0.key.name, $0.value) }) { first, _ in first })
+        .dictionary(Dictionary(last: values.lazy.map { ($0.key.name, $0.value) }))
     }
 
     package static func string(_ string: String) -> Self { .string(ExactString(string)) }

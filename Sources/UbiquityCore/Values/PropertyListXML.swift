@@ -103,7 +103,7 @@ package struct XMLCompatibility {
     package private(set) var lossy: [Key] = []
 
     package init(_ values: [Key: PropertyListValue]) {
-        let spellings = Dictionary(grouping: values.keys, by: \.string)
+        let spellings = Dictionary(grouping: values.keys) { $0.string }
         for (key, value) in values.sorted(by: { $0.key < $1.key }) {
             let isAmbiguous = spellings[key.string].map { $0.count > 1 } ?? false
             switch max(Self.damage(to: key.string), Self.damage(to: value)) {
@@ -141,7 +141,7 @@ package struct XMLCompatibility {
             }
         case .array(let values): values.map(damage).max() ?? .none
         case .dictionary(let entries):
-            if Set(entries.keys.map(\.string)).count != entries.count {
+            if Set(entries.keys.map({ $0.string })).count != entries.count {
                 .refusal
             } else {
                 entries.map { max(damage(to: $0.key.string), damage(to: $0.value)) }.max() ?? .none

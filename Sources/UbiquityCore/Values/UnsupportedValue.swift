@@ -34,21 +34,10 @@ package struct UnsupportedValue: Error, Hashable, Sendable {
 
     package static func isNil() -> Self { UnsupportedValue("nil is not a property-list value") }
 
-    package static func type(of value: Any) -> Self {
-        let name = "\(Swift.type(of: value))"
-        // Foundation's private name for it means nothing to people.
-        if name.contains("KeyedArchiverUID") { return .archiveReference }
-        return UnsupportedValue("a \(name) is not a property-list value")
-    }
-
-    static let archiveReference = UnsupportedValue(
+    package static let archiveReference = UnsupportedValue(
         "a reference of a keyed archive is not a property-list value")
 
     static let otherType = UnsupportedValue("it has a value that a store cannot hold")
-
-    package static func key(_ key: Any) -> Self {
-        UnsupportedValue("the keys of a dictionary must be strings, not \(Swift.type(of: key))")
-    }
 
     /// The same as ``description``, with the key before the path: `bookmarks[3].url: a URL is
     /// not a property-list value`.

@@ -258,8 +258,9 @@ extension XMLPropertyListReader {
         while at < bytes.count, !starts("?>") { at += 1 }
         let text = String(decoding: bytes[start..<at], as: UTF8.self).lowercased()
         guard take("?>") else { throw broken("it ends within <?xml") }
-        guard let name = text.firstRange(of: "encoding") else { return }
-        let encoding = text[name.upperBound...].split { "= \t\r\n\"'".contains($0) }.first ?? ""
+        let words = text.split { "= \t\r\n\"'".contains($0) }
+        guard let name = words.firstIndex(of: "encoding") else { return }
+        let encoding = words.dropFirst(name + 1).first ?? ""
         guard ["utf-8", "utf8", "us-ascii", "ascii", "utf-16"].contains(encoding) else {
             throw broken(
                 "it is in the encoding \(encoding); UTF-8 and UTF-16 can be read", at: start)

@@ -61,7 +61,7 @@ extension CompactionRule.Tombstone {
     init(_ row: some ColumnReading) throws(StorageError) {
         self.init(
             revision: try row.revision(0), committed: try row.time(1),
-            timestamp: try row.timestamp(2), weight: Self.weight(bytes: try row.count(3)))
+            timestamp: try row.timestamp(2), weight: Key.tombstoneWeight(bytes: try row.count(3)))
     }
 
     /// - Parameter row: Of an increment of a folded count, `mark`, `committed` and `time`.

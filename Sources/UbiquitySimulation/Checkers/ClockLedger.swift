@@ -82,7 +82,7 @@ struct ClockLedger {
         // Later than everything its author had seen, which the server accepts only up to a limit
         // ahead.
         let seen = min(
-            devices.keys.map { slack(of: $0) }.max() ?? lag, PushAdmission.clockAheadMax + lag)
+            devices.keys.map { slack(of: $0) }.max() ?? lag, HybridTimestamp.aheadMax + lag)
         let made = write.time + error + max(slack(of: write.disk.device), seen)
         // A write in the server's future gets a new stamp until the server accepts it.
         guard isSetBack else { return made }

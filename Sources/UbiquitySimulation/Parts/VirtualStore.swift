@@ -104,7 +104,7 @@ package struct VirtualStore {
             CompactionRule.Tombstone(
                 revision: $0.revision, committed: $0.committed,
                 timestamp: $0.record.stamp.timestamp,
-                weight: CompactionRule.Tombstone.weight(of: $0.record.key))
+                weight: $0.record.key.tombstoneWeight)
         }
         let dropped = state.compact(
             known, by: rule, passed: live.values.min(), running: running)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The engine: UbiquityCore as a WebAssembly module. An instance is one store in one process. */
+
+import { decode, encode } from './plist.js';
+
+const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() };
+
+export class Engine {
+  /** @param {WebAssembly.Module} module */
+  constructor(module) {
+    const shell = {
+      random: (at, count) => { crypto.getRandomValues(new Uint8Array(this.memory.buffer, at, count)); },
+      number: (at, count) => Number(utf8.decoder.decode(new Uint8Array(this.memory.buffer, at, count))),
+    };
+    this.functions = /** @type {any} */ (new WebAssembly.Instance(module, { shell }).exports);
+    this.memory = this.functions.memory;
+  }
+
+  /** Puts bytes where the engine reads them. @param {Uint8Array} bytes @returns {number} Their number. */
+  put(bytes) {
+    const at = this.functions.buffer(bytes.length);
+    new Uint8Array(this.memory.buffer).set(bytes, at);
+    return bytes.length;
+  }
+
+  take(count) { return decode(new Uint8Array(this.memory.buffer, this.functions.buffer(0), count)); }
+
+  /**
+   * Tells the engine what has happened.
+   * @param {{do: string, [field: string]: any}} event @param {{wall: number, uptime: number}} now
+   * @returns {any} What to do, in `steps`, and when to wake it, in `wake`; or the answer to a question.
+   */
+  handle(event, { wall, uptime }) {
+    const answer = this.take(this.functions.handle(this.put(encode(event)), wall, uptime));
+    if (answer.error) throw new Error(`the engine does not understand "${event.do}": ${answer.detail}`);
+    return answer;
+  }
+
+  /**
+   * Writes as one transaction. What follows are the steps of the next event.
+   * @returns {{error?: string, detail?: string}} Why it was refused, if it was.
+   */
+  write(writes, { wall, uptime }) {
+    return this.take(this.functions.write(this.put(encode({ writes })), wall, uptime));
+  }
+
+  /** The value of a key; undefined if there is none. */
+  value(key) {
+    const count = this.functions.value(this.put(utf8.encoder.encode(key)));
+    return count ? this.take(count) : undefined;
+  }
+}

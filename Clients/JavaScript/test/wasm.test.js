@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** The store around the engine in WebAssembly, which `make engine` makes; a real server. */
+
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ExactDate, Real } from '../src/values.js';
+import { openDevice } from '../src/wasm/node.js';
+import { decode, encode } from '../src/wasm/plist.js';
+import { identifier, serverTest } from './support/server.js';
+
+const skip = existsSync(new URL('../src/wasm/engine.wasm', import.meta.url)) ? false : '`make engine` was not run';
+
+/** One of each kind of value, and of each size in which it is written. */
+const samples = [
+  0, 255, 256, 65_536, 2 ** 31, 2 ** 32, 2 ** 40, -1, Number.MAX_SAFE_INTEGER, 2n ** 63n, 2n ** 64n - 1n,
+  -(2n ** 63n), 1.5, new Real(3), -0, NaN, -Infinity, 5e-324, 1.7976931348623157e308, 0.1, new Date(5),
+  new ExactDate(0.123456789), '', 'é😀', 'e\u0301', 'x'.repeat(70), 'é'.repeat(300), true, false,
+  new Uint8Array([0, 255]), new Uint8Array(70_000), [], {}, [[1], { a: [{}] }], { é: 1, 'e\u0301': 2 },
+  Array.from({ length: 300 }, (_, index) => index),
+  // The most levels that a value may have.
+  Array.from({ length: 511 }).reduce((inner) => [inner], 1),
+];
+
+async function withHome(body) {
+  const home = mkdtempSync(join(tmpdir(), 'ubiquity-js-'));
+  try { await body(home); } finally { rmSync(home, { recursive: true, force: true }); }
+}
+
+test('a property list is read as it was written', () => {
+  assert.deepEqual(decode(encode(samples)), samples);
+});
+
+test('what was written is on the disk when the store says so', { skip }, () => withHome(async (home) => {
+  const device = await openDevice({ home });
+  const store = await device.openStore(identifier);
+  for (const [index, value] of samples.entries()) store.set(`k${index}`, value);
+  store.set('removed', 1);
+  store.delete('removed');
+  assert.throws(() => store.set('k'.repeat(65), 1), { code: 'key-too-long' });
+  assert.throws(() => store.set('', 1), { code: 'key' });
+  assert.throws(() => store.set('a', { b: null }), { code: 'unsupported-value' });
+  assert.equal(await store.synchronize(), true);
+  const status = { ...store.status };
+  assert.equal(status.pendingKeys.length, samples.length + 1);
+  await device.close();
+
+  const again = await openDevice({ home });
+  const opened = await again.openStore(identifier);
+  for (const [index, value] of samples.entries()) assert.deepEqual(opened.get(`k${index}`), value);
+  assert.equal(opened.get('removed'), undefined);
+  assert.equal(opened.entries().size, samples.length);
+  await again.close();
+}));
+
+test('a value is the same object until it changes', { skip }, () => withHome(async (home) => {
+  const device = await openDevice({ home });
+  const store = await device.openStore(identifier);
+  store.set('a', [1]);
+  const value = store.get('a');
+  assert.equal(store.get('a'), value);
+  store.set('a', [2]);
+  assert.deepEqual(store.get('a'), [2]);
+  await device.close();
+}));
+
+/** A store of a device that is signed in. */
+async function signedIn(stage, name) {
+  const device = await openDevice({ home: stage.home(name) });
+  stage.open.add(device);
+  const store = await device.openStore(identifier);
+  await device.signIn({ server: stage.server.url, code: await stage.server.code('ann'), deviceName: name });
+  await store.synchronizeNow();
+  return store;
+}
+
+const change = (store) => new Promise((resolve) => { store.addEventListener('change', resolve, { once: true }); });
+
+serverTest('what one device writes reaches another, whose engine is another one', async (stage) => {
+  const [a, b] = [await signedIn(stage, 'a'), await signedIn(stage, 'b')];
+  const other = await stage.signedIn('other');
+  const told = change(b);
+  for (const [index, value] of samples.entries()) a.set(`k${index}`, value);
+  const { reason, keys } = await told;
+  assert.equal(reason, 'serverChange');
+  assert.equal(keys.length, samples.length);
+  await other.synchronizeNow();
+  for (const [index, value] of samples.entries()) {
+    assert.deepEqual(b.get(`k${index}`), value);
+    assert.deepEqual(other.get(`k${index}`), value);
+  }
+  await a.synchronizeNow();
+  assert.deepEqual(a.status.pendingKeys, []);
+  assert.equal(a.status.link.state, 'connected');
+  await stage.command('c', 'sign-in', '--server', stage.server.url, '--code', await stage.server.code('ann'));
+  assert.equal((await stage.command('c', 'get', 'k2')).trim(), '256');
+}, skip);
+
+serverTest('what is written offline is sent after a restart', async (stage) => {
+  const [a, b] = [await signedIn(stage, 'a'), await signedIn(stage, 'b')];
+  await stage.server.kill();
+  a.set('offline', 1);
+  await assert.rejects(a.synchronizeNow());
+  await a.device.close();
+  await stage.server.start();
+  const device = await openDevice({ home: stage.home('a') });
+  stage.open.add(device);
+  const again = await device.openStore(identifier);
+  assert.equal(again.get('offline'), 1);
+  await again.synchronizeNow();
+  await b.synchronizeNow();
+  assert.equal(b.get('offline'), 1);
+}, skip);
+
+serverTest('another account has a file of its own', async (stage) => {
+  const a = await signedIn(stage, 'a');
+  a.set('mine', 1);
+  await a.synchronizeNow();
+  const { device } = a;
+  const told = change(a);
+  await device.signIn({ server: stage.server.url, code: await stage.server.code('bob'), deviceName: 'a' });
+  const { reason, keys } = await told;
+  assert.deepEqual([reason, keys], ['accountChange', ['mine']]);
+  assert.equal(a.get('mine'), undefined);
+  a.set('his', 2);
+  await a.synchronizeNow();
+  await device.signIn({ server: stage.server.url, code: await stage.server.code('ann'), deviceName: 'a' });
+  await a.synchronizeNow();
+  assert.equal(a.get('mine'), 1);
+  assert.equal(a.get('his'), undefined);
+}, skip);
+
+serverTest('a device that was revoked says so, and keeps its values', async (stage) => {
+  const [a, b] = [await signedIn(stage, 'a'), await signedIn(stage, 'b')];
+  b.set('kept', true);
+  await b.synchronizeNow();
+  await a.device.signOutDevice(b.device.account.deviceID);
+  await assert.rejects(async () => { for (;;) await b.synchronizeNow(); });
+  assert.equal(b.status.link.state, 'unauthorized');
+  assert.equal(b.get('kept'), true);
+}, skip);

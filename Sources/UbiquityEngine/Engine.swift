@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// One store: what happened, as words of its shell, and what to do.
+struct Engine {
+    var driver: Driver
+    private var boot: UInt64
+    var requests: Requests
+    var steps: [PropertyListValue] = []
+    /// The app's numbers of its round trips.
+    private var trips: [Int: Int64] = [:]
+    /// The values that the app's own rule is asked for.
+    private var conflicts: [Int64: Conflict] = [:]
+    private var conflictsTaken: Int64 = 0
+
+    init(
+        starting event: StoredFields, wall: Double, uptime: Double
+    ) throws(StoredFieldError) {
+        guard let seed = UInt64(try event.text("seed"), radix: 16) else {
+            throw .otherType("seed")
+        }
+        boot = StableHash(try event.text("boot")).value
+        requests = Requests(store: try event.text("store"))
+        var settings = SyncEngine.Settings()
+        if let word = try event.string("firstSync") {
+            guard let firstSync = FirstSyncPolicy(rawValue: word) else {
+                throw .otherType("firstSync")
+            }
+            settings.firstSync = firstSync
+        }
+        settings.unkept = Set(try event.keys("unkept").map { $0.name })
+        driver = Driver(
+            content: try event.fields("content").map(DiskChanges.init) ?? DiskChanges(),
+            device: try event["device"].map(DeviceState.init(fields:)), settings: settings,
+            seed: seed,
+            at: ClockReading(wall: Int64(bounded: wall), uptime: Int64(bounded: uptime), boot: boot)
+        )
+        if let policies = try event.fields("policies") {
+            for (name, letter) in try policies.strings() { try setPolicy(letter, of: name) }
+        }
+    }
+
+    func reading(_ wall: Double, _ uptime: Double) -> ClockReading {
+        ClockReading(wall: Int64(bounded: wall), uptime: Int64(bounded: uptime), boot: boot)
+    }
+
+    // MARK: - Events
+
+    /// - Returns: What to do now.
+    mutating func handle(
+        _ event: StoredFields, at now: ClockReading
+    ) throws(StoredFieldError) -> PropertyListValue {
+        steps = []
+        switch try event.text("do") {
+        case "values": return .fields(["values": .entries(driver.engine.values)])
+        case "state": return state
+        case "status": return status
+        case "start", "wake": break
+        case "boot": boot = StableHash(try event.text("boot")).value
+        case "answer", "event", "progress", "end", "fail": try hear(event, at: now)
+        case "sync":
+            trips[driver.engine.requestSync(at: now)] = try event.number("id")
+        case "policy": try setPolicy(event.string("policy"), of: event.text("key"))
+        case "decided":
+            let number = try event.number("conflict")
+            guard let value = event["value"] else { throw .missing("value") }
+            if let conflict = conflicts.removeValue(forKey: number) {
+                driver.engine.decide(conflict, as: value)
+            }
+        case let word:
+            guard let event = try Driver.Event(word, event) else { throw .otherType("do") }
+            driver.handle(event, at: now)
+        }
+        run(at: now)
+        return .fields([
+            "steps": .array(steps), "wake": driver.nextWake.map { .integer($0) },
+        ])
+    }
+
+    private mutating func setPolicy(_ letter: String?, of name: String) throws(StoredFieldError) {
+        guard let key = try? Key(name) else { throw .otherType("key") }
+        let policy = letter?.first.flatMap { MergePolicy(rawValue: $0) }
+        guard (policy == nil) == (letter == nil) else { throw .otherType("policy") }
+        // Of a register, the shell calls the app's rule: ``Driver/Step/decide``.
+        driver.engine.setPolicy(policy, resolver: { $1.value }, for: key)
+    }
+
+    /// - Returns: The refusal, or nothing.
+    mutating func write(
+        _ event: StoredFields, at now: ClockReading
+    ) throws(StoredFieldError) -> PropertyListValue {
+        var changes: [Key: Content] = [:]
+        var operations: [Key: MergeOperation] = [:]
+        for write in try event.array("writes") ?? [] {
+            let write = try StoredFields(write)
+            let key: Key
+            let name = try write.text("key")
+            do throws(KeyError) { key = try Key(name) } catch {
+                return .fields(["error": .string("key"), "detail": .string(error.description)])
+            }
+            guard let letter = try write.string("policy")?.first else {
+                changes[key] = write["value"].map(Content.value) ?? .deleted
+                continue
+            }
+            guard let policy = MergePolicy(rawValue: letter) else { throw .otherType("policy") }
+            operations[key] = MergeOperation(policy, from: write["base"], to: write["value"])
+        }
+        do throws(LimitViolation) {
+            try driver.engine.write(changes, merging: operations, at: now)
+            return .fields([:])
+        } catch {
+            return .fields(["error": .string(error.code), "detail": .string(error.description)])
+        }
+    }
+
+    // MARK: - Steps
+
+    private mutating func run(at now: ClockReading) {
+        takeConflicts()
+        while let step = driver.next(at: now) {
+            switch step {
+            case .decide: takeConflicts()
+            case .effect(let effect): perform(effect, at: now)
+            case .read(let version): add("read", ["after": .integer(version)])
+            case .readAccount: add("readAccount")
+            case .connect(let account, let device):
+                (requests.account, requests.device) = (account, device)
+            case .open(let folder): add("open", ["folder": .string(folder)])
+            case .release: add("release")
+            case .use(let file): add("use", ["file": .integer(Int64(file))])
+            case .synchronized(let isSaved): add("synchronized", ["isSaved": .boolean(isSaved)])
+            case .report(let text): add("report", ["detail": .string(text)])
+            case .close: add("close")
+            }
+        }
+    }
+
+    mutating func add(_ word: String, _ fields: [ExactString: PropertyListValue?] = [:]) {
+        var fields = fields
+        fields["do"] = .some(.string(word))
+        steps.append(.fields(fields))
+    }
+
+    private mutating func takeConflicts() {
+        while let conflict = driver.engine.takeConflict() {
+            conflictsTaken += 1
+            conflicts[conflictsTaken] = conflict
+            let values = conflict.values.map { value in
+                PropertyListValue.fields([
+                    "value": value.value,
+                    "milliseconds": .integer(value.stamp.timestamp.milliseconds),
+                ])
+            }
+            add(
+                "decide",
+                [
+                    "conflict": .integer(conflictsTaken), "key": .string(conflict.key.name),
+                    "values": .array(values),
+                ])
+        }
+    }
+
+    private mutating func perform(_ effect: SyncEngine.Effect, at now: ClockReading) {
+        switch effect {
+        case .save(let batch): add("save", batch.fields)
+        case .notify(let notice):
+            add(
+                "notify",
+                [
+                    "reason": .string(notice.reason.word), "keys": .keys(notice.keys),
+                ])
+        case .finishSync(let number, let failure):
+            add(
+                "synced",
+                [
+                    "id": .integer(trips.removeValue(forKey: number) ?? 0),
+                    "error": failure.map { .string($0.detail) },
+                    "refused": failure.map { .keys($0.refusedKeys) },
+                ])
+        case .listen, .hangUp, .push, .pull: send(effect, at: now)
+        }
+    }
+
+    // MARK: - What it shows
+
+    /// For the harness of conformance.
+    private var state: PropertyListValue {
+        let engine = driver.engine
+        let withParts = Set(engine.contents.keys.filter { $0.isPart }.map { $0.whole })
+        let records = engine.contents.filter { withParts.contains($0.key.whole) }
+        return .fields([
+            "values": .entries(engine.values),
+            "records": .array(
+                records.sorted { $0.key < $1.key }.map { .entry($0.key, $0.value) }),
+            "waiting": .array(engine.ownRecords.sorted().map { .entry($0, nil) }),
+            "cursor": engine.meta.cursor.map { .string($0.text) },
+            "isConnected": .boolean([.connected, .polling].contains(engine.status.link.state)),
+            "isNotifying": .boolean(!engine.notices.isEmpty),
+        ])
+    }
+
+    private var status: PropertyListValue {
+        let status = driver.status
+        return .fields([
+            "account": status.account.map { .string($0) },
+            "isSignedIn": .boolean(status.isSignedIn), "isLeading": .boolean(status.isLeading),
+            "isHeldUp": .boolean(status.isHeldUp), "link": status.link.fields,
+            "pendingKeys": .keys(status.pendingKeys), "limits": status.limits.fields,
+            "bytes": .integer(Int64(status.usage.bytes)),
+            "keys": .integer(Int64(status.usage.keys)),
+            "hasCompletedFirstSync": .boolean(status.hasCompletedFirstSync),
+            "diskFailure": status.diskFailure.map { .string($0) },
+        ])
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The requests that are under way, and what they are for.
+struct Requests {
+    enum Purpose {
+        case stream(Int)
+        case push(Int)
+        case changes(ofPull: Int)
+        case config(ofPull: Int)
+    }
+
+    /// The two answers of a pull that also asks for the configuration.
+    struct Pull {
+        var changes: ChangeSet?
+        var config: ServerConfig?
+        var wantsConfig: Bool
+    }
+
+    private let path: String
+    var account: SignedInAccount?
+    var device = DeviceID.unassigned
+    var all: [Int: Purpose] = [:]
+    var pulls: [Int: Pull] = [:]
+    private var last = 0
+
+    init(store: String) { path = "/v1/stores/\(store)/changes" }
+
+    var server: String { account?.server ?? "" }
+
+    /// - Returns: The words of the request.
+    mutating func begin(
+        _ purpose: Purpose, query: String = "", body: [UInt8]? = nil
+    ) -> [ExactString: PropertyListValue?] {
+        last += 1
+        all[last] = purpose
+        var (path, accept) = (path + query, "application/json")
+        switch purpose {
+        case .config: path = "/v1/config"
+        case .stream: accept = "text/event-stream"
+        case .push, .changes: break
+        }
+        var headers: [ExactString: PropertyListValue] = ["Accept": .string(accept)]
+        if let account { headers["Authorization"] = .string("Bearer \(account.credential)") }
+        if body != nil { headers["Content-Type"] = "application/json" }
+        return [
+            "id": .integer(Int64(last)), "method": .string(body == nil ? "GET" : "POST"),
+            "server": .string(server), "path": .string(path), "headers": .dictionary(headers),
+            "body": body.map { .data($0) },
+        ]
+    }
+}
+
+extension PropertyListValue: ExpressibleByStringLiteral {
+    package init(stringLiteral text: String) { self = .string(text) }
+}
+
+extension Engine {
+    mutating func send(_ effect: SyncEngine.Effect, at now: ClockReading) {
+        switch effect {
+        case .listen(let number, let cursor, let isSaved):
+            add("request", requests.begin(.stream(number), query: query(cursor, isSaved)))
+        case .hangUp(let number):
+            for (id, purpose) in requests.all {
+                guard case .stream(number) = purpose else { continue }
+                requests.all[id] = nil
+                add("cancel", ["id": .integer(Int64(id))])
+            }
+        case .push(let number, let push):
+            var json = JSONText()
+            json.add(push, by: requests.device, at: now)
+            add("request", requests.begin(.push(number), body: json.bytes))
+        case .pull(let number, let cursor, let isSaved, let withConfig):
+            requests.pulls[number] = Requests.Pull(wantsConfig: withConfig)
+            add(
+                "request",
+                requests.begin(.changes(ofPull: number), query: query(cursor, isSaved)))
+            if withConfig { add("request", requests.begin(.config(ofPull: number))) }
+        case .save, .notify, .finishSync: break
+        }
+    }
+
+    /// A cursor's characters need no escapes, except for a server that is not ours.
+    private func query(_ cursor: Cursor?, _ isSaved: Bool) -> String {
+        cursor.map { "?since=\($0.text.escaped)" + (isSaved ? "" : "&saved=false") } ?? ""
+    }
+
+    // MARK: - Answers
+
+    /// Takes what came of a request. Nothing of one that is not wanted any more.
+    mutating func hear(_ event: StoredFields, at now: ClockReading) throws(StoredFieldError) {
+        let id = Int(clamping: try event.number("request"))
+        guard let purpose = requests.all[id] else { return }
+        do throws(WireFault) {
+            let failure = try failure(in: event)
+            if case .stream(let number) = purpose {
+                return try hear(event, failure, on: number, of: id, at: now)
+            }
+            requests.all[id] = nil
+            if let failure { return fail(purpose, failure, at: now) }
+            let body = (try? event.data("body")) ?? []
+            try answered(purpose, body, at: now)
+        } catch {
+            requests.all[id] = nil
+            let server = requests.server
+            if case .stream = purpose { add("cancel", ["id": .integer(Int64(id))]) }
+            fail(
+                purpose,
+                LinkFailure(
+                    .unreachable, "the answer from \(server) cannot be read: \(error.description)"),
+                at: now)
+        }
+    }
+
+    /// Nil for a success, and for what is not an answer.
+    private func failure(in event: StoredFields) throws(WireFault) -> LinkFailure? {
+        do throws(StoredFieldError) {
+            switch try event.text("do") {
+            case "fail":
+                let isTimeout = try event.text("why") == "timeout"
+                let detail = try event.string("detail") ?? "no server answers at \(requests.server)"
+                return LinkFailure(isTimeout ? .timedOut : .unreachable, detail)
+            case "answer":
+                let status = try event.number("status")
+                if status == 200 { return nil }
+                return LinkFailure(
+                    status: Int(clamping: status),
+                    headers: try event.fields("headers")?.strings() ?? [:],
+                    body: try event.data("body") ?? [], server: requests.server)
+            default: return nil
+            }
+        } catch { throw WireFault(error.description) }
+    }
+
+    private mutating func fail(
+        _ purpose: Requests.Purpose, _ failure: LinkFailure?, at now: ClockReading
+    ) {
+        let other = LinkFailure(.unreachable, "the server at \(requests.server) ended the request")
+        switch purpose {
+        case .stream(let number):
+            driver.handle(.engine(.streamEnded(number, failure)), at: now)
+        case .push(let number):
+            driver.handle(.engine(.pushFailed(number, failure ?? other)), at: now)
+        case .changes(let number), .config(let number):
+            // The other answer, or its failure, has been too late or will be.
+            guard requests.pulls.removeValue(forKey: number) != nil else { return }
+            driver.handle(.engine(.pullFailed(number, failure ?? other)), at: now)
+        }
+    }
+
+    private mutating func answered(
+        _ purpose: Requests.Purpose, _ body: [UInt8], at now: ClockReading
+    ) throws(WireFault) {
+        let bounds = driver.engine.intake.message
+        switch purpose {
+        case .stream: break
+        case .push(let number):
+            let answer = try PushAnswer(WireFields(body, within: bounds))
+            driver.handle(.engine(.pushAnswered(number, answer)), at: now)
+        case .changes(let number):
+            let changes = try ChangeSet(WireFields(body, within: bounds))
+            requests.pulls[number]?.changes = changes
+            finishPull(number, at: now)
+        case .config(let number):
+            let config = try ServerConfig(WireFields(body, within: .small))
+            requests.pulls[number]?.config = config
+            finishPull(number, at: now)
+        }
+    }
+
+    private mutating func finishPull(_ number: Int, at now: ClockReading) {
+        guard let pull = requests.pulls[number], var changes = pull.changes,
+            !pull.wantsConfig || pull.config != nil
+        else { return }
+        requests.pulls[number] = nil
+        changes.config = pull.config
+        driver.handle(.engine(.pulled(number, changes)), at: now)
+    }
+
+    private mutating func hear(
+        _ event: StoredFields, _ failure: LinkFailure?, on stream: Int, of id: Int,
+        at now: ClockReading
+    ) throws(WireFault) {
+        let word = (try? event.text("do")) ?? ""
+        if failure != nil || word == "end" {
+            requests.all[id] = nil
+            return driver.handle(.engine(.streamEnded(stream, failure)), at: now)
+        }
+        if word == "progress" {
+            return driver.handle(.engine(.streamReceived(stream, .progress)), at: now)
+        }
+        guard word == "event", let name = try? event.text("name") else { return }
+        let data = (try? event.data("data")) ?? []
+        guard
+            let message = try StreamMessage(name, data, within: driver.engine.intake.message)
+        else { return }
+        if case .ready(_, let config) = message {
+            let patience = IdleTimeout.streamMilliseconds(keepAliveSeconds: config.keepAliveSeconds)
+            add(
+                "patience",
+                ["id": .integer(Int64(id)), "milliseconds": .integer(patience)])
+        }
+        driver.handle(.engine(.streamReceived(stream, message)), at: now)
+    }
+}
+
+extension String {
+    /// As a part of a query.
+    fileprivate var escaped: String {
+        var text = ""
+        for byte in utf8 {
+            if byte.isAlphanumeric || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = String(byte, radix: 16)
+                text += digits.utf8.count == 1 ? "%0\(digits)" : "%\(digits)"
+            }
+        }
+        return text
+    }
+}
