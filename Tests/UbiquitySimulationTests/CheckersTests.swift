@@ -201,6 +201,20 @@ struct CheckersTests: SmallHistory {
         #expect(complaint(PushRateChecker(allowance: allowance) { 0 }, [opened()] + streams) != nil)
     }
 
+    @Test func `polls that do not become rarer, whatever they say has been saved`() {
+        let start = Position(epoch: 1, revision: 1)
+        let poll: [Observation] = [
+            .tells(process: 1, store, start, values: [:], own: []), .pulls(process: 1),
+            .read(store, start),
+        ]
+        func polls(_ count: Int) -> String? {
+            let polls = Array(repeating: poll, count: count).flatMap(\.self)
+            return complaint(PushRateChecker(allowance: Allowance()) { 0 }, [opened()] + polls)
+        }
+        #expect(polls(30) == nil)
+        #expect(polls(31) != nil)
+    }
+
     // MARK: - Round trips
 
     @Test func `a round trip that left something behind, or did not bring something`() throws {

@@ -231,6 +231,18 @@ struct MergeCheckerTests {
                 .array, [(1, .add)], parts: ["a1": value(1)], shown: one, besides: restored) == nil)
     }
 
+    @Test func `a refused element may arrive again, though it was removed`() throws {
+        let record = Record(
+            key: key.part(try #require(PartID("a1"))), content: .value(value(1)),
+            stamp: Stamp(HybridTimestamp(milliseconds: 1), DeviceID(rawValue: 1)))
+        let removal = AppOperation(
+            number: 2, process: 1, disk: disk, key: key, act: .remove(1), seen: nil)
+        let comeBack = try complaint(
+            .array, [(1, .add)], parts: ["a1": value(1)], shown: .array([value(1)]),
+            besides: [.withdrawn(disk: disk, [record]), .merged(removal)])
+        #expect(comeBack == nil)
+    }
+
     @Test func `an element comes back only where a device of its account was copied`() throws {
         let removed: [(Int, AppOperation.Act)] = [(1, .add), (2, .remove(1))]
         func clone(of account: Int) throws -> String? {

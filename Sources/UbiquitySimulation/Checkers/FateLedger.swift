@@ -32,6 +32,8 @@ package struct FateLedger {
 
     package func isAcknowledged(_ number: Int) -> Bool { fates[number] == .acknowledged }
 
+    package func isExcused(_ number: Int) -> Bool { fates[number] == .excused }
+
     package func isCommitted(_ number: Int) -> Bool { committed[number] != nil }
 
     package func isCommitted(_ number: Int, to store: StoreReference) -> Bool {

@@ -266,7 +266,7 @@ extension AppOperation {
     /// (Inlined, it makes the optimiser of Swift 6.3.1 crash.)
     @inline(never)
     var offer: Int64? { if case .offer(_, let offer) = act { offer } else { nil } }
-    fileprivate var removed: Int? { if case .remove(let number) = act { number } else { nil } }
+    var removed: Int? { if case .remove(let number) = act { number } else { nil } }
     fileprivate var replaced: [Int] { if case .replace(let all) = act { all } else { [] } }
     fileprivate var over: Int? { if case .put(_, let over) = act { over } else { nil } }
     fileprivate var isClearing: Bool { if case .clear = act { true } else { false } }

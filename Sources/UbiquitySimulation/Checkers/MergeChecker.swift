@@ -202,6 +202,8 @@ package final class MergeChecker: Checker {
             acts: mine,
             sure: mine.filter {
                 ledger.isAcknowledged($0.number) && history.owner(of: $0.disk) == store.account
+                    // A refused addition may arrive again, when there is room.
+                    && !($0.removed.map(ledger.isExcused) ?? false)
             },
             // Not earlier: the acts in a fold that somebody saw may only become known later.
             undone: Dictionary(

@@ -35,7 +35,7 @@ package final class PushRateChecker: Checker {
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
-        case .received, .saves, .rested, .pulls: break
+        case .received, .saves, .rested, .pulls, .read, .tells: break
         default: (pulls, quietSince) = ([:], now())
         }
         switch observation {

@@ -40,6 +40,8 @@ final class VirtualDatabase {
     /// Changes with each promotion and restore.
     private var timeline = 1
     private var replicatedUntil: Int64 = 0
+    /// Called once, before the standby has the next commit or soon after.
+    var duringCommit: (() -> Void)?
 
     /// The greatest lag of the standby, in milliseconds.
     private static let lagMax: Int64 = 5_000
@@ -121,6 +123,8 @@ final class VirtualDatabase {
                         partsMax: partsMax)))
             // Looking at all of it takes a while.
             if admitted.position.revision.isMultiple(of: 8) { noteHistory(of: name) }
+            if let body = duringCommit { world.after(world.chance.int64(0...20), body) }
+            duringCommit = nil
             return .success(admitted)
         } catch {
             return .failure(

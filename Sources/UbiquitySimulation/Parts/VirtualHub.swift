@@ -20,7 +20,7 @@ final class VirtualHub {
     /// lost.
     private static let comparisonMilliseconds: Int64 = 4_000
     /// So few that a slow stream soon overflows.
-    private static let eventBytesMax = 1_500
+    private static let eventBytesMax = 700
     /// The longest time for which a stream takes nothing, shorter than a client's patience.
     private static let stallMillisecondsMax: Int64 = 20_000
 
@@ -116,14 +116,13 @@ final class VirtualHub {
             let changes = try node.read(
                 stream.store, since: cursor, isSaved: isSaved, by: stream.device)
             let config = node.config
-            func begin() {
+            node.after(node.flight) { [self] in
+                guard isSubscribed(stream) else { return }
                 subscriber.begin(with: changes, isResumed: cursor != nil, config)
                 guard let position = Position(changes.cursor) else { return }
                 carryOut(hub.begin(stream.store, at: position))
                 compareSoon()
             }
-            guard isShared else { return begin() }
-            node.after(node.flight) { [self] in if isSubscribed(stream) { begin() } }
         } catch {
             unsubscribe(stream)
             stream.breakOff(error)
@@ -166,17 +165,15 @@ final class VirtualHub {
 
     func goSilent() { for subscriber in subscribers { subscriber.stream.goSilent() } }
 
-    /// Some devices read too slowly, or not at all for a while.
-    func overflow() {
-        for subscriber in subscribers where world.chance.coin() {
-            guard world.chance.coin() else {
-                end([subscriber], .overflow)
-                continue
-            }
-            subscriber.isStalled = true
-            node.after(world.chance.int64(0...Self.stallMillisecondsMax)) {
-                subscriber.isStalled = false
-            }
+    /// Some devices read too slowly.
+    func overflow() { end(subscribers.filter { _ in world.chance.coin() }, .overflow) }
+
+    /// A device may read nothing for a while.
+    private func stall(_ subscriber: Subscriber) {
+        guard subscriber.stream.listener.line.strikes(.overflow) else { return }
+        subscriber.isStalled = true
+        node.after(world.chance.int64(0...Self.stallMillisecondsMax)) {
+            subscriber.isStalled = false
         }
     }
 
@@ -210,8 +207,9 @@ final class VirtualHub {
         for action in actions {
             switch action {
             case .send(let event, let subscribers):
-                for subscriber in subscribers where !subscriber.offer(event.changes) {
-                    end([subscriber], .overflow)
+                for subscriber in subscribers {
+                    stall(subscriber)
+                    if !subscriber.offer(event.changes) { end([subscriber], .overflow) }
                 }
             case .end(let subscribers, let end): self.end(subscribers, end)
             case .start(let job): start(job)

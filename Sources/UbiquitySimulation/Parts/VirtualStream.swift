@@ -9,7 +9,7 @@ package final class VirtualStream {
     let store: StoreReference
     let device: DeviceID
     private unowned let world: any VirtualWorld
-    private let listener: any VirtualListener
+    let listener: any VirtualListener
     /// The listener's number for it.
     private let number: Int
     private let openedAt: Int64

@@ -7,7 +7,7 @@ extension World {
     var storiesOfCounters: [(SimulatedDevice) -> Void] {
         let faults = scenario.faults
         var stories: [(SimulatedDevice) -> Void] = []
-        if !faults.isEmpty { stories.append(eraseApart) }
+        if !faults.isEmpty { stories += [eraseApart, eraseSoon] }
         if faults.contains(.serverRestore) { stories.append(restoreUnfolded) }
         if faults.contains(.compactTombstones), scenario.foldedMax != nil {
             stories.append(missFolding)
@@ -40,6 +40,14 @@ extension World {
         after(7 * spreading) { [self] in
             for process in running(device) where chance.coin() { process.app.countAll(process) }
             device.goOnline()
+        }
+    }
+
+    /// An app removes what it has counted, perhaps before it hears that the server has folded that.
+    private func eraseSoon(_ device: SimulatedDevice) {
+        for process in running(device).prefix(1) { process.app.countAll(process) }
+        after(chance.int64(0...spreading)) { [self] in
+            for process in running(device).prefix(1) { process.app.eraseCounts(process) }
         }
     }
 

@@ -149,7 +149,7 @@ extension World {
         after(absence() % 60_000) { [self] in server.startDatabase() }
     }
 
-    private func failOver() {
+    func failOver() {
         let comeBack = server.failOver()
         after(absence() % 60_000) { [self] in server.startDatabase() }
         guard chance.coin() else { return }

@@ -34,6 +34,7 @@ extension World {
             stories.append(signInUnreadable)
         }
         if faults.contains(.serverClockWeeks) { stories.append(compactAfterJump) }
+        if faults.contains(.failOver) { stories.append(failOverDuringCommit) }
         if scenario.slowest != nil { stories.append(writeAll) }
         if scenario.qualities.contains(where: \.isBuffering) { stories.append(endBuffered) }
         return stories
@@ -106,6 +107,11 @@ extension World {
             for process in running(device) { process.app.write(each: [key], process) }
         }
         after(2 * spreading) { [self] in server.compactTombstones() }
+    }
+
+    /// A standby takes over just when a commit is answered.
+    private func failOverDuringCommit(_ device: SimulatedDevice) {
+        server.database.duringCommit = { [self] in if !isPeaceful { failOver() } }
     }
 
     // MARK: - Rules of apps
