@@ -272,7 +272,7 @@ struct SharedStreamTests {
         world.isSilent = refusal == nil
         world.refusal = refusal
         let listeners = world.share(1...3)
-        if world.isSilent { world.pass(SharedStream.beginningMilliseconds) }
+        if world.isSilent { world.pass(SharedStream.beginningMilliseconds.silence) }
         #expect(world.opened == [1, 1, 1, 3, 1, 1, 1])
         for number in 1...3 { world.revisions[World.store(number)] = 1 }
         world.sendAll()
@@ -327,7 +327,7 @@ struct SharedStreamTests {
         let number = world.connections.keys.first!
         world.send(number, World.store(1))
         world.stream.progressed(on: number, at: world.now + 9_000)
-        world.pass(SharedStream.beginningMilliseconds)
+        world.pass(SharedStream.beginningMilliseconds.silence)
         #expect(world.connections.count == 1)
         world.pass(9_000)
         #expect(world.opened == [1, 1, 1, 3, 1, 1])

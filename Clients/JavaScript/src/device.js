@@ -137,6 +137,11 @@ export class Device {
    */
   async signIn({ server, code = undefined, accountName = undefined, identityToken = '',
     deviceName = 'browser', allowsPlainHTTP = false, isWanted = undefined }) {
+    // The part after the semicolon is the server's key, which this platform cannot check.
+    if (code?.includes?.(';')) {
+      throw new UbiquityError('refused', 'the link carries the server\'s key, which cannot be checked here; '
+        + 'sign in at a server whose certificate the system trusts, by the code alone');
+    }
     return this.complete(identityToken ? {} : { code, accountName }, {
       server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken, isWanted });
   }

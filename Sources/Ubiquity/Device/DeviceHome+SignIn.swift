@@ -62,12 +62,16 @@ extension DeviceHome {
         }
         // The sign-in has succeeded; anything left over is removed at the next start.
         try? removeAbandonedStores()
-        guard var old else { return (account, nil) }
-        if old.server == account.server {
-            // Whose certificate may be another one by now.
-            (old.certificates, old.pin) = (account.certificates, account.pin)
-        }
-        return (account, await giveUp(old))
+        guard let old else { return (account, nil) }
+        let discarded = await giveUp(old)
+        guard discarded.failure != nil, old.server == account.server,
+            old.account == account.account
+        else { return (account, discarded) }
+        // Its key may be another one by now, to which the old credential must not be shown.
+        do throws(LinkFailure) {
+            try await AccountClient.revoke(device: old.device, account)
+            return (account, DiscardedCredential(account: old))
+        } catch { return (account, discarded) }
     }
 
     /// Signs this device out for all its apps, without telling the server.

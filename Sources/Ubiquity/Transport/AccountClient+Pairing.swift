@@ -19,8 +19,17 @@ extension AccountClient {
             .post, ["codes"], of: account, body: WireFormat.protobuf.encode(body)
         ).answer(WireNewAccountAnswer.self) { DeviceCode($0) }
         // Where the system's certificates do, they do for the new device too, and for other keys.
-        code.pin = account.pin ?? (account.certificates == nil ? nil : code.pin)
+        let pin = account.certificates == nil ? nil : code.pin
+        code.pin = if let own = account.pin { own } else { await checked(pin, account) }
         return code
+    }
+
+    /// The key that a server says it has, if it has it and this device trusts its certificate.
+    private static func checked(_ pin: String?, _ account: SignedInAccount) async -> String? {
+        guard let pin, (try? SignInLink.parts(of: ";\(pin)")) != nil else { return nil }
+        var account = account
+        account.pin = pin
+        return (try? await checkCredential(of: account)).map { pin }
     }
 
     /// Asks a server to sign this device in once the request is approved.

@@ -159,14 +159,19 @@ final class StreamPool: Sendable {
             account.address, silenceMilliseconds: ChangeStream.silenceMilliseconds,
             pieces: .init(mediaType: "text/event-stream") { [self] piece, silence in
                 let events = try stream.take(piece, &silence)
-                if events.isEmpty, stream.isProgressDue() {
-                    update { $0.progressed(on: number, at: $1) }
-                }
-                for event in events { try take(event, on: number, of: single) }
-                if stream.isPartial != wasPartial {
+                // Before the events, which may have the connection replaced.
+                func tell() {
+                    guard stream.isPartial != wasPartial else { return }
                     wasPartial = stream.isPartial
                     update { shared, _ in shared.isPartial(wasPartial, on: number) }
                 }
+                if stream.isPartial { tell() }
+                // To the others too, if it is an event of one.
+                if events.isEmpty || single == nil, stream.isProgressDue() {
+                    update { $0.progressed(on: number, at: $1) }
+                }
+                for event in events { try take(event, on: number, of: single) }
+                tell()
             })
         state.withLock { $0.connections[number] = receiver }
         request(places).send(to: receiver) { [self] result in

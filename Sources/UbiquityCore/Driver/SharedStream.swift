@@ -43,8 +43,8 @@ package struct SharedStream: Hashable, Sendable {
     /// How long a store that has become ready waits for others that are about to, in milliseconds.
     package static let gatheringMilliseconds: Int64 = 1_000
     /// The longest silence of a shared connection that has not brought all of its stores up to date,
-    /// in milliseconds.
-    package static let beginningMilliseconds: Int64 = 10_000
+    /// and the longest time for that, in milliseconds.
+    package static let beginningMilliseconds: (silence: Int64, total: Int64) = (10_000, 300_000)
     /// The first and the longest pause between two shared connections, in milliseconds.
     package static let pauseMilliseconds: ClosedRange<Int64> = 1_000...3_600_000
     /// How long a shared connection lasts that needs no longer pause after it, in milliseconds.
@@ -155,7 +155,7 @@ package struct SharedStream: Hashable, Sendable {
         leave(store, number)
         guard let index = index(of: store, on: number) else { return review(at: now) }
         let member = members[index]
-        if number == shared?.number, !member.isCurrent, failure.isForLackOfRoom {
+        if number == shared?.number, !member.isCurrent, failure.isForLackOfPlace {
             // The place of the connection before may not be free yet.
             openAlone(index)
             closeIfUnheard(number, at: now)
@@ -191,7 +191,11 @@ package struct SharedStream: Hashable, Sendable {
 
     /// The uptime at which something is to be done though nothing happens; nil if nothing is.
     package var wake: Int64? {
-        if let shared, !late.isEmpty { return shared.heardAt + Self.beginningMilliseconds }
+        if let shared, !late.isEmpty {
+            return min(
+                shared.heardAt + Self.beginningMilliseconds.silence,
+                shared.openedAt + Self.beginningMilliseconds.total)
+        }
         guard let outdatedSince, partial.isDisjoint(with: candidates.map { members[$0].connection })
         else { return nil }
         return max(outdatedSince + Self.gatheringMilliseconds, pauseEndsAt)
@@ -227,6 +231,7 @@ package struct SharedStream: Hashable, Sendable {
         for index in late { members[index].connection = 0 }
         // Its places at the server are free then.
         closeIfUnheard(number, at: now)
+        if shared == nil { takeLongestPause(at: now) }
         separate(late)
         review(at: now)
     }
@@ -318,14 +323,15 @@ package struct SharedStream: Hashable, Sendable {
 }
 
 extension LinkFailure {
-    /// Whether a store may be served where another one ends.
-    fileprivate var isForLackOfRoom: Bool {
-        switch kind {
-        case .busy, .tooManyStreams: true
-        default: false
-        }
+    fileprivate var isForLackOfPlace: Bool {
+        if case .tooManyStreams = kind { true } else { false }
     }
 
     /// Whether the server itself wants no connection now, for one store or several.
-    fileprivate var isOfServer: Bool { kind == .unauthorized || isForLackOfRoom }
+    fileprivate var isOfServer: Bool {
+        switch kind {
+        case .unauthorized, .busy, .tooManyStreams: true
+        default: false
+        }
+    }
 }

@@ -148,11 +148,15 @@ extension SyncEngine {
     private mutating func goOn(from cursor: Cursor, _ config: ServerConfig, at now: ClockReading) {
         guard isLive else { return }
         counts.streams += 1
+        let before = meta
         meta.cursor = cursor
-        unsaved.meta = true
         post(Notice(.serverChange, pass(cursor)))
         unacknowledge(before: .max)
+        // Of what the connection before was behind, or of a server that is no more.
+        link.live?.lag = nil
+        endPolling()
         adopt(config, at: now)
+        if meta != before { unsaved.meta = true }
     }
 
     /// Records that everything the server had when that fetch began is here.
@@ -185,9 +189,13 @@ extension SyncEngine {
         let reason = failure ?? LinkFailure(.unreachable, "the server ended the stream")
         if takeCursorGone(reason) { return }
         waitAfter(reason, at: now)
-        // It went on by another connection, and lost its place.
-        let isOutOfPlace = if case .tooManyStreams = reason.kind { true } else { false }
-        if wasLive, !isOutOfPlace { return }
+        // Else it went on by another connection, and was refused there.
+        let isBroken =
+            switch reason.kind {
+            case .unreachable, .timedOut, .busy: true
+            default: false
+            }
+        if wasLive, isBroken { return }
         beginPolling(after: failure, at: now)
         // Callers waiting for a round trip get another attempt, by polling or after a lost
         // connection.

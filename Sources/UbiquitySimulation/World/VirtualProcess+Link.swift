@@ -53,12 +53,17 @@ extension VirtualProcess: VirtualListener {
         open(number, since: cursor, isSaved)
     }
 
-    /// The streams that are up to date go on by other connections, as those of a process with
-    /// several stores do, see ``SharedStream``.
-    func moveStreams() {
-        for (number, stream) in streams.sorted(by: { $0.key < $1.key }) where stream.isReady {
-            stream.hangUp()
-            open(number, since: stream.cursor, false, isReady: true)
+    /// Ends the connections of streams that are up to date, without the engine's knowledge: they go on
+    /// by others, as those of a process with several stores do, see ``SharedStream``.
+    /// - Returns: Opens the others.
+    func leaveConnections() -> () -> Void {
+        let left = streams.filter(\.value.isReady)
+        for stream in left.values { stream.hangUp() }
+        return { [self] in
+            for (number, stream) in left.sorted(by: { $0.key < $1.key })
+            where streams[number] === stream {
+                open(number, since: stream.cursor, false, isReady: true)
+            }
         }
     }
 

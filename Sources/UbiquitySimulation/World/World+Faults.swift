@@ -14,7 +14,7 @@ extension World {
         // And these strike single hints, see the server.
         case .hintLost, .hintLate: return false
         case .partition: partition(device)
-        case .streamMoved: for process in device.processes { process.moveStreams() }
+        case .streamMoved: for process in device.processes { process.leaveConnections()() }
         case .serverClockJump: server.clockError += chance.int64(-600_000...600_000)
         case .processKill: killProcess(of: device)
         case .machineCrash: crash(device)
@@ -162,9 +162,13 @@ extension World {
 
     private func restoreServer() {
         if chance.coin() { return server.makeBackup() }
+        // Streams that are just going on by other connections do not notice.
+        let isQuick = scenario.faults.contains(.streamMoved)
+        let goOn = isQuick ? devices.flatMap(\.processes).map { $0.leaveConnections() } : []
         server.restore()
-        after(absence() % 3_600_000) { [self] in
+        after(isQuick ? chance.int64(0...5_000) : absence() % 3_600_000) { [self] in
             server.isShared ? server.startDatabase() : server.start()
+            for open in goOn { open() }
         }
     }
 
