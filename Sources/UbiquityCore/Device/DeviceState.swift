@@ -148,7 +148,7 @@ extension SignedInAccount {
             "server": .string(server), "account": .string(account),
             "accountName": .string(accountName), "device": .string(device),
             "deviceName": .string(deviceName), "credential": .string(credential),
-            "certificates": certificates.map { .string($0) },
+            "certificates": certificates.map { .string($0) }, "pin": pin.map { .string($0) },
         ])
     }
 

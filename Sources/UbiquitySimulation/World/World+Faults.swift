@@ -150,8 +150,12 @@ extension World {
     }
 
     func failOver() {
+        let goOn = leaveConnections()
         let comeBack = server.failOver()
-        after(absence() % 60_000) { [self] in server.startDatabase() }
+        after(goOn == nil ? absence() % 60_000 : chance.int64(0...5_000)) { [self] in
+            server.startDatabase()
+            goOn?()
+        }
         guard chance.coin() else { return }
         // Nobody has told it, for a while.
         after(absence() % 120_000) { [self] in
@@ -162,14 +166,20 @@ extension World {
 
     private func restoreServer() {
         if chance.coin() { return server.makeBackup() }
-        // Streams that are just going on by other connections do not notice.
-        let isQuick = scenario.faults.contains(.streamMoved)
-        let goOn = isQuick ? devices.flatMap(\.processes).map { $0.leaveConnections() } : []
+        let goOn = leaveConnections()
         server.restore()
-        after(isQuick ? chance.int64(0...5_000) : absence() % 3_600_000) { [self] in
+        after(goOn == nil ? absence() % 3_600_000 : chance.int64(0...5_000)) { [self] in
             server.isShared ? server.startDatabase() : server.start()
-            for open in goOn { open() }
+            goOn?()
         }
+    }
+
+    /// Streams that are just going on by other connections do not notice that a server is replaced.
+    /// - Returns: Opens those.
+    private func leaveConnections() -> (() -> Void)? {
+        guard scenario.faults.contains(.streamMoved) else { return nil }
+        let goOn = devices.flatMap(\.processes).map { $0.leaveConnections() }
+        return { for open in goOn { open() } }
     }
 
     /// The operator notices and corrects it, sooner or later.

@@ -39,10 +39,9 @@ struct StreamPoolTests {
         var heard: [String] { cursors.withLock(\.self) }
     }
 
-    /// Each stream of one store has brought it to revision 5.
+    /// Each stream has brought its stores to revision 5.
     private func server(knowsSeveral: Bool = true) async throws -> StubServer {
-        let ready = try ready(5)
-        return try await StubServer { request in
+        try await StubServer { request in
             guard request.method == .GET || knowsSeveral else {
                 var problem = WireProblem()
                 (problem.code, problem.status) = (ProblemCode.notFound.rawValue, 404)
@@ -50,18 +49,20 @@ struct StreamPoolTests {
                 return .init(
                     "application/problem+json", status: .notFound, WireFormat.json.encode(problem))
             }
-            let body = request.method == .GET ? Array(ready.utf8) : []
-            return .init(headers: ["content-type": "text/event-stream"], body: body, ends: false)
+            let stores = (try? Self.stores(request).map(\.identifier)) ?? []
+            let body = request.method == .GET ? Self.ready() : stores.map(Self.ready).joined()
+            return .init(
+                headers: ["content-type": "text/event-stream"], body: Array(body.utf8), ends: false)
         }
     }
 
-    private func stores(_ request: StubServer.Request) throws -> [WireNewStream.Store] {
+    private static func stores(_ request: StubServer.Request) throws -> [WireNewStream.Store] {
         try WireFormat.protobuf.decode(WireNewStream.self, from: request.body).stores
     }
 
-    private func ready(_ number: Int) throws -> String {
+    private static func ready(_ store: String = "") -> String {
         var ready = WireReady()
-        ready.cursor = "1-\(number)"
+        (ready.cursor, ready.store) = ("1-5", store)
         ready.config = WireConfig(
             ServerConfig(
                 serverMilliseconds: 3, limits: StoreLimits(), allowance: Allowance(),
@@ -82,7 +83,7 @@ struct StreamPoolTests {
     private func shared(_ count: Int, at server: StubServer) async throws -> StubServer.Request {
         try await until("a shared stream") { server.requests.contains { $0.method == .POST } }
         let request = try #require(server.requests.last { $0.method == .POST })
-        #expect(try stores(request).count == count)
+        #expect(try Self.stores(request).count == count)
         return request
     }
 
@@ -93,9 +94,9 @@ struct StreamPoolTests {
         let request = try await shared(2, at: server)
         #expect(request.uri == "/v1/changes")
         #expect(request.headers["accept"] == ["text/event-stream;events=binary"])
-        #expect(try Set(stores(request).map(\.identifier)) == ["a", "b"])
-        #expect(try stores(request).map(\.since) == ["1-5", "1-5"])
-        #expect(try stores(request).allSatisfy { $0.hasSaved && !$0.saved })
+        #expect(try Set(Self.stores(request).map(\.identifier)) == ["a", "b"])
+        #expect(try Self.stores(request).map(\.since) == ["1-5", "1-5"])
+        #expect(try Self.stores(request).allSatisfy { $0.hasSaved && !$0.saved })
         server.send(try changes(6, of: "b"))
         server.send(try changes(7, of: "a"))
         try await until("both changes") { a.heard == ["1-7"] && b.heard == ["1-6"] }
