@@ -211,6 +211,15 @@ test('a credential goes to no other machine over plain HTTP', async () => {
   rmSync(home, { recursive: true });
 });
 
+test('a link with the server\'s key is refused, for the platform cannot check that', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'ubiquity-js-'));
+  const device = await openDevice({ home });
+  const code = `CODE-1234-ABCD;sha256//${'A'.repeat(43)}=`;
+  await assert.rejects(device.signIn({ server: 'https://127.0.0.1:1', code }), { code: 'refused', message: /key/ });
+  await device.close();
+  rmSync(home, { recursive: true });
+});
+
 /** A browser with tabs: rows, a channel and a lock that are shared in memory. */
 class Browser {
   documents = new Map();
