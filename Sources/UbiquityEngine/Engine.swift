@@ -71,9 +71,8 @@ struct Engine {
             driver.handle(event, at: now)
         }
         run(at: now)
-        return .fields([
-            "steps": .array(steps), "wake": driver.nextWake.map { .integer($0) },
-        ])
+        let wake = conflicts.isEmpty ? driver.nextWake : nil
+        return .fields(["steps": .array(steps), "wake": wake.map { .integer($0) }])
     }
 
     private mutating func setPolicy(_ letter: String?, of name: String) throws(StoredFieldError) {
@@ -114,9 +113,10 @@ struct Engine {
 
     // MARK: - Steps
 
+    /// The app's own rule comes before anything else, so that a notice tells what it has made.
     private mutating func run(at now: ClockReading) {
         takeConflicts()
-        while let step = driver.next(at: now) {
+        while conflicts.isEmpty, let step = driver.next(at: now) {
             switch step {
             case .decide: takeConflicts()
             case .effect(let effect): perform(effect, at: now)

@@ -67,6 +67,25 @@ test('a value is the same object until it changes', { skip }, () => withHome(asy
   await device.close();
 }));
 
+test("the app is notified of what its own rule has made, and once", { skip }, async () => {
+  const { Device } = await import('./wasm/device.js');
+  const device = new Device();
+  const take = (command) => device.take({ wall: 1_800_000_000_000, uptime: 0, ...command });
+  let answer = take({ do: 'start', account: '1', name: '000000000000000a', credential: 'c', store: 's', seed: '1',
+    boot: '1', firstSync: 'timestamps', policies: { k: 'r' } });
+  while (!answer.requests) answer = take({ do: 'saved' });
+  const [{ id: request }] = answer.requests;
+  take({ do: 'answer', request, status: 200, headers: {}, body: '' });
+  const record = (number, string) => ({ key: 'k', part: `r000000000000000${number}.0000001`, value: { string },
+    milliseconds: '1800000000000', device: `000000000000000${number}` });
+  const data = JSON.stringify({ records: [record(1, 'more'), record(2, 'less')], cursor: '1-1' });
+  const { notices, isNotifying, state } = take({ do: 'event', request, name: 'changes', data });
+  assert.deepEqual(notices, [{ reason: 'serverChange', keys: ['k'] }]);
+  assert.equal(isNotifying, false);
+  assert.deepEqual(state.values, [{ key: 'k', value: { string: 'more' } }]);
+  assert.equal(take({ do: 'saved' }).notices, undefined);
+});
+
 /** A store of a device that is signed in. */
 async function signedIn(stage, name) {
   const device = await openDevice({ home: stage.home(name) });
