@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a shell keeps on its disk: rows of bytes, which only the engine reads.
+// The rows that a shell keeps on its disk: bytes, which only the engine reads.
 
 extension SaveBatch {
     /// An entry without bytes has nothing; the row stays only for processes that have known the key.

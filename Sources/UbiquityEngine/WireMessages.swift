@@ -172,8 +172,7 @@ extension LinkFailure {
         let code = text("code")
         // Of something in front of the server: a proxy, or the page of a network to sign in to.
         guard
-            text("type").hasPrefix("urn:ubiquity:problem:") || status >= 500
-                || [408, 413, 429].contains(status)
+            text("type").hasPrefix("urn:ubiquity:problem:") || Self.isFromAnybody(status)
         else {
             self.init(
                 .unreachable,
@@ -209,20 +208,7 @@ extension LinkFailure.Kind {
         case "too-many", "history-forgotten", "history-off": self = .refused
         case "cursor-other-history": self = .cursorGone(isOtherHistory: true)
         case "too-many-streams": self = .tooManyStreams(retryAfterMilliseconds: wait ?? 30_000)
-        default: self = Self.kind(of: status, wait)
-        }
-    }
-
-    private static func kind(of status: Int, _ wait: Int64?) -> Self {
-        switch status {
-        case 401: .unauthorized
-        case 400, 403, 404, 409, 415, 422: .refused
-        case 408, 504: .timedOut
-        case 410: .cursorGone(isOtherHistory: false)
-        case 413: .tooLarge
-        case 429: .busy(retryAfterMilliseconds: wait ?? 1_000)
-        case 503, 507: .busy(retryAfterMilliseconds: wait ?? 5_000)
-        default: .unreachable
+        default: self = Self(status: status, retryAfterMilliseconds: wait)
         }
     }
 }

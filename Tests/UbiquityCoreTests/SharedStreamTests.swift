@@ -131,12 +131,18 @@ struct SharedStreamTests {
             run()
         }
 
-        /// Has these stores listen, become ready, and share a connection.
-        mutating func share(_ numbers: ClosedRange<Int>) -> [SharedStream.Listener] {
+        /// Has these stores listen, become ready, and get a connection together.
+        mutating func merge(_ numbers: ClosedRange<Int>) -> [SharedStream.Listener] {
             let listeners = numbers.map { listen($0) }
             run()
             sendAll()
             pass(SharedStream.gatheringMilliseconds)
+            return listeners
+        }
+
+        /// Has that connection bring them up to date, too.
+        mutating func share(_ numbers: ClosedRange<Int>) -> [SharedStream.Listener] {
+            let listeners = merge(numbers)
             sendAll()
             return listeners
         }
@@ -320,10 +326,7 @@ struct SharedStreamTests {
 
     @Test func `a store that a shared connection leaves out gets its own again`() {
         var world = World()
-        let listeners = (1...3).map { world.listen($0) }
-        world.run()
-        world.sendAll()
-        world.pass(SharedStream.gatheringMilliseconds)
+        let listeners = world.merge(1...3)
         let number = world.connections.keys.first!
         world.send(number, World.store(1))
         world.stream.progressed(on: number, at: world.now + 9_000)
@@ -339,10 +342,7 @@ struct SharedStreamTests {
 
     @Test func `a store without a place on the shared connection asks for one of its own`() {
         var world = World()
-        let listeners = (1...3).map { world.listen($0) }
-        world.run()
-        world.sendAll()
-        world.pass(SharedStream.gatheringMilliseconds)
+        let listeners = world.merge(1...3)
         let number = world.connections.keys.first!
         let failure = LinkFailure(.tooManyStreams(retryAfterMilliseconds: 9), "too many")
         world.stream.ended(World.store(2), on: number, failure, at: world.now)
@@ -359,10 +359,10 @@ struct SharedStreamTests {
         _ = world.listen(2)
         world.run()
         world.sendAll()
-        world.stream.isPartial(true, on: 1)
+        world.stream.setPartial(true, on: 1)
         world.pass(100_000)
         #expect(world.opened == [1, 1])
-        world.stream.isPartial(false, on: 1)
+        world.stream.setPartial(false, on: 1)
         world.run()
         #expect(world.opened == [1, 1, 2])
     }
@@ -424,7 +424,7 @@ struct SharedStreamTests {
             case 5:
                 if let number {
                     world.stream.progressed(on: number, at: world.now)
-                    world.stream.isPartial(Bool.random(using: &random), on: number)
+                    world.stream.setPartial(Bool.random(using: &random), on: number)
                 }
             case 6, 7: world.revisions[World.store(store), default: 0] += 1
             case 8 where Int.random(in: 0..<8, using: &random) == 0:
@@ -433,7 +433,7 @@ struct SharedStreamTests {
             }
             if Bool.random(using: &random) { world.run() }
         }
-        for number in world.connections.keys { world.stream.isPartial(false, on: number) }
+        for number in world.connections.keys { world.stream.setPartial(false, on: number) }
         for _ in 0..<6 {
             world.pass(SharedStream.pauseMilliseconds.upperBound)
             world.sendAll()

@@ -6,10 +6,12 @@ import { failure, sentence } from './messages.js';
 import { UbiquityError, WireError } from './values.js';
 
 export const version = '0.2.0';
-const silenceMilliseconds = 30_000;
-const bytesMax = 2 ** 26;
+export const silenceMilliseconds = 30_000;
+export const bytesMax = 2 ** 26;
 const elementsMax = 2 ** 21;
 const isNode = typeof process !== 'undefined' && process.versions?.node !== undefined;
+/** The client's name, where a program may say it. */
+export const userAgent = isNode ? { 'User-Agent': `ubiquity-store-js/${version}` } : {};
 
 export class RequestError extends UbiquityError {
   constructor(why) {
@@ -102,7 +104,7 @@ async function perform({ server, credential }, segments, options, read) {
         Accept: accept,
         ...(credential ? { Authorization: `Bearer ${credential}` } : {}),
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
-        ...(isNode ? { 'User-Agent': `ubiquity-store-js/${version}` } : {}),
+        ...userAgent,
       },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
@@ -120,7 +122,8 @@ async function perform({ server, credential }, segments, options, read) {
   }
 }
 
-function unanswered(error, isSilent, server) {
+/** The failure of a request that got no answer, or one that cannot be read. */
+export function unanswered(error, isSilent, server) {
   if (isSilent) return failure('timedOut', `the server at ${server} does not answer`);
   if (error instanceof WireError || error instanceof SyntaxError) {
     return failure('unreachable', `the answer from ${server} cannot be read: ${error.message}`);
@@ -131,24 +134,59 @@ function unanswered(error, isSilent, server) {
   return failure('unreachable', `no server answers at ${server} (${words ?? sentence(reason)})`);
 }
 
-/** The text of an answer as it comes. Not every browser iterates over streams. */
-async function* textOf(response, silence) {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
+/** The pieces of an answer as they come. Not every browser iterates over streams. */
+export async function* piecesOf(response, moved) {
+  if (!response.body) return;
   const reader = response.body.getReader();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      silence.moved();
-      yield decoder.decode(value, { stream: true });
+      moved();
+      yield value;
     }
   } finally { reader.cancel().catch(() => {}); }
+}
+
+async function* textOf(response, moved) {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  for await (const piece of piecesOf(response, moved)) yield decoder.decode(piece, { stream: true });
+}
+
+/** For each piece of an event stream, the events that it completes, as [name, data]. */
+export function eventsOf(response, moved) {
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    throw new WireError('it is not a stream of events');
+  }
+  return eventsIn(textOf(response, moved));
+}
+
+async function* eventsIn(pieces) {
+  /** @type {[string, string, string[], number]} A line that is not complete, and the event so far. */
+  let [rest, name, data, size] = ['', '', [], 0];
+  for await (const more of pieces) {
+    /** @type {[string, string][]} */
+    const events = [];
+    size += more.length;
+    const lines = more.split('\n');
+    lines[0] = rest + lines[0];
+    rest = lines.pop();
+    for (const line of lines.map((one) => one.replace(/\r$/, ''))) {
+      if (line.startsWith('event:')) name = line.slice(6).trim();
+      else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
+      if (line !== '') continue;
+      if (name) events.push([name, data.join('\n')]);
+      [name, data, size] = ['', [], 0];
+    }
+    yield events;
+    if (size > bytesMax) throw new WireError('an event is too large');
+  }
 }
 
 async function json(response, silence, max = bytesMax) {
   if (!response.body || response.status === 204) return null;
   let text = '';
-  for await (const more of textOf(response, silence)) {
+  for await (const more of textOf(response, silence.moved)) {
     text += more;
     if (text.length > max) throw new WireError('it is too large');
   }
@@ -175,27 +213,13 @@ export const request = (server, segments, options = {}) => perform(server, segme
  */
 export const listen = (server, segments, options, { heard, received }) => perform(
   server, segments, { ...options, accept: 'text/event-stream' }, async (response, silence) => {
-    if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
-      throw new WireError('it is not a stream of events');
-    }
+    const pieces = eventsOf(response, silence.moved);
     heard();
-    /** @type {[string, string, string[], number]} A line that is not complete, and the event so far. */
-    let [rest, name, data, size] = ['', '', [], 0];
-    for await (const more of textOf(response, silence)) {
+    for await (const events of pieces) {
       heard();
-      size += more.length;
-      const lines = more.split('\n');
-      lines[0] = rest + lines[0];
-      rest = lines.pop();
-      for (const line of lines.map((one) => one.replace(/\r$/, ''))) {
-        if (line.startsWith('event:')) name = line.slice(6).trim();
-        else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
-        if (line !== '') continue;
-        const event = data.join('\n');
-        if (name) silence.patience = received(name, () => parse(event)) ?? silence.patience;
+      for (const [name, event] of events) {
+        silence.patience = received(name, () => parse(event)) ?? silence.patience;
         silence.moved();
-        [name, data, size] = ['', [], 0];
       }
-      if (size > bytesMax) throw new WireError('an event is too large');
     }
   });

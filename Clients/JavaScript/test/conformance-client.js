@@ -5,7 +5,6 @@
  * from `faulty-engines.js`, an engine with that fault, which must be found.
  */
 
-import { readSync, writeSync } from 'node:fs';
 import { Engine } from '../src/engine.js';
 import { applyRows } from '../src/entries.js';
 import { failureOf, parse } from '../src/http.js';
@@ -13,16 +12,10 @@ import { checkedAnswer, checkedChanges, checkedMessage } from '../src/messages.j
 import { keyAndPart } from '../src/records.js';
 import { checkedConfig } from '../src/rules.js';
 import { UbiquityError, compareValues } from '../src/values.js';
+import { chosen, serve } from './conformance-language.js';
 import { faultyEngines } from './faulty-engines.js';
 
-const faults = Object.keys(faultyEngines);
-const fault = process.argv[2];
-if (fault === '--list-faults') {
-  process.stdout.write(`${faults.join('\n')}\n`);
-  process.exit();
-}
-const EngineClass = fault ? faultyEngines[fault] : Engine;
-if (!EngineClass) throw new Error(`no fault is named "${fault}"; there are ${faults.join(', ')}`);
+const EngineClass = chosen(Engine, faultyEngines);
 
 /** The app's own rule: of two values, the one that is later in the order of values. */
 const greater = (a, b) => (compareValues(a.value, b.value) < 0 ? b : a).value;
@@ -228,24 +221,4 @@ class Device {
 const query = ({ since, isSaved }) =>
   (since === null ? '' : `?since=${encodeURIComponent(since)}${isSaved ? '' : '&saved=false'}`);
 
-const devices = new Map();
-
-function answer(command) {
-  if (command.do === 'begin') {
-    devices.clear();
-    return {};
-  }
-  if (!devices.has(command.device)) devices.set(command.device, new Device());
-  return devices.get(command.device).take(command);
-}
-
-const piece = Buffer.alloc(1 << 16);
-let pieces = [];
-for (let count = readSync(0, piece); count > 0; count = readSync(0, piece)) {
-  pieces.push(Buffer.from(piece.subarray(0, count)));
-  if (piece[count - 1] !== 0x0a) continue;
-  const line = Buffer.concat(pieces).toString();
-  pieces = [];
-  const said = Buffer.from(`${JSON.stringify(answer(JSON.parse(line)))}\n`);
-  for (let sent = 0; sent < said.length;) sent += writeSync(1, said, sent);
-}
+serve(() => new Device());

@@ -86,8 +86,7 @@ package enum AccountClient {
     package static func config(
         of account: SignedInAccount
     ) async throws(LinkFailure) -> ServerConfig {
-        try await config(
-            at: try ServerAddress(of: account))
+        try await config(at: ServerAddress(of: account))
     }
 
     /// The configuration that a server publishes.

@@ -50,7 +50,7 @@ struct ChangeStream {
     }
 }
 
-/// What an event of a stream says of a store.
+/// An event of a stream: a message about a store, or its end.
 package struct ChangeEvent: Sendable {
     package enum Content: Sendable {
         case message(StreamMessage)

@@ -37,13 +37,6 @@ extension LinkFailure {
         self.init(head, body: WireFormat.protobuf.encode(problem), address)
     }
 
-    /// Whether an answer means the same from the server and from something in front of it. Of the
-    /// others, those with a problem of the protocol are the server's: a page to sign in to a network,
-    /// or a gateway's, says nothing about this device.
-    private static func isFromAnybody(_ status: Int) -> Bool {
-        [408, 413, 429].contains(status) || status >= 500
-    }
-
     private static func kind(of head: HTTPAnswerHead, _ problem: WireProblem) -> Kind {
         switch ProblemCode(rawValue: problem.code) {
         case .clockAhead where problem.serverMilliseconds > 0:
@@ -60,20 +53,7 @@ extension LinkFailure {
             .methodNotAllowed, .notAcceptable, .requestTooSlow, .accountExists, .clockAhead,
             .cursorCompacted, .bodyTooLarge, .unsupportedMediaType, .hostForeign,
             .tooManyRequests, .headerTooLarge, .unavailable, .storageFull, nil:
-            kind(of: head)
-        }
-    }
-
-    private static func kind(of head: HTTPAnswerHead) -> Kind {
-        switch head.status {
-        case 401: .unauthorized
-        case 400, 403, 404, 409, 415, 422: .refused
-        case 408, 504: .timedOut
-        case 410: .cursorGone(isOtherHistory: false)
-        case 413: .tooLarge
-        case 429: .busy(retryAfterMilliseconds: retryAfter(head) ?? 1_000)
-        case 503, 507: .busy(retryAfterMilliseconds: retryAfter(head) ?? 5_000)
-        default: .unreachable
+            Kind(status: head.status, retryAfterMilliseconds: retryAfter(head))
         }
     }
 

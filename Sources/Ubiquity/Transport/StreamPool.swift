@@ -32,7 +32,7 @@ final class StreamPool: Sendable {
         var plannedWake = Int64.max
     }
 
-    /// Those with listeners, or that pause.
+    /// The pools with listeners, and those whose pause goes on.
     private static let pools = Mutex<[Account: (pool: StreamPool, listeners: Int)]>([:])
 
     private let account: Account
@@ -153,25 +153,23 @@ final class StreamPool: Sendable {
             state.hearers.values.map(\.intake.message).max { $0.bytes < $1.bytes }
         }
         var stream = ChangeStream(within: bounds ?? IntakeLimits(nil).message)
-        var wasPartial = false
         let single = places.count == 1 ? places[0].store : nil
         let receiver = AnswerReceiver(
             account.address, silenceMilliseconds: ChangeStream.silenceMilliseconds,
             pieces: .init(mediaType: "text/event-stream") { [self] piece, silence in
                 let events = try stream.take(piece, &silence)
-                // Before the events, which may have the connection replaced.
-                func tell() {
-                    guard stream.isPartial != wasPartial else { return }
-                    wasPartial = stream.isPartial
-                    update { shared, _ in shared.isPartial(wasPartial, on: number) }
-                }
-                if stream.isPartial { tell() }
+                let stores = try events.map { event in try Self.store(of: event, or: single) }
                 // To the others too, if it is an event of one.
-                if events.isEmpty || single == nil, stream.isProgressDue() {
-                    update { $0.progressed(on: number, at: $1) }
+                let isDue = (events.isEmpty || single == nil) && stream.isProgressDue()
+                let isPartial = stream.isPartial
+                // In one step, or the connection could be replaced within an event.
+                update { shared, now in
+                    if isDue { shared.progressed(on: number, at: now) }
+                    for (event, store) in zip(events, stores) {
+                        take(event, of: store, on: number, at: now, in: &shared)
+                    }
+                    shared.setPartial(isPartial, on: number)
                 }
-                for event in events { try take(event, on: number, of: single) }
-                tell()
             })
         state.withLock { $0.connections[number] = receiver }
         request(places).send(to: receiver) { [self] result in
@@ -186,18 +184,23 @@ final class StreamPool: Sendable {
     }
 
     /// - Parameter single: The only store of the connection.
-    private func take(
-        _ event: ChangeEvent, on number: Int, of single: StoreIdentifier?
-    ) throws(WireError) {
+    private static func store(
+        of event: ChangeEvent, or single: StoreIdentifier?
+    ) throws(WireError) -> StoreIdentifier {
         guard let store = event.store ?? single, single == nil || store == single else {
             throw WireError("an event does not say of which store it is")
         }
-        update { shared, now in
-            switch event.content {
-            case .message(let message): shared.received(message, for: store, on: number, at: now)
-            case .ended(let problem):
-                shared.ended(store, on: number, LinkFailure(problem, account.address), at: now)
-            }
+        return store
+    }
+
+    private func take(
+        _ event: ChangeEvent, of store: StoreIdentifier, on number: Int, at now: Int64,
+        in shared: inout SharedStream
+    ) {
+        switch event.content {
+        case .message(let message): shared.received(message, for: store, on: number, at: now)
+        case .ended(let problem):
+            shared.ended(store, on: number, LinkFailure(problem, account.address), at: now)
         }
     }
 

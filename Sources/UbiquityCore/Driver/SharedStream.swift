@@ -116,12 +116,15 @@ package struct SharedStream: Hashable, Sendable {
         _ message: StreamMessage, for store: StoreIdentifier, on number: Int, at now: Int64
     ) {
         heard(number, at: now)
-        if case .resync = message { leave(store, number) }
-        guard let index = index(of: store, on: number) else { return review(at: now) }
+        if case .resync = message {
+            leave(store, number)
+            review(at: now)
+        }
+        guard let index = index(of: store, on: number) else { return }
         switch message {
         case .progress, .resync: break
         case .changes(let changes):
-            // What was deleted could not be told any more. Only a stream that begins tells it so.
+            // Deletions since its place cannot be told any more: only a stream that begins can say so.
             if members[index].isReady, changes.isWhole {
                 return actions.append(.deliver(.resync, to: members[index].listener))
             }
@@ -129,9 +132,9 @@ package struct SharedStream: Hashable, Sendable {
         case .ready(let cursor, _):
             move(index, to: cursor)
             (members[index].isReady, members[index].isCurrent) = (true, true)
+            review(at: now)
         }
         actions.append(.deliver(message, to: members[index].listener))
-        review(at: now)
     }
 
     /// A connection has brought bytes, but no message.
@@ -143,7 +146,7 @@ package struct SharedStream: Hashable, Sendable {
     }
 
     /// Whether the last that a connection brought is the first part of an event.
-    package mutating func isPartial(_ isPartial: Bool, on number: Int) {
+    package mutating func setPartial(_ isPartial: Bool, on number: Int) {
         if isPartial { partial.insert(number) } else { partial.remove(number) }
     }
 
@@ -184,14 +187,14 @@ package struct SharedStream: Hashable, Sendable {
     /// The next action; nil if there is none until something happens, or until ``wake``.
     package mutating func next(at now: Int64) -> Action? {
         if actions.isEmpty, let wake, wake <= now {
-            if late.isEmpty { replace(at: now) } else { giveUp(at: now) }
+            if isBeginning { giveUp(at: now) } else { replace(at: now) }
         }
         return actions.isEmpty ? nil : actions.removeFirst()
     }
 
     /// The uptime at which something is to be done though nothing happens; nil if nothing is.
     package var wake: Int64? {
-        if let shared, !late.isEmpty {
+        if let shared, isBeginning {
             return min(
                 shared.heardAt + Self.beginningMilliseconds.silence,
                 shared.openedAt + Self.beginningMilliseconds.total)
@@ -227,7 +230,9 @@ package struct SharedStream: Hashable, Sendable {
     /// The stores that it has not brought up to date get their own connection again.
     private mutating func giveUp(at now: Int64) {
         guard let number = shared?.number else { return }
-        let late = late
+        let late = members.indices.filter {
+            members[$0].connection == number && !members[$0].isCurrent
+        }
         for index in late { members[index].connection = 0 }
         // Its places at the server are free then.
         closeIfUnheard(number, at: now)
@@ -258,12 +263,10 @@ package struct SharedStream: Hashable, Sendable {
         actions.append(.open(lastNumber, [members[index].place]))
     }
 
-    /// The members that the shared connection has not brought up to date.
-    private var late: [Int] {
-        guard let shared else { return [] }
-        return members.indices.filter {
-            members[$0].connection == shared.number && !members[$0].isCurrent
-        }
+    /// Whether the shared connection has not brought all of its stores up to date.
+    private var isBeginning: Bool {
+        guard let shared else { return false }
+        return members.contains { $0.connection == shared.number && !$0.isCurrent }
     }
 
     /// The members for a shared connection: those of the present one, and as many others that are

@@ -40,3 +40,30 @@ package struct LinkFailure: Error, Hashable, Sendable {
         self.refusedKeys = refusedKeys
     }
 }
+
+extension LinkFailure {
+    /// Whether an answer with this HTTP status means the same from the server and from something in
+    /// front of it. Of the others, those with a problem of the protocol are the server's: a page to
+    /// sign in to a network, or a gateway's, says nothing about this device.
+    package static func isFromAnybody(_ status: Int) -> Bool {
+        [408, 413, 429].contains(status) || status >= 500
+    }
+}
+
+extension LinkFailure.Kind {
+    /// The kind that the HTTP status of an unsuccessful answer means, if its problem says no more.
+    /// - Parameter retryAfterMilliseconds: How long the answer says to wait; nil if it does not.
+    package init(status: Int, retryAfterMilliseconds wait: Int64?) {
+        self =
+            switch status {
+            case 401: .unauthorized
+            case 400, 403, 404, 409, 415, 422: .refused
+            case 408, 504: .timedOut
+            case 410: .cursorGone(isOtherHistory: false)
+            case 413: .tooLarge
+            case 429: .busy(retryAfterMilliseconds: wait ?? 1_000)
+            case 503, 507: .busy(retryAfterMilliseconds: wait ?? 5_000)
+            default: .unreachable
+            }
+    }
+}

@@ -57,11 +57,10 @@ extension VirtualProcess: VirtualListener {
     /// by others, as those of a process with several stores do, see ``SharedStream``.
     /// - Returns: Opens the others.
     func leaveConnections() -> () -> Void {
-        let left = streams.filter(\.value.isReady)
-        for stream in left.values { stream.hangUp() }
+        let left = streams.sorted { $0.key < $1.key }.filter(\.value.isReady)
+        for (_, stream) in left { stream.hangUp() }
         return { [self] in
-            for (number, stream) in left.sorted(by: { $0.key < $1.key })
-            where streams[number] === stream {
+            for (number, stream) in left where streams[number] === stream {
                 open(number, since: stream.cursor, false, isReady: true)
             }
         }
