@@ -15,12 +15,14 @@ extension EndToEndTests {
             _ stage: Stage, _ identity: TestIdentity
         ) async throws -> ServerProcess {
             try Self.write(identity, stage)
-            return try await ServerProcess.started(
-                stage,
-                options: [
-                    "--tls-certificate", stage.path("certificate.pem"), "--tls-key",
-                    stage.path("key.pem"),
-                ])
+            return try await ServerProcess.started(stage, options: Self.options(stage))
+        }
+
+        private static func options(_ stage: Stage) -> [String] {
+            [
+                "--tls-certificate", stage.path("certificate.pem"), "--tls-key",
+                stage.path("key.pem"),
+            ]
         }
 
         private static func write(_ identity: TestIdentity, _ stage: Stage) throws {
@@ -202,6 +204,35 @@ extension EndToEndTests {
                     return run.status == 0
                 }
                 #expect(try await UbiquityAccount.devices(home: home).count == 1)
+            }
+        }
+
+        @Test func `another server at the address never gets the credential for the first`()
+            async throws
+        {
+            try await onStage { stage in
+                let first = try await server(stage, .own)
+                let home = stage.path("home")
+                try await stage.succeed(
+                    "sign-in",
+                    "\(url(first))#\(try await first.newCode(isFirst: true));\(TestIdentity.ownPin)",
+                    "--home",
+                    home)
+                try await first.stop()
+                try Self.write(.local, stage)
+                let other = ServerProcess(
+                    stage, port: first.port, data: stage.path("other"),
+                    options: Self.options(stage))
+                try await other.start()
+                let file = stage.path("trusted.pem")
+                try Data(TestIdentity.authority.utf8).write(to: URL(fileURLWithPath: file))
+                let run = try await stage.run([
+                    "sign-in", "--replace", "--server", url(other), "--code",
+                    try await other.newCode(isFirst: true), "--certificate", file, "--home", home,
+                ])
+                // It would have said that it does not know it, which counts as revoked.
+                #expect(run.status == 0 && run.errors.contains("could not be revoked"), "\(run)")
+                try await other.stop()
             }
         }
 
