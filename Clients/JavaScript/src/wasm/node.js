@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { openDevice as openOtherDevice } from '../node.js';
 import { UbiquityError } from '../values.js';
-import { EngineStore } from './store.js';
+import { Store } from './store.js';
 
 export { ExactDate, Real, UbiquityError, real } from '../values.js';
 
@@ -27,7 +27,7 @@ export async function openDevice(options) {
     if ([...device.openStores].some((store) => store.identifier === identifier)) {
       throw new UbiquityError('open', `the store ${identifier} is open already`);
     }
-    const store = new EngineStore(device, identifier, settings, module);
+    const store = new Store(device, identifier, settings, module);
     device.openStores.add(store);
     try { await store.start(); } catch (error) {
       device.openStores.delete(store);
