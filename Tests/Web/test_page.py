@@ -2,7 +2,9 @@
 
 """The page for people in a browser, by clicks and keys, beside the command line."""
 
+import contextlib
 import gzip
+import http.client
 import http.server
 import json
 import pathlib
@@ -59,6 +61,29 @@ class Files(PageTest):
             self.assertEqual(gzip.decompress(body), plain.read())
             sent += len(body) + len(str(short.headers))
         self.assertLess(sent, 150_000)
+
+    def test_the_page_works_below_a_path_and_keeps_to_it(self):
+        device = self.account()
+        device("set", "theme", "dark")
+        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Below)
+        proxy.behind = self.server.url.removeprefix("http://")
+        self.addCleanup(proxy.server_close)
+        self.addCleanup(proxy.shutdown)
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{proxy.server_port}/keys"
+        browser = self.browser().open(f"{address}/#{self.server.code(self.name, False)}")
+        browser.click(".button", "Sign in")
+        browser.click("dialog .button", "Sign in")
+        browser.store()
+        browser.shows("theme", "dark")
+        device("set", "theme", "light")
+        browser.shows("theme", "light")
+        browser.driver.refresh()
+        browser.shows("theme", "light")
+        self.assertEqual(browser.driver.current_url.split("#")[0], f"{address}/")
+        kept = browser.run("return indexedDB.databases()")
+        self.assertEqual([one["name"] for one in kept], ["ubiquity page/keys"])
+        browser.open(f"{address}/operator").says("Operator")
 
     def test_a_server_can_do_without_the_page(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--no-web")
@@ -563,6 +588,32 @@ class AnotherOrigin(PageTest):
                 document.body.append(frame);""", server.url)
             self.assertEqual(framed, "not readable")
         self.assertTrue(any("frame-ancestors" in one for one in browser.complaints()), browser.complaints())
+
+
+class Below(http.server.BaseHTTPRequestHandler):
+    """A proxy that has a server below a path of its own host."""
+
+    def do_GET(self):
+        if not self.path.startswith("/keys/"):
+            self.send_error(404)
+            return
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        server = http.client.HTTPConnection(self.server.behind)
+        with contextlib.closing(server), contextlib.suppress(OSError):
+            server.request(self.command, self.path.removeprefix("/keys"), body, dict(self.headers))
+            answer = server.getresponse()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name not in ("connection", "transfer-encoding"):
+                    self.send_header(name, value)
+            self.end_headers()
+            while piece := answer.read1(65_536):
+                self.wfile.write(piece)
+
+    do_POST = do_DELETE = do_PATCH = do_GET
+
+    def log_message(self, *_):
+        pass
 
 
 class Elsewhere(http.server.BaseHTTPRequestHandler):
