@@ -6,15 +6,22 @@ import {
     announce, bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, toast, when,
 } from './dom.js';
 import { InputError, lineEditor, save, switchFor } from './editor.js';
-import { change, keySheet } from './key-sheet.js';
+import { change, keySheet, mayReplace, undo } from './key-sheet.js';
 import { compareText, isSame } from './client/values.js';
 import { FileError, fileBytesMax, storesOf } from './import-file.js';
 import { readConfig, sentenceOf } from './model.js';
 import { signInView } from './sign-in-view.js';
-import { bytes, contentOf, counted, cut, kindName, kindOf, preview, shortKey, visible } from './text.js';
+import { bytes, contains, contentOf, counted, cut, kindName, kindOf, preview, shortKey, visible } from './text.js';
 import { usageDialog } from './treemap.js';
 
-const shownMax = 300;
+/** Rows that are made at once. */
+const shownMax = 100;
+/** The columns that the list can be sorted by, with the order of what they show. */
+const columns = [
+    ['key', 'Key', () => 0],
+    ['kind', 'Type', (a, b) => compareText(a.kind, b.kind)],
+    ['date', 'Changed', (a, b) => b.date - a.date],
+];
 const announcedMax = 3;
 /** How long a row shows that another device has changed it. */
 const highlightMilliseconds = 3_000;
@@ -39,25 +46,31 @@ class DataView {
         this.highlights = new WeakMap();
         this.selected = new Set();
         this.shown = shownMax;
+        this.sorting = { by: 'key', isBackwards: false };
         this.listeners = new AbortController();
         const { signal } = this.listeners;
         this.status = h('p.status', { role: 'status' });
         this.banner = h('div.slot');
         this.usage = h('div.usage');
         this.list = h('ul.keys', { 'aria-label': 'Keys' });
+        this.columns = h('div.columns', { role: 'group', 'aria-label': 'Sort' });
         this.foot = h('div.foot');
         this.tools = h('div.tools');
         this.search = h('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search keys and values',
             'aria-keyshortcuts': '/', spellcheck: 'false', oninput: () => this.drawList() });
         this.element = h('div.view.data', {},
             h('header.head', {}, h('h1', {}, bdi(model.store.identifier)), this.status), this.usage, this.banner,
-            this.tools, this.list, this.foot);
+            this.tools, this.columns, this.list, this.foot);
+        // What nobody has scrolled to is not drawn.
+        this.watch = new IntersectionObserver(([{ isIntersecting }]) => { if (isIntersecting) this.showMore(); }, { rootMargin: '600px' });
+        signal.addEventListener('abort', () => this.watch.disconnect());
         model.addEventListener('change', (event) => this.changed(event), { signal });
         model.addEventListener('status', () => this.drawStatus(), { signal });
         model.addEventListener('devices', () => this.drawAllRows(), { signal });
         document.addEventListener('keydown', (event) => this.pressed(event), { signal });
         for (const name of ['dragover', 'dragleave', 'drop']) this.element.addEventListener(name, (event) => this.dropped(event));
         this.drawTools();
+        this.drawColumns();
         this.drawStatus();
         this.drawList();
     }
@@ -66,7 +79,12 @@ class DataView {
 
     pressed(event) {
         const isTyping = event.target.closest?.('input, textarea, select, dialog');
-        if (event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
+        if (isTyping) return;
+        if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === 'z') {
+            event.preventDefault();
+            undo(this.model);
+        }
+        if (event.ctrlKey || event.metaKey || event.altKey) return;
         const row = event.target.closest?.('li[data-row]');
         const move = { ArrowDown: 'nextElementSibling', ArrowUp: 'previousElementSibling' }[event.key];
         if (event.key === '/') this.search.focus();
@@ -162,6 +180,32 @@ class DataView {
             more);
     }
 
+    drawColumns() {
+        fill(this.columns, columns.map(([id, name]) => {
+            const { by, isBackwards } = this.sorting;
+            const way = by !== id ? '' : isBackwards ? ' ↑' : ' ↓';
+            return h('button', { type: 'button', class: `column ${id}`, 'aria-pressed': String(by === id),
+                'aria-label': `Sort by ${name.toLowerCase()}${by === id && !isBackwards ? ', backwards' : ''}`, onclick: (event) => {
+                    this.sorting = { by: id, isBackwards: by === id && !isBackwards };
+                    this.drawColumns();
+                    this.columns.querySelector(`.${id}`).focus();
+                    this.drawList();
+                } }, name, way);
+        }));
+    }
+
+    /** The keys in the order that is chosen. */
+    sorted(keys) {
+        const { by, isBackwards } = this.sorting;
+        const order = columns.find(([id]) => id === by)[2];
+        const of = (key) => {
+            const wire = this.model.value(key);
+            return { key, kind: by === 'kind' && wire ? kindName(wire) : '', date: (by === 'date' && this.model.author(key)?.date.getTime()) || 0 };
+        };
+        const found = keys.map(of).sort((a, b) => order(a, b) || compareText(a.key, b.key)).map(({ key }) => key);
+        return isBackwards ? found.reverse() : found;
+    }
+
     select(keys) {
         this.selected = new Set(keys);
         for (const [key, row] of this.rows) row.element.querySelector('input[type=checkbox]').checked = this.selected.has(key);
@@ -172,7 +216,7 @@ class DataView {
 
     changed({ keys, reason }) {
         // Mostly, the same keys are there in the same order.
-        const isSameList = !this.search.value && keys.every((key) => this.rows.has(key) && this.model.value(key));
+        const isSameList = !this.search.value && this.sorting.by === 'key' && keys.every((key) => this.rows.has(key) && this.model.value(key));
         for (const key of keys) this.drawRow(key);
         for (const key of keys) if (!this.model.value(key)) this.selected.delete(key);
         if (!isSameList) this.drawList();
@@ -201,13 +245,14 @@ class DataView {
         const sought = this.search.value.toLowerCase();
         // A row in which somebody types stays, even if its key is removed meanwhile.
         const edited = [...this.rows].filter(([key, row]) => row.isEditing && !this.model.value(key)).map(([key]) => key);
-        const all = [...this.model.keys(), ...edited].sort(compareText);
-        const contains = (text) => text.toLowerCase().includes(sought);
+        const all = this.sorted([...this.model.keys(), ...edited]);
         const found = all.filter((key) => {
             const wire = this.model.value(key);
-            return !sought || !wire || contains(key) || contains(preview(wire, 1_000));
+            return !sought || !wire || key.toLowerCase().includes(sought) || contains(wire, sought);
         });
         const keys = found.slice(0, this.shown);
+        const hidden = found.length - keys.length;
+        this.columns.hidden = all.length < 2;
         for (const [key, row] of this.rows) {
             if (!this.model.value(key) && !row.isEditing) {
                 row.element.remove();
@@ -230,10 +275,15 @@ class DataView {
             !all.length && !this.model.status.isInitialSyncComplete && h('p.quiet', {}, 'Loading…'),
             !all.length && this.model.status.isInitialSyncComplete && h('div.empty', {}, icon('data'), h('h2', {}, 'This store is empty'), h('p', {}, 'Add the first key, or let an app do it.')),
             all.length > 0 && !found.length && h('p.quiet', {}, 'No key or value contains this text.'),
-            found.length > keys.length && button(`Show more: ${counted(found.length - keys.length, 'key')}`, () => {
-                this.shown += shownMax;
-                this.drawList();
-            }));
+            hidden > 0 && button(`Show more: ${counted(hidden, 'key')}`, () => this.showMore()));
+        // Anew, because the end may still be in sight.
+        this.watch.unobserve(this.foot);
+        if (hidden) this.watch.observe(this.foot);
+    }
+
+    showMore() {
+        this.shown += shownMax;
+        this.drawList();
     }
 
     drawAllRows() { for (const key of this.rows.keys()) this.drawRow(key); }
@@ -308,10 +358,15 @@ class DataView {
                 toast(error.message);
             }
             row.isEditing = false;
-            if (isSame(value, wire)) this.drawRow(key);
-            else this.write(key, value);
-            if (!this.model.value(key)) this.drawList();
-            if (keepsFocus) row.element.querySelector('[data-part=value]')?.focus();
+            const finish = (isSure) => {
+                if (isSame(value, wire) || !isSure) this.drawRow(key);
+                else this.write(key, value);
+                if (!this.model.value(key)) this.drawList();
+                if (keepsFocus) row.element.querySelector('[data-part=value]')?.focus();
+            };
+            const isSure = isSame(value, wire) || mayReplace(this.model, new Map([[key, wire]]));
+            if (isSure === true) finish(true);
+            else isSure.then(finish);
         };
         element.addEventListener('input', () => element.setCustomValidity(''));
         element.addEventListener('keydown', (event) => {
@@ -362,9 +417,10 @@ class DataView {
     async read(file) {
         try {
             if (file.size > fileBytesMax) throw new FileError(`It has more than ${bytes(fileBytesMax)}`);
-            const stores = storesOf(new Uint8Array(await file.arrayBuffer()));
+            const faults = new Map();
+            const stores = storesOf(new Uint8Array(await file.arrayBuffer()), faults);
             if (!stores.length) throw new FileError('There is no store in it');
-            await importDialog(this.model, file.name, stores);
+            await importDialog(this.model, file.name, stores, faults);
         } catch (error) { toast(`${visible(cut(file.name, 100))} cannot be imported. ${sentenceOf(error)}`); }
     }
 
@@ -377,7 +433,7 @@ class DataView {
 }
 
 /** Shows what a file would change, store by store, before it does. */
-const importDialog = (model, file, stores) => dialog('box.wide', 'Import', (close) => {
+const importDialog = (model, file, stores, faults) => dialog('box.wide', 'Import', (close) => {
     const place = h('div.stack');
     const store = model.store.identifier;
     const own = stores.findIndex(({ name }) => name === store);
@@ -401,6 +457,9 @@ const importDialog = (model, file, stores) => dialog('box.wide', 'Import', (clos
     choice.value = Math.max(own, 0);
     draw(stores[Math.max(own, 0)].values);
     return [dialogHead(`Import ${visible(cut(file, 100))}`, close),
+        faults.size > 0 && h('details.note.bad', {}, h('summary', {}, `${counted(faults.size, 'key')} cannot be imported, and ${faults.size === 1 ? 'is' : 'are'} skipped`),
+            h('ul', {}, [...faults].slice(0, 100).map(([key, reason]) => h('li', {}, h('strong', {}, bdi(shortKey(key))), ': ', sentenceOf(reason))),
+                faults.size > 100 && h('li', {}, `And ${counted(faults.size - 100, 'more key', 'more keys')}.`))),
         stores.length > 1 && field('From the store', choice), place];
 });
 

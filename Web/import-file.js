@@ -29,16 +29,28 @@ class Count {
     }
 }
 
+/** An entry of a file; none if its value is not one, if there is a place for such keys. */
+function entryOf(key, read, faults) {
+    try {
+        return [[key, read()]];
+    } catch (error) {
+        if (!faults || !(error instanceof FileError)) throw error;
+        faults.set(key, error.message);
+        return [];
+    }
+}
+
 /**
  * The stores of a file. The name is null for one that does not say which store it is of.
- * @param {Uint8Array} data
+ * @param {Uint8Array} data @param {Map<string, string> | null} faults Takes the keys whose values are none, with the reason.
+ * Without it, one is the end of all.
  * @returns {{name: string | null, values: Map<string, any>}[]} With values in the protocol's form.
  * @throws {FileError}
  */
-export function storesOf(data) {
+export function storesOf(data, faults = null) {
     if (data.length > fileBytesMax) fail(`It has more than ${fileBytesMax >> 20} MB`);
     const isJSON = /^\s*[{[]/.test(ascii(data, 0, 64).replace(/^\xef\xbb\xbf/, ''));
-    return isJSON ? storesOfJSON(utf8(data)) : [{ name: null, values: rootOf(propertyList(data)) }];
+    return isJSON ? storesOfJSON(utf8(data), faults) : [{ name: null, values: rootOf(propertyList(data, faults)) }];
 }
 
 const ascii = (data, from, to) => String.fromCharCode(...data.subarray(from, to));
@@ -49,7 +61,7 @@ function utf8(data) {
     } catch { return fail('It is not text in UTF-8'); }
 }
 
-const propertyList = (data) => (ascii(data, 0, 6) === 'bplist' ? binary(data) : xml(utf8(data)));
+const propertyList = (data, faults) => (ascii(data, 0, 6) === 'bplist' ? binary(data, faults) : xml(utf8(data)));
 
 function rootOf(wire) {
     if (!wire.dictionary) fail('It is not a dictionary, of which each entry could be a key of a store');
@@ -59,17 +71,17 @@ function rootOf(wire) {
 // JSON
 
 /** The file of `ubiquity account export`; the output of `ubiquity export --json`, with a type for each value; or any other object. */
-function storesOfJSON(text) {
+function storesOfJSON(text, faults) {
     let json;
     try {
         json = JSON.parse(text);
     } catch (error) { fail(`It is not JSON: ${shortKey(error.message)}`); }
     if (!isObject(json)) fail('It is not an object, of which each property could be a key of a store');
-    if (typeof json.format === 'string' && json.format.startsWith('ubiquity-account-')) return storesOfAccount(json);
-    return [{ name: null, values: valuesOf(Object.entries(json), new Count()) }];
+    if (typeof json.format === 'string' && json.format.startsWith('ubiquity-account-')) return storesOfAccount(json, faults);
+    return [{ name: null, values: valuesOf(Object.entries(json), new Count(), faults) }];
 }
 
-function storesOfAccount({ format, stores }) {
+function storesOfAccount({ format, stores }, faults) {
     if (format !== 'ubiquity-account-1') fail('Its format is a newer one');
     const count = new Count();
     const names = new Set();
@@ -85,13 +97,13 @@ function storesOfAccount({ format, stores }) {
             if (value === null) entries.delete(record.key);
             else entries.set(record.key, value);
         }
-        return { name, values: valuesOf([...entries], count) };
+        return { name, values: valuesOf([...entries], count, faults) };
     });
 }
 
 const listed = (list) => (Array.isArray(list) ? list : fail('It has something else where a list should be'));
 
-function valuesOf(entries, count) {
+function valuesOf(entries, count, faults) {
     const measure = (value, depth) => {
         // Each level of a value has up to four of the form with types.
         count.value(Math.ceil(depth / 4));
@@ -99,11 +111,11 @@ function valuesOf(entries, count) {
     };
     for (const [, value] of entries) measure(value, 1);
     const convert = entries.every(([, value]) => isTyped(value)) ? checkedValue : plain;
-    return new Map(entries.map(([key, value]) => {
+    return new Map(entries.flatMap(([key, value]) => entryOf(key, () => {
         try {
-            return [key, convert(value)];
+            return convert(value);
         } catch (error) { return fail(`The value of ${shortKey(key)} is not one: ${shortKey(error.message)}`); }
-    }));
+    }, faults)));
 }
 
 const isTyped = (value) => isObject(value) && Object.keys(value).length === 1
@@ -235,7 +247,7 @@ function dictionary(keys, values) {
 // Property lists in the binary format
 
 /** @returns {any} A value in the protocol's form. @throws {FileError} */
-function binary(data) {
+function binary(data, faults) {
     const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
     const damaged = () => fail('It is a damaged property list');
     /** A number of so many bytes, which is a size or a place. */
@@ -286,10 +298,21 @@ function binary(data) {
         part(referenceSize * (kind === 13 ? 2 : 1));
         above.add(index);
         const references = Array.from({ length: length * (kind === 13 ? 2 : 1) }, (_, i) => number(at + i * referenceSize, referenceSize));
-        const values = references.slice(kind === 13 ? length : 0).map((one) => read(one, depth + 1));
-        const keys = kind === 13 ? references.slice(0, length).map((one) => read(one, depth).string ?? fail('It has a key that is not text')) : [];
+        if (kind === 10) {
+            const values = references.map((one) => read(one, depth + 1));
+            above.delete(index);
+            return wireArray(values);
+        }
+        const entries = references.slice(0, length).flatMap((one, i) => {
+            const key = read(one, depth).string ?? fail('It has a key that is not text');
+            return entryOf(key, () => {
+                // What a faulty value has left.
+                if (depth === 0) [...above].slice(1).forEach((inner) => above.delete(inner));
+                return read(references[length + i], depth + 1);
+            }, depth === 0 ? faults : null);
+        });
         above.delete(index);
-        return kind === 13 ? dictionary(keys, values) : wireArray(values);
+        return dictionary(entries.map(([key]) => key), entries.map(([, value]) => value));
     };
     try {
         return read(top, 0);

@@ -2,13 +2,17 @@
 
 /** All about one key: its value with all that can be edited, and what it was. */
 
-import { bdi, button, dialog, dialogHead, field, fill, h, toast, when } from './dom.js';
+import { announce, bdi, button, confirm, dialog, dialogHead, field, fill, h, toast, when } from './dom.js';
 import { anyEditor, emptyValue, InputError } from './editor.js';
 import { sentenceOf } from './model.js';
 import { isSame, toWire } from './client/values.js';
-import { kindName, preview, shortKey, time } from './text.js';
+import { counted, kindName, preview, shortKey, time } from './text.js';
 
 const versionsMax = 100;
+
+/** Changes that can be taken back, the last one last: a store, and its values before and after. */
+const taken = [];
+const takenMax = 100;
 
 /** Writes to a store, and offers to take it back. Returns a sentence if it failed. */
 export function change(model, store, values, done) {
@@ -16,12 +20,41 @@ export function change(model, store, values, done) {
     try {
         before = model.write(values, store);
     } catch (error) { return sentenceOf(error); }
-    toast(done, { name: 'Undo', act: () => {
-        try {
-            model.write(before, store);
-        } catch (error) { toast(sentenceOf(error)); }
-    } });
+    const one = { store, before, after: new Map([...values.keys()].map((key) => [key, model.value(key)])) };
+    taken.push(one);
+    if (taken.length > takenMax) taken.shift();
+    toast(done, { name: 'Undo', act: () => takeBack(model, one) });
     return null;
+}
+
+/** Takes back the last change of the store that is shown. */
+export function undo(model) {
+    const one = taken.findLast(({ store }) => store === model.store?.identifier);
+    if (one) takeBack(model, one);
+    else toast('There is nothing to undo.');
+}
+
+async function takeBack(model, one) {
+    if (!taken.includes(one)) return;
+    try {
+        if (model.store?.identifier === one.store && !await mayReplace(model, one.after)) return;
+        model.write(one.before, one.store);
+        taken.splice(taken.indexOf(one), 1);
+        announce('Undone.');
+    } catch (error) { toast(sentenceOf(error)); }
+}
+
+/** Asks, if keys have other values than somebody here has seen: what comes from elsewhere is not replaced unseen. */
+export function mayReplace(model, seen) {
+    const changed = [...seen].filter(([key, wire]) => !isSame(model.value(key), wire)).map(([key]) => key);
+    if (!changed.length) return true;
+    const [key] = changed;
+    const [now, author] = [model.value(key), model.author(key)];
+    const name = h('strong', {}, bdi(shortKey(key)));
+    const what = changed.length > 1 ? [`${counted(changed.length, 'key')} have changed meanwhile, such as `, name]
+        : now ? [bdi(model.deviceName(author?.deviceID)), ' has set ', name, ' meanwhile to ', h('bdi.preview', {}, preview(now, 80))]
+            : [name, ' was removed meanwhile'];
+    return confirm('Replace what is newer?', h('p', {}, what, '.'), 'Replace');
 }
 
 /** @param {string | null} key Null to add one. */

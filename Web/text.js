@@ -115,6 +115,18 @@ export function preview(wire, max = 160) {
     }
 }
 
+/** Whether a value contains a text in lower case, at any depth. */
+export function contains(wire, sought) {
+    const content = contentOf(wire);
+    const isIn = (text) => text.toLowerCase().includes(sought);
+    switch (kindOf(wire)) {
+        case 'string': return isIn(content);
+        case 'array': return (content.values ?? []).some((one) => contains(one, sought));
+        case 'dictionary': return (content.entries ?? []).some(({ key, value }) => isIn(key) || contains(value, sought));
+        default: return isIn(preview(wire));
+    }
+}
+
 function inner(wire, max) {
     switch (kindOf(wire)) {
         case 'string': return `“${preview(wire, Math.min(max, 40))}”`;

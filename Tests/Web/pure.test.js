@@ -21,6 +21,7 @@ const load = (name) => import(join(folder, name));
 const { FileError, storesOf, valuesMax } = await load('import-file.js');
 const { beginnings, greatest, treemap } = await load('treemap.js');
 const { Model } = await load('model.js');
+const { contains } = await load('text.js');
 const { Figures, parseMetrics, quantile } = await load('operator-metrics.js');
 const { IdentityError, challengeOf, checkedEndpoints, codeOf, providerOf, requestAddress, tokenOf } = await load('identity.js');
 
@@ -146,6 +147,23 @@ test('a damaged binary property list is refused, whatever is wrong with it', () 
     for (const byte of [0, 1, 15, 127, 128, 255, data[at] ^ 16]) attempt(Uint8Array.from(data, (one, i) => (i === at ? byte : one)));
   }
   assert.ok(refused > data.length);
+});
+
+test('a key whose value is none is named, and the others are there', () => {
+  const [binary] = python('{"a": 1, "odd": {"x": [plistlib.UID(5)]}, "z": [2]}', 'BINARY');
+  for (const data of [binary, bytes('{"a": 1, "odd": {"x": null}, "z": [2]}')]) {
+    const faults = new Map();
+    const [{ values: found }] = storesOf(data, faults);
+    assert.deepEqual([...found], [['a', { integer: '1' }], ['z', { array: { values: [{ integer: '2' }] } }]]);
+    assert.deepEqual([...faults.keys()], ['odd']);
+    assert.throws(() => storesOf(data), FileError);
+  }
+});
+
+test('a text is found at any depth of a value', () => {
+  const wire = { array: { values: [{ dictionary: { entries: [{ key: 'Name', value: { string: 'Ada Lovelace' } }] } }, { integer: '42' }] } };
+  for (const text of ['lovelace', 'name', '42']) assert.ok(contains(wire, text), text);
+  assert.ok(!contains(wire, 'babbage'));
 });
 
 test('the export of an account has its stores, and is refused where it is none', () => {

@@ -399,6 +399,74 @@ class Data(PageTest):
         self.assertIsNone(device.value("key 1"))
         self.assertEqual(device.value("key 4"), {"string": "value 1"})
 
+    def test_keys_are_sorted_and_found_by_what_is_deep_in_a_value(self):
+        device = self.account()
+        for key, value in [("b", 1), ("a", "x" * 3_000 + "needle"), ("c", True)]:
+            device.put(key, value)
+        device.put("d", {"inner": [{"deep": "Needle"}]})
+        browser = self.signed_in().store()
+        browser.shows("b", "1")
+        shown = lambda: [one.text for one in browser.all(".keys .key")]
+        browser.wait(lambda: shown() == ["a", "b", "c", "d"], "by key")
+        browser.click(".columns .kind")
+        browser.wait(lambda: shown() == ["d", "b", "a", "c"], "by type: dictionary, integer, text, yes or no")
+        device.put("b", 2)
+        browser.click(".columns .date")
+        browser.wait(lambda: shown()[0] == "b", "the newest first")
+        browser.click(".columns .date")
+        browser.wait(lambda: shown()[-1] == "b", "the newest last")
+        browser.type(".search input", "needle")
+        browser.wait(lambda: sorted(shown()) == ["a", "d"], "both needles")
+
+    def test_a_thousand_keys_are_drawn_as_they_are_scrolled_to(self):
+        device = self.account()
+        path = pathlib.Path(self.folder, "many.json")
+        path.write_text(json.dumps({f"key {number:04}": number for number in range(1_000)}))
+        device("import", str(path))
+        browser = self.signed_in().store()
+        browser.shows("key 0000", "0")
+        self.assertLess(len(browser.all(".keys > li")), 500)
+        browser.wait(lambda: browser.run("""window.scrollTo(0, document.body.scrollHeight);
+            return document.querySelectorAll('.keys > li').length""") == 1_000, "all of them")
+
+    def test_what_is_newer_is_not_replaced_unseen(self):
+        device, browser = self.stage()
+        browser.in_row("theme", ".edit").click()
+        browser.press(Keys.CONTROL, "a")
+        browser.press("mine")
+        device("set", "theme", "theirs")
+        browser.wait(lambda: browser.run("return document.querySelector('.when')") and device.value("theme"), "sent")
+        browser.says("Up to date", ".head .status")
+        browser.wait(lambda: self.heard(browser, "theme was changed by laptop."), "the change")
+        browser.press(Keys.ENTER)
+        browser.says("laptop has set theme meanwhile to theirs.", "dialog")
+        browser.click("dialog .button", "Cancel")
+        browser.shows("theme", "theirs")
+        browser.in_row("theme", ".edit").click()
+        browser.press(Keys.CONTROL, "a")
+        browser.press("mine", Keys.ENTER)
+        browser.shows("theme", "mine")
+        # By keys, from the list; and what came after it is not undone unseen.
+        browser.press(Keys.CONTROL, "z")
+        browser.shows("theme", "theirs")
+        browser.press(Keys.CONTROL, "z")
+        browser.says("There is nothing to undo.", ".toast")
+        browser.in_row("theme", ".edit").click()
+        browser.press(Keys.CONTROL, "a")
+        browser.press("again mine", Keys.ENTER)
+        browser.shows("theme", "again mine")
+        browser.says("Up to date", ".head .status")
+        device("sync")
+        device("set", "theme", "newer")
+        browser.shows("theme", "newer")
+        browser.press(Keys.CONTROL, "z")
+        browser.says("laptop has set theme meanwhile to newer.", "dialog")
+        browser.click("dialog .button", "Replace")
+        browser.shows("theme", "theirs")
+
+    def heard(self, browser, text):
+        return browser.run("return document.getElementById('announcer').textContent") == text
+
     def test_what_somebody_else_changes_under_an_open_editor_is_said(self):
         device, browser = self.stage()
         browser.sheet("theme")
@@ -456,11 +524,17 @@ class Data(PageTest):
         browser.says("Up to date", ".head .status")
         self.assertEqual(device.value("more"), {"real": 1})
         self.assertEqual(device.value("__proto__"), {"string": "odd"})
-        path.write_text('{"theme": null}')
+        # A key whose value is none does not keep the others away.
+        path.write_text('{"theme": null, "added": 1}')
         browser.click(".menu summary")
         browser.click(".menu .button", "Import a file")
         browser.find("body > input[type=file]").send_keys(str(path))
-        browser.says("cannot be imported. The value of theme is not one", "#toasts")
+        browser.says("1 key cannot be imported, and is skipped", "dialog")
+        browser.click("dialog .note summary")
+        browser.says("theme: The value of theme is not one", "dialog .note")
+        browser.click("dialog .button", "Import 1 key")
+        browser.shows("added", "1")
+        browser.shows("theme", "light")
 
     def test_property_lists_and_accounts_are_imported(self):
         device, browser = self.stage(("theme", "dark"), ("volume", "--integer", "5"))
