@@ -14,6 +14,8 @@ import { signInView } from './sign-in-view.js';
 import { bytes, contains, contentOf, counted, cut, kindName, kindOf, preview, shortKey, visible } from './text.js';
 import { usageDialog } from './treemap.js';
 
+/** Where a browser notes that a key alone does nothing: who speaks to it may say one by accident. */
+const noSlash = 'ubiquity no slash';
 /** Rows that are made at once. */
 const shownMax = 100;
 /** The columns that the list can be sorted by, with the order of what they show. */
@@ -87,7 +89,7 @@ class DataView {
         if (event.ctrlKey || event.metaKey || event.altKey) return;
         const row = event.target.closest?.('li[data-row]');
         const move = { ArrowDown: 'nextElementSibling', ArrowUp: 'previousElementSibling' }[event.key];
-        if (event.key === '/') this.search.focus();
+        if (event.key === '/' && !localStorage.getItem(noSlash)) this.search.focus();
         else if (row && move) row[move]?.querySelector('.key').focus();
         else if (row && event.key === 'Delete') this.remove([row.key]);
         else return;
@@ -169,9 +171,15 @@ class DataView {
                 button('Clear', () => this.select([])), button('Remove', () => this.remove([...this.selected]), { symbol: 'remove', kind: 'danger' }));
             return;
         }
+        const slash = h('input', { type: 'checkbox', onchange: () => {
+            if (slash.checked) localStorage.removeItem(noSlash);
+            else localStorage.setItem(noSlash, 'true');
+        } });
+        slash.checked = !localStorage.getItem(noSlash);
         const more = h('details.menu', {}, h('summary.button', {}, 'More'), h('div', {},
             button('Export as JSON', () => { more.open = false; this.export(); }, { symbol: 'file', kind: 'quiet' }),
-            button('Import a file', () => { more.open = false; this.import(); }, { symbol: 'add', kind: 'quiet' })));
+            button('Import a file', () => { more.open = false; this.import(); }, { symbol: 'add', kind: 'quiet' }),
+            h('label.option', {}, slash, 'The key / searches')));
         more.addEventListener('focusout', ({ relatedTarget }) => { if (!more.contains(relatedTarget)) more.open = false; });
         more.addEventListener('keydown', ({ key }) => { if (key === 'Escape') more.open = false; });
         fill(this.tools, h('div.search', {}, icon('search'), this.search),

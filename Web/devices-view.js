@@ -2,7 +2,7 @@
 
 /** The devices of the account: how they are, and how others come and go. */
 
-import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast, when } from './dom.js';
+import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, toast, when } from './dom.js';
 import { sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { codeInput, grouped } from './sign-in-view.js';
@@ -103,7 +103,7 @@ const addDialog = (model) => dialog('box', 'Add a device', (close) => {
             const { code, link, server, expires } = await model.device.pair();
             fill(place, qrPicture(link), h('p.code.shown', { 'aria-label': 'Code' }, code),
                 h('p.hint', {}, 'Scan this with the other device, or open ', h('strong', {}, server), ' there and enter the code, or type'),
-                command(`ubiquity sign-in --server ${server} --code ${code}`),
+                command(`ubiquity sign-in --server ${server} --code ${code}`), loopbackNote(),
                 h('p.hint', {}, `For one device${expires ? `, until ${time(expires)}` : ''}.`));
         } catch (error) { fill(place, h('p.note.bad', {}, sentenceOf(error))); }
     };

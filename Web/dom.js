@@ -97,7 +97,19 @@ export function setCurrent(link, isCurrent) {
 }
 
 /** A line for a terminal, which may be longer than the page is wide: keys scroll it too. */
-export const command = (text) => h('p.command', { tabindex: 0 }, h('code', {}, text));
+export const command = (text) => h('div.command', {}, h('p', { tabindex: 0 }, h('code', {}, text)),
+    navigator.clipboard && h('button.button.small', { type: 'button', onclick: async () => {
+        try {
+            await navigator.clipboard.writeText(text);
+            announce('Copied.');
+            toast('Copied.');
+        } catch { toast('This browser does not let the page copy. Select the text instead.'); }
+    } }, 'Copy'));
+
+/** What to know of a code that names this machine: no other one can use it. Nothing, if the address is not such. */
+export const loopbackNote = () => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname)
+    && h('p.note', {}, h('span', {}, `On every machine, ${location.hostname} is that machine itself: a phone or another computer cannot use this code. `
+        + 'Start the server with --lan, or open this page by the address that they use.'));
 
 /** Foreign text in a sentence: whatever its direction, the sentence keeps its own. */
 export const bdi = (text) => h('bdi', {}, text);

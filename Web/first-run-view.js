@@ -2,8 +2,9 @@
 
 /** The first run of an empty server: this browser makes the first account, by a code of the server's log. */
 
-import { command, field, h, mark } from './dom.js';
+import { command, field, fill, h, loopbackNote, mark } from './dom.js';
 import { browserName, sentenceOf } from './model.js';
+import { qrPicture } from './qr.js';
 import { codeInput } from './sign-in-view.js';
 
 export function firstRunView(model, code) {
@@ -18,16 +19,14 @@ export function firstRunView(model, code) {
         problem.textContent = '';
         try {
             await model.signIn({ code: secret.value, accountName: account.value.trim() }, browser.value.trim());
-            // Where the codes for further devices are.
-            location.hash = '#/devices';
-            location.reload();
+            place.replaceWith(nextSteps(model));
         } catch (error) {
             problem.textContent = sentenceOf(error);
             submit.disabled = false;
         }
     };
     queueMicrotask(() => (code ? account : secret).focus());
-    return h('main.sign-in', {}, h('div.hero', {}, mark(), h('h1', { id: 'title' }, 'Welcome to Ubiquity'),
+    const place = h('main.sign-in', {}, h('div.hero', {}, mark(), h('h1', { id: 'title' }, 'Welcome to Ubiquity'),
         h('p', {}, 'This server has no account yet. Create the first one here.')),
     h('section.card', { 'aria-labelledby': 'title' }, h('form', { onsubmit: make },
         field('Code', secret, code ? 'From the link that you opened.' : 'At the end of the link in the server’s log. It works once, '
@@ -37,4 +36,27 @@ export function firstRunView(model, code) {
     h('details', {}, h('summary', {}, 'Other ways'), h('p', {}, 'On the server’s machine, this creates an account and prints a code:'),
         command('ubiquity account create NAME'),
         h('p', {}, 'With the operator’s credential, the ', h('a', { href: 'operator' }, 'operator’s page'), ' does so too.')));
+    return place;
+}
+
+/** What to do with a new account. Each code signs in one device. */
+function nextSteps(model) {
+    const step = (title, ...content) => h('li.card', {}, h('h2', {}, title), content);
+    const coded = (show) => {
+        const place = h('div.stack', {}, h('p.quiet', {}, 'Asking the server…'));
+        model.device.pair().then((made) => fill(place, show(made)), (error) => fill(place, h('p.note.bad', {}, sentenceOf(error))));
+        return place;
+    };
+    const go = h('button.button.main.wide', { type: 'button', onclick: () => {
+        location.hash = '#/data';
+        location.reload();
+    } }, 'Open my data');
+    document.title = 'Your account is ready – Ubiquity';
+    queueMicrotask(() => go.focus());
+    return h('main.sign-in', {}, h('div.hero', {}, mark(), h('h1', {}, 'Your account is ready'),
+        h('p', {}, 'This browser is its first device. Three steps to go on with:')),
+    h('ol.steps', {}, step('Sign in a computer', coded(({ server, code }) => command(`ubiquity sign-in --server ${server} --code ${code}`))),
+        step('Sign in a phone', coded(({ link }) => [qrPicture(link), h('p.hint', {}, 'Scan this with its camera.')])),
+        step('Keep a first value, and see it here', command('ubiquity set theme dark --store TEAMID.com.example.app'))),
+    loopbackNote(), go, h('p.hint', {}, 'Codes for further devices are on the page Devices.'));
 }

@@ -2,7 +2,7 @@
 
 /** The accounts: search, make, sign devices in and out, limit, delete. */
 
-import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast, when } from './dom.js';
+import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, toast, when } from './dom.js';
 import { qrPicture } from './qr.js';
 import { bytes, counted, ownAddress, shownName, time, versionText } from './text.js';
 
@@ -123,7 +123,7 @@ const codeDialog = (name, { code, expiresMilliseconds, pin }) => dialog('box', '
     h('p.hint', {}, 'Signs one device in to the account of ', bdi(shown(name)), ', until ',
         time(new Date(Number(expiresMilliseconds))), '. On that device, scan this, or open ', h('strong', {}, ownAddress()),
         ' and enter the code, or type'),
-    command(`ubiquity sign-in --server ${ownAddress()} --code ${pin ? `'${code};${pin}'` : code}`),
+    command(`ubiquity sign-in --server ${ownAddress()} --code ${pin ? `'${code};${pin}'` : code}`), loopbackNote(),
     h('footer', {}, button('Done', close, { kind: 'main', autofocus: true })),
 ]);
 

@@ -7,8 +7,8 @@ const kept = 'ubiquity operator';
 const timeoutMilliseconds = 30_000;
 
 /**
- * The credential is in the tab's own storage, which other tabs do not see and which ends with the tab;
- * nowhere else in the browser. Errors are sentences for people.
+ * The credential is in the tab's own storage, which other tabs do not see, except for duplicates of this one,
+ * and which ends with the tab; nowhere else in the browser. Errors are sentences for people.
  */
 export class OperatorServer extends EventTarget {
     get credential() { return sessionStorage.getItem(kept); }

@@ -56,7 +56,8 @@ function showSignIn() {
             input.select();
         }
         submit.disabled = false;
-    } }, field('Operator’s credential', input, 'It begins with ubo_. This tab keeps it until you sign out or close it.'), problem, submit)),
+    } }, field('Operator’s credential', input, 'It begins with ubo_. This tab keeps it until you sign out or close it; '
+        + 'so does a duplicate of the tab, and a browser that opens its last tabs again may bring it back.'), problem, submit)),
     h('details', {}, h('summary', {}, 'Where is the credential?'),
         h('p', {}, 'In the file operator-credential of the server’s data folder, unless it was moved to a safer place. '
             + 'For servers on PostgreSQL, this makes a new one:'),

@@ -57,7 +57,9 @@ export function bytes(count) {
 
 export const dateReference = 978_307_200_000;
 
-const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+/** With the zone, because it may not be that of the server's log, or of another device. */
+const dates = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit',
+    second: '2-digit', timeZoneName: 'short' });
 export const time = (date) => (Number.isNaN(date.getTime()) ? 'an unknown time' : dates.format(date));
 
 const steps = [[60, 'second'], [60, 'minute'], [24, 'hour'], [7, 'day'], [4.35, 'week'], [12, 'month'],

@@ -305,7 +305,18 @@ class Actions:
         # The cursor is where the name belongs.
         browser.wait(lambda: browser.run("return document.activeElement.autocomplete") == "username", "the name's field")
         browser.press(hebrew, Keys.ENTER)
+        # Three steps to go on with: the codes are good, and no phone can use this address.
+        browser.find("h1", "Your account is ready")
+        browser.says("ubiquity sign-in --server", ".steps")
+        browser.find(".steps .qr")
+        browser.says("cannot use this code", ".note")
+        third = Device(folder, server, re.search(r"--code (\S+)", browser.text)[1], "third")
+        third("sync", check=False)
+        browser.click(".steps .button", "Copy")
+        browser.says("Copied.", ".toast")
+        browser.click(".button", "Open my data")
         browser.says(hebrew, ".who")
+        browser.run("location.hash = '#/devices'")
         browser.find("h1", "Devices")
         browser.find(".badge", "This browser")
         self.assertNotIn(server.link.split("#")[1], browser.run("return JSON.stringify(localStorage) + location.href + document.referrer"))
