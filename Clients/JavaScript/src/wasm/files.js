@@ -213,6 +213,7 @@ export class FileFolder {
   post() {}
   onMessage() { return () => {}; }
   onWake() { return () => {}; }
+  onFreeze() { return () => {}; }
   lead(_name, tell) {
     tell(true);
     return { release() {}, seize() {}, yields: async () => false };

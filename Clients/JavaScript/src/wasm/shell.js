@@ -103,7 +103,9 @@ export class Shell {
   }
 
   async start() {
-    this.stops.push(this.folder.onMessage((message) => this.hint(message)), this.folder.onWake(() => this.rouse()));
+    const { folder } = this;
+    this.stops.push(folder.onMessage((message) => this.hint(message)), folder.onWake(() => this.rouse()),
+      folder.onFreeze(() => this.resign()));
     try { await this.begin(); } catch (error) {
       this.isClosed = true;
       this.end();
@@ -171,9 +173,13 @@ export class Shell {
   /** Another process can lead while this one's disk fails. */
   async diskFailed() {
     const { lease, file } = this;
-    if (!await lease?.yields() || lease !== this.lease) return;
+    if (await lease?.yields() && lease === this.lease && file === this.file) this.resign();
+  }
+
+  /** Leads no more, until the disk has been read again. */
+  resign() {
     this.follow();
-    this.report({ do: 'leading', file, isLeading: false });
+    this.report({ do: 'leading', file: this.file, isLeading: false });
   }
 
   diskWorked() { if (!this.lease && this.disk !== noDisk && !this.status.diskFailure) this.lead(); }
