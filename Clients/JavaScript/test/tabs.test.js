@@ -262,9 +262,7 @@ browserTest('what waits is tried when the network is back, or somebody looks', a
       for (let attempt = 0; attempt < 12; attempt += 1) await store.synchronizeNow().catch(() => {});
       window.fetch = fetch;`);
     await stage.server.start();
-    const before = Date.now();
     await a.run(`${event}; await until(() => store.status.link.state === 'connected');`);
-    console.log(event, Date.now() - before);
     await stage.server.kill();
   }
 });

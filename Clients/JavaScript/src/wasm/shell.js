@@ -18,9 +18,9 @@ const unsavedMax = 4_096;
 const randomText = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16);
 const closed = () => new UbiquityError('closed', 'the store is closed');
 
-/** What an account's file is that cannot be opened: nothing is saved to it. */
-const noDisk = { document: '', close() {}, ...Object.fromEntries(['claim', 'changedAfter', 'save', 'refused']
-  .map((name) => [name, async () => { throw new UbiquityError('storage', 'the store is not open'); }])) };
+/** What there is instead of a store that cannot be opened: nothing is saved to it. */
+const unopened = (error) => ({ document: '', close() {}, ...Object.fromEntries(['claim', 'changedAfter', 'save', 'refused']
+  .map((name) => [name, async () => { throw error; }])) });
 
 /** What is said of a disk whose content the engine does not understand. */
 const unread = { read: 'notRead', conflict: 'notSaved', opened: 'notOpened', account: 'noAccount' };
@@ -55,7 +55,7 @@ export class Shell {
   gap = NaN;
 
   /** @type {any} */
-  disk = noDisk;
+  disk = unopened(closed());
   /** @type {any} What was opened last, if it is not in use yet. */
   opened = null;
   file = 0;
@@ -142,7 +142,7 @@ export class Shell {
   lead() {
     const { file, disk } = this;
     this.follow();
-    if (disk === noDisk) return;
+    if (!disk.document) return;
     this.lease = this.folder.lead(disk.document, async (isHeld) => {
       this.leader = null;
       this.turn += 1;
@@ -182,7 +182,7 @@ export class Shell {
     this.report({ do: 'leading', file: this.file, isLeading: false });
   }
 
-  diskWorked() { if (!this.lease && this.disk !== noDisk && !this.status.diskFailure) this.lead(); }
+  diskWorked() { if (!this.lease && this.disk.document && !this.status.diskFailure) this.lead(); }
 
   // What happens
 
@@ -235,7 +235,7 @@ export class Shell {
   tell(event) {
     try { this.take(this.engine.handle(event, this.now())); } catch (error) {
       if (!(error instanceof EventError)) return this.recovery.trapped(error);
-      if (event.do === 'opened') this.opened = null;
+      if (event.do === 'opened') this.opened = unopened(error);
       if (!unread[event.do]) this.app.problem(error.message);
       else this.events.unshift({ do: unread[event.do], why: error.message });
     }
@@ -264,7 +264,7 @@ export class Shell {
       case 'open':
         this.opened = this.folder.disk(step.folder, this.identifier);
         this.answer(this.opened.load().catch((error) => {
-          this.opened = null;
+          this.opened = unopened(error);
           throw error;
         }), (content) => ({ do: 'opened', content }), 'notOpened');
         break;
@@ -328,7 +328,7 @@ export class Shell {
 
   use(file) {
     this.disk.close();
-    [this.file, this.disk, this.opened] = [file, this.opened ?? noDisk, null];
+    [this.file, this.disk, this.opened] = [file, this.opened ?? unopened(closed()), null];
     this.lead();
   }
 

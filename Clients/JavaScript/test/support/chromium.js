@@ -34,6 +34,7 @@ async function answer(stage, incoming, reply, headers) {
   const passed = request(`${stage.server.url}${incoming.url}`, { method: incoming.method, headers: own },
     (response) => {
       reply.writeHead(response.statusCode, response.headers);
+      response.on('close', () => reply.destroy());
       response.pipe(reply);
     });
   passed.on('error', () => reply.destroy());
