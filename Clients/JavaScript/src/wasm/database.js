@@ -58,7 +58,9 @@ const openDatabase = (name) => new Promise((resolve, reject) => {
 /** What has begun, and gives up when the tab is to stand still: nobody else could save meanwhile. */
 const underWay = new Set();
 if (typeof document !== 'undefined') {
-  document.addEventListener('freeze', () => { for (const refuse of underWay) refuse(new Error('the tab was frozen')); });
+  document.addEventListener('freeze', () => {
+    for (const refuse of underWay) refuse(new Error('the tab was frozen'));
+  });
 }
 
 /**
