@@ -7,6 +7,7 @@ struct Requests {
         case push(Int)
         case changes(ofPull: Int)
         case config(ofPull: Int)
+        case question(Question)
     }
 
     /// The two answers of a pull that also asks for the configuration.
@@ -16,28 +17,28 @@ struct Requests {
         var wantsConfig: Bool
     }
 
-    private let path: String
+    private let store: String
     var account: SignedInAccount?
     var device = DeviceID.unassigned
     var all: [Int: Purpose] = [:]
     var pulls: [Int: Pull] = [:]
     private var last = 0
 
-    init(store: String) { path = "/v1/stores/\(store)/changes" }
+    init(store: String) { self.store = "/v1/stores/\(store)/" }
 
     var server: String { account?.server ?? "" }
 
     /// - Returns: The words of the request.
     mutating func begin(
-        _ purpose: Purpose, query: String = "", body: [UInt8]? = nil
+        _ purpose: Purpose, path: String = "changes", body: [UInt8]? = nil
     ) -> [ExactString: PropertyListValue?] {
         last += 1
         all[last] = purpose
-        var (path, accept) = (path + query, "application/json")
+        var (path, accept) = (store + path, "application/json")
         switch purpose {
         case .config: path = "/v1/config"
         case .stream: accept = "text/event-stream"
-        case .push, .changes: break
+        case .push, .changes, .question: break
         }
         var headers: [ExactString: PropertyListValue] = ["Accept": .string(accept)]
         if let account { headers["Authorization"] = .string("Bearer \(account.credential)") }
@@ -58,7 +59,7 @@ extension Engine {
     mutating func send(_ effect: SyncEngine.Effect, at now: ClockReading) {
         switch effect {
         case .listen(let number, let cursor, let isSaved):
-            add("request", requests.begin(.stream(number), query: query(cursor, isSaved)))
+            add("request", requests.begin(.stream(number), path: changes(cursor, isSaved)))
         case .hangUp(let number):
             for (id, purpose) in requests.all {
                 guard case .stream(number) = purpose else { continue }
@@ -73,15 +74,16 @@ extension Engine {
             requests.pulls[number] = Requests.Pull(wantsConfig: withConfig)
             add(
                 "request",
-                requests.begin(.changes(ofPull: number), query: query(cursor, isSaved)))
+                requests.begin(.changes(ofPull: number), path: changes(cursor, isSaved)))
             if withConfig { add("request", requests.begin(.config(ofPull: number))) }
         case .save, .notify, .finishSync: break
         }
     }
 
     /// A cursor's characters need no escapes, except for a server that is not ours.
-    private func query(_ cursor: Cursor?, _ isSaved: Bool) -> String {
-        cursor.map { "?since=\($0.text.escaped)" + (isSaved ? "" : "&saved=false") } ?? ""
+    private func changes(_ cursor: Cursor?, _ isSaved: Bool) -> String {
+        "changes"
+            + (cursor.map { "?since=\($0.text.escaped)" + (isSaved ? "" : "&saved=false") } ?? "")
     }
 
     // MARK: - Answers
@@ -144,6 +146,7 @@ extension Engine {
             // The other answer, or its failure, has been too late or will be.
             guard requests.pulls.removeValue(forKey: number) != nil else { return }
             driver.handle(.engine(.pullFailed(number, failure ?? other)), at: now)
+        case .question(let question): answer(question.id, failure ?? other)
         }
     }
 
@@ -164,6 +167,7 @@ extension Engine {
             let config = try ServerConfig(WireFields(body, within: .small))
             requests.pulls[number]?.config = config
             finishPull(number, at: now)
+        case .question(let question): try answered(question, body)
         }
     }
 
@@ -205,7 +209,7 @@ extension Engine {
 
 extension String {
     /// As a part of a query.
-    fileprivate var escaped: String {
+    var escaped: String {
         var text = ""
         for byte in utf8 {
             if byte.isAlphanumeric || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") {

@@ -25,6 +25,9 @@ const samples = [
   Array.from({ length: 511 }).reduce((inner) => [inner], 1),
 ];
 
+/** What an app reads of a sample. */
+const read = (value) => (value instanceof Real ? value.value : value);
+
 async function withHome(body) {
   const home = mkdtempSync(join(tmpdir(), 'ubiquity-js-'));
   try { await body(home); } finally { rmSync(home, { recursive: true, force: true }); }
@@ -39,7 +42,7 @@ test('what was written is on the disk when the store says so', { skip }, () => w
   const store = await device.openStore(identifier);
   for (const [index, value] of samples.entries()) store.set(`k${index}`, value);
   store.set('removed', 1);
-  store.delete('removed');
+  store.remove('removed');
   assert.throws(() => store.set('k'.repeat(65), 1), { code: 'key-too-long' });
   assert.throws(() => store.set('', 1), { code: 'key' });
   assert.throws(() => store.set('a', { b: null }), { code: 'unsupported-value' });
@@ -50,21 +53,10 @@ test('what was written is on the disk when the store says so', { skip }, () => w
 
   const again = await openDevice({ home });
   const opened = await again.openStore(identifier);
-  for (const [index, value] of samples.entries()) assert.deepEqual(opened.get(`k${index}`), value);
+  for (const [index, value] of samples.entries()) assert.deepEqual(opened.get(`k${index}`), read(value));
   assert.equal(opened.get('removed'), undefined);
-  assert.equal(opened.entries().size, samples.length);
+  assert.equal(opened.values().size, samples.length);
   await again.close();
-}));
-
-test('a value is the same object until it changes', { skip }, () => withHome(async (home) => {
-  const device = await openDevice({ home });
-  const store = await device.openStore(identifier);
-  store.set('a', [1]);
-  const value = store.get('a');
-  assert.equal(store.get('a'), value);
-  store.set('a', [2]);
-  assert.deepEqual(store.get('a'), [2]);
-  await device.close();
 }));
 
 test("the app is notified of what its own rule has made, and once", { skip }, async () => {
@@ -108,12 +100,12 @@ serverTest('what one device writes reaches another, whose engine is another one'
   assert.equal(keys.length, samples.length);
   await other.synchronizeNow();
   for (const [index, value] of samples.entries()) {
-    assert.deepEqual(b.get(`k${index}`), value);
+    assert.deepEqual(b.get(`k${index}`), read(value));
     assert.deepEqual(other.get(`k${index}`), value);
   }
   await a.synchronizeNow();
   assert.deepEqual(a.status.pendingKeys, []);
-  assert.equal(a.status.link.state, 'connected');
+  assert.equal(a.status.connection, 'connected');
   await stage.command('c', 'sign-in', '--server', stage.server.url, '--code', await stage.server.code('ann'));
   assert.equal((await stage.command('c', 'get', 'k2')).trim(), '256');
 }, skip);
@@ -158,6 +150,6 @@ serverTest('a device that was revoked says so, and keeps its values', async (sta
   await b.synchronizeNow();
   await a.device.signOutDevice(b.device.account.deviceID);
   await assert.rejects(async () => { for (;;) await b.synchronizeNow(); });
-  assert.equal(b.status.link.state, 'unauthorized');
+  assert.equal(b.status.connection, 'unauthorized');
   assert.equal(b.get('kept'), true);
 }, skip);

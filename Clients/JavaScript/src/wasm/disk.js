@@ -48,6 +48,18 @@ export class Disk {
     return rows;
   }
 
+  /** The newest refused writes, the newest first. */
+  refused() { return JSON.parse(this.rows.get('refused') ?? '[]').map(bytesOf).reverse(); }
+
+  /** @param {Uint8Array[]} rows Of them. */
+  async forget(rows) {
+    const gone = new Set(rows.map(base64));
+    const rest = JSON.parse(this.rows.get('refused') ?? '[]').filter((row) => !gone.has(row));
+    const change = new Map([['refused', JSON.stringify(rest)]]);
+    await this.folder.write(this.document, change);
+    this.keep(change);
+  }
+
   /** Writes it all or nothing. @returns {Promise<number>} The version that the disk has then. */
   async save(step) {
     const rows = this.changes(step);

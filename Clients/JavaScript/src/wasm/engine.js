@@ -39,15 +39,16 @@ export class Engine {
 
   /**
    * Writes as one transaction. What follows are the steps of the next event.
-   * @returns {{error?: string, detail?: string}} Why it was refused, if it was.
+   * @param {{how?: 'parts' | 'revert'}} [more]
+   * @returns {{error?: string, detail?: string, changed?: string[]}} Why it was refused, or what has changed.
    */
-  write(writes, { wall, uptime }) {
-    return this.take(this.functions.write(this.put(encode({ writes })), wall, uptime));
+  write(writes, { wall, uptime }, more = {}) {
+    return this.take(this.functions.write(this.put(encode({ writes, ...more })), wall, uptime));
   }
 
-  /** The value of a key; undefined if there is none. */
+  /** The value of a key as a property list; undefined if there is none. */
   value(key) {
     const count = this.functions.value(this.put(utf8.encoder.encode(key)));
-    return count ? this.take(count) : undefined;
+    return count ? new Uint8Array(this.memory.buffer, this.functions.buffer(0), count).slice() : undefined;
   }
 }

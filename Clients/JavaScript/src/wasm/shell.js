@@ -5,8 +5,6 @@
  * out its steps. All rules are the engine's.
  */
 
-import { RequestError } from '../http.js';
-import { failure } from '../messages.js';
 import { UbiquityError } from '../values.js';
 import { Disk } from './disk.js';
 import { Engine } from './engine.js';
@@ -25,6 +23,7 @@ const randomText = () => crypto.getRandomValues(new BigUint64Array(1))[0].toStri
  * @property {() => void} heard
  * @property {(reason: string, keys: string[]) => void} notice
  * @property {(key: string, values: {value: any, milliseconds: number}[]) => any} decide
+ * @property {(answer: {id: number, [field: string]: any}) => void} answered
  * @property {(detail: string) => void} problem
  */
 
@@ -71,7 +70,7 @@ export class Shell {
     const [wall, uptime] = [Date.now(), performance.now()];
     this.gap = wall - uptime;
     const event = { do: 'start', boot: randomText(), seed: randomText(), store: this.identifier, firstSync,
-      unkept: [...historyExcluded], content: this.disk.load(), device: this.account };
+      ownWrites: true, unkept: [...historyExcluded], content: this.disk.load(), device: this.account };
     this.report(event);
     this.lead();
   }
@@ -150,10 +149,11 @@ export class Shell {
         const trip = this.trips.get(step.id);
         this.trips.delete(step.id);
         if (step.error === undefined) trip?.resolve();
-        else trip?.reject(new RequestError(failure('unreachable', step.error)));
+        else trip?.reject(Object.assign(new UbiquityError(step.code, step.error), { keys: step.refused }));
         break;
       }
       case 'synchronized': for (const resolve of this.waiters.splice(0)) resolve(step.isSaved); break;
+      case 'answered': this.app.answered(/** @type {any} */ (step)); break;
       case 'report': this.app.problem(step.detail); break;
       case 'close': this.ended?.(); break;
       default:
@@ -168,15 +168,25 @@ export class Shell {
 
   // What the app wants
 
+  /** The refused writes that the disk has, the newest first. @returns {Promise<Uint8Array[]>} */
+  async refused() { return this.disk.refused(); }
+
+  /** Removes these of them. @param {Uint8Array[]} rows */
+  forgetRefused(rows) { return this.disk.forget(rows); }
+
+  /** The value of a key, as a property list. @returns {Uint8Array | undefined} */
   value(key) { return this.engine.value(key); }
 
   /** The answer to a question. */
   ask(question) { return this.engine.handle(question, this.now()); }
 
-  /** Writes as one transaction. @returns {{error?: string, detail?: string}} Why it was refused, if it was. */
-  write(writes) {
+  /**
+   * Writes as one transaction, unless `more` says another `how`.
+   * @returns {{error?: string, detail?: string, changed?: string[]}} Why it was refused, or what has changed.
+   */
+  write(writes, more = {}) {
     if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
-    const refusal = this.engine.write(writes, this.now());
+    const refusal = this.engine.write(writes, this.now(), more);
     // A hundred writes are one save.
     if (!refusal.error && !this.isPlanned) {
       this.isPlanned = true;

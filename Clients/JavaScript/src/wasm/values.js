@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * Values, as an app reads and writes them, and the same with all types apart: there, a real that is a whole number
+ * is a `Real`.
+ */
+
+import { depthMax } from '../limits.js';
+import { ExactDate, Real, UbiquityError, isText } from '../values.js';
+
+const [integerMin, integerMax] = [-(2n ** 63n), 2n ** 64n - 1n];
+/** Of each array and object that an app has read, its value with all types apart. */
+const exacts = new WeakMap();
+
+const isReal = (exact) => exact instanceof Real || (typeof exact === 'number' && !Number.isSafeInteger(exact));
+const isNumber = (exact) => ['number', 'bigint'].includes(typeof exact) || exact instanceof Real;
+export const isDictionary = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+  && !(value instanceof Real) && !(value instanceof Date) && !(value instanceof Uint8Array);
+
+/** What an app reads: numbers are numbers, and nobody can change it. */
+export function readable(exact) {
+  if (exact instanceof Real) return exact.value;
+  const value = Array.isArray(exact) ? exact.map(readable) : isDictionary(exact)
+    ? Object.fromEntries(Object.entries(exact).map(([key, one]) => [key, readable(one)])) : null;
+  if (value === null) return exact;
+  exacts.set(value, exact);
+  return Object.freeze(value);
+}
+
+/** Remembers the exact values of a collection that an app gets. */
+export function remember(collection, exact) {
+  exacts.set(collection, exact);
+  return collection;
+}
+
+export const exactOf = (collection) => exacts.get(collection);
+
+/**
+ * What an app wrote, with all types apart. A whole number becomes a real where `old`, the value from before, has one.
+ * @throws {UbiquityError} that names the place.
+ */
+export function writable(value, old, place, depth = 1) {
+  const refuse = (reason) => { throw new UbiquityError('unsupported-value', `${place}: ${reason}`); };
+  if (depth > depthMax) refuse(`a value may have at most ${depthMax} levels`);
+  switch (typeof value) {
+    case 'string':
+      if (!isText(value)) refuse('a string with an unpaired surrogate is not Unicode');
+      return value;
+    case 'boolean': return value;
+    case 'bigint':
+      if (value < integerMin || value > integerMax) refuse('an integer has at most 64 bits');
+      return value;
+    case 'number': return isReal(old) ? new Real(value) : value;
+    case 'object': if (value !== null) break;
+    // falls through
+    default: refuse(`${value === null ? 'null' : typeof value} is not a value of a store`);
+  }
+  if (value instanceof Real || value instanceof Uint8Array) return value;
+  // Also objects of another window, of which `instanceof` knows nothing.
+  const tag = Object.prototype.toString.call(value);
+  if (tag === '[object Date]' && 'getTime' in value) {
+    if (value instanceof ExactDate && Object.is(value.getTime(), value.unset)) return value;
+    if (Number.isNaN(value.getTime())) refuse('an invalid Date is not a value of a store');
+    return new Date(value.getTime());
+  }
+  if (tag === '[object Uint8Array]') return Uint8Array.from(value);
+  // What was read is what it was, wherever it is written.
+  const before = exacts.get(value) ?? old;
+  if (Array.isArray(value)) {
+    const list = Array.isArray(before) ? before : [];
+    const numbers = list.filter(isNumber);
+    const areReal = numbers.length > 0 && numbers.every(isReal);
+    return Array.from(value, (one, index) => writable(
+      one, areReal && typeof one === 'number' ? numbers[0] : list[index], `${place}[${index}]`, depth + 1));
+  }
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
+    refuse(`a ${value.constructor?.name ?? 'class'} is not a value of a store`);
+  }
+  const fields = Object.entries(value).filter(([, one]) => one !== undefined);
+  return Object.fromEntries(fields.map(([key, one]) => {
+    if (!isText(key)) refuse('a key with an unpaired surrogate is not Unicode');
+    const was = isDictionary(before) && Object.hasOwn(before, key) ? before[key] : undefined;
+    return [key, writable(one, was, `${place}.${key}`, depth + 1)];
+  }));
+}
