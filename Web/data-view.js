@@ -138,7 +138,7 @@ class DataView {
         const config = await readConfig();
         return dialog('box', 'Sign in again', (close) => signInView(this.model, { config, onSignedIn: () => {
             // Of another account, everything here is different.
-            if (this.model.account.id !== id) location.replace('/');
+            if (this.model.account.id !== id) location.replace('.');
             close();
             this.drawStatus();
         } }));

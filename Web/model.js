@@ -7,8 +7,11 @@
 
 import { openDevice, unsentStores, UbiquityError } from './client/browser.js';
 import { fromWire } from './client/values.js';
+import { ownAddress } from './text.js';
 
-const notesKey = 'ubiquity page';
+/** Of several servers on one host, each has its own. */
+const home = () => `page${new URL('.', location.href).pathname.slice(0, -1)}`;
+const notesKey = () => `ubiquity ${home()}`;
 /** Stores whose deliveries are asked for. */
 const deliveriesMax = 50;
 /** How long a save, and the sending of a store that is not shown, may take. */
@@ -28,10 +31,10 @@ const within = (milliseconds, promise) => new Promise((resolve, reject) => {
 function readNotes(account) {
     const none = { account, stores: [], devices: [], store: null };
     try {
-        const kept = JSON.parse(localStorage.getItem(notesKey) ?? '{}');
+        const kept = JSON.parse(localStorage.getItem(notesKey()) ?? '{}');
         if (kept.account === account) return { ...none, ...kept };
         // Of an account that was here before.
-        localStorage.removeItem(notesKey);
+        localStorage.removeItem(notesKey());
         return none;
     } catch { return none; }
 }
@@ -59,7 +62,7 @@ export class Model extends EventTarget {
 
     static async open() {
         const model = new Model();
-        model.device = await openDevice({ home: 'page' });
+        model.device = await openDevice({ home: home() });
         model.notes = readNotes(model.account?.id);
         return model;
     }
@@ -70,7 +73,7 @@ export class Model extends EventTarget {
     note(changes) {
         Object.assign(this.notes, changes);
         try {
-            localStorage.setItem(notesKey, JSON.stringify(this.notes));
+            localStorage.setItem(notesKey(), JSON.stringify(this.notes));
         } catch { /* Without these names, the page is only less helpful offline. */ }
     }
 
@@ -272,17 +275,17 @@ export class Model extends EventTarget {
         this.listening?.abort();
         clearTimeout(this.timer);
         await this.inTurn(() => this.device.erase());
-        localStorage.removeItem(notesKey);
+        localStorage.removeItem(notesKey());
     }
 }
 
 /** The page's own server. Over plain HTTP, it came that way already. */
-const here = () => ({ server: location.origin, allowsPlainHTTP: location.protocol === 'http:' });
+const here = () => ({ server: ownAddress(), allowsPlainHTTP: location.protocol === 'http:' });
 
 /** The configuration that the server gives everybody; empty if it does not answer. */
 export async function readConfig() {
     try {
-        return await (await fetch('/v1/config', { headers: { Accept: 'application/json' }, cache: 'no-store' })).json();
+        return await (await fetch('v1/config', { headers: { Accept: 'application/json' }, cache: 'no-store' })).json();
     } catch { return {}; }
 }
 
