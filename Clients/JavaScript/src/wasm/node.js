@@ -5,6 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { openDevice as openOtherDevice } from '../node.js';
 import { UbiquityError } from '../values.js';
+import { Pool } from './pool.js';
 import { Store } from './store.js';
 
 export { ExactDate, Real, UbiquityError, real } from '../values.js';
@@ -35,5 +36,5 @@ export async function openDevice(options) {
     }
     return store;
   };
-  return Object.assign(device, { openStore });
+  return Object.assign(device, { openStore, pool: new Pool(module) });
 }

@@ -54,7 +54,7 @@ export class Shell {
     this.options = options;
     this.app = app;
     this.engine = new Engine(module);
-    this.link = new Link((event) => this.report(event));
+    this.link = new Link((event) => this.report(event), /** @type {any} */ (device).pool);
   }
 
   /** What the engine is to know of the device's sign-in. */
