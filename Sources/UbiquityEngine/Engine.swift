@@ -144,9 +144,7 @@ struct Engine {
     }
 
     mutating func add(_ word: String, _ fields: [ExactString: PropertyListValue?] = [:]) {
-        var fields = fields
-        fields["do"] = .some(.string(word))
-        steps.append(.fields(fields))
+        steps.append(.word(word, fields))
     }
 
     private mutating func takeConflicts() {

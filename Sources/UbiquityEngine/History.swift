@@ -9,8 +9,8 @@ struct Question {
     enum Subject {
         /// Of one key, page by page, with what this device alone knows: refused writes.
         case history(HistoryReading, of: Key, max: Int, refused: [KeyVersion])
-        /// The store as it was at a time, in milliseconds since 1970.
-        case snapshot(Int64)
+        /// The store as it was at a time.
+        case snapshot
     }
 }
 
@@ -27,8 +27,7 @@ extension Engine {
         guard let name = try event.string("key") else {
             let milliseconds = min(max(try event.number("milliseconds"), 0), 1 << 48 - 1)
             return begin(
-                Question(id: id, subject: .snapshot(milliseconds)),
-                "snapshot?milliseconds=\(milliseconds)")
+                Question(id: id, subject: .snapshot), "snapshot", "?milliseconds=\(milliseconds)")
         }
         guard let key = try? Key(name) else { throw .otherType("key") }
         let max = Int(clamping: min(Swift.max(try event.number("max"), 1), 100_000))
@@ -47,13 +46,13 @@ extension Engine {
         guard case .history(_, let key, let max, _) = question.subject else { return }
         let limit = min(max, HistoryReading.pageMax)
         begin(
-            question,
-            "history?key=\(key.string.escaped)&limit=\(limit)"
+            question, "history",
+            "?key=\(key.string.escaped)&limit=\(limit)"
                 + (place.map { "&before=\($0.escaped)" } ?? ""))
     }
 
-    private mutating func begin(_ question: Question, _ path: String) {
-        add("request", requests.begin(.question(question), path: path))
+    private mutating func begin(_ question: Question, _ resource: String, _ query: String) {
+        add("request", requests.begin(.question(question), resource, query: query))
     }
 
     /// Takes an answer, or a part of it.

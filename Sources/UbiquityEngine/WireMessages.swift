@@ -54,7 +54,7 @@ extension Content {
 }
 
 extension Cursor {
-    fileprivate init(_ wire: WireFields) throws(WireFault) {
+    init(_ wire: WireFields) throws(WireFault) {
         guard let cursor = Cursor(try wire.text("cursor")) else {
             throw WireFault("\"cursor\" is not a cursor")
         }
@@ -158,15 +158,17 @@ extension StreamMessage {
     init?(_ name: String, _ data: [UInt8], within bounds: MessageBounds) throws(WireFault) {
         switch name {
         case "changes": self = .changes(try ChangeSet(WireFields(data, within: bounds)))
-        case "ready":
-            let wire = try WireFields(data, within: .small)
-            guard let config = try wire.object("config") else {
-                throw WireFault("\"config\" is missing")
-            }
-            self = .ready(try Cursor(wire), try ServerConfig(config))
+        case "ready": self = try .ready(WireFields(data, within: .small))
         case "resync": self = .resync
         default: return nil
         }
+    }
+
+    static func ready(_ wire: WireFields) throws(WireFault) -> StreamMessage {
+        guard let config = try wire.object("config") else {
+            throw WireFault("\"config\" is missing")
+        }
+        return .ready(try Cursor(wire), try ServerConfig(config))
     }
 }
 

@@ -7,6 +7,8 @@ import { UbiquityError, WireError } from './values.js';
 
 export const version = '0.2.0';
 export const silenceMilliseconds = 30_000;
+/** The longest time of a request that is not a stream, however slowly its bytes move. */
+export const totalMilliseconds = 3_600_000;
 export const bytesMax = 2 ** 26;
 const elementsMax = 2 ** 21;
 const isNode = typeof process !== 'undefined' && process.versions?.node !== undefined;
@@ -86,6 +88,7 @@ async function perform({ server, credential }, segments, options, read) {
   if (signal?.aborted) abort();
   signal?.addEventListener('abort', abort);
   let [timer, isSilent] = [undefined, false];
+  const endsAt = performance.now() + (accept === 'text/event-stream' ? Infinity : totalMilliseconds);
   const silence = {
     patience: silenceMilliseconds,
     moved() {
@@ -93,7 +96,7 @@ async function perform({ server, credential }, segments, options, read) {
       timer = setTimeout(() => {
         isSilent = true;
         abort();
-      }, silence.patience);
+      }, Math.min(silence.patience, endsAt - performance.now()));
     },
   };
   silence.moved();
@@ -153,7 +156,10 @@ async function* textOf(response, moved) {
   for await (const piece of piecesOf(response, moved)) yield decoder.decode(piece, { stream: true });
 }
 
-/** For each piece of an event stream, the events that it completes, as [name, data]. */
+/**
+ * For each piece of an event stream, the events that it completes, as [name, data], and whether it ends within
+ * another one.
+ */
 export function eventsOf(response, moved) {
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
     throw new WireError('it is not a stream of events');
@@ -178,7 +184,7 @@ async function* eventsIn(pieces) {
       if (name) events.push([name, data.join('\n')]);
       [name, data, size] = ['', [], 0];
     }
-    yield events;
+    yield { events, isPartial: rest !== '' || name !== '' || data.length > 0 };
     if (size > bytesMax) throw new WireError('an event is too large');
   }
 }
@@ -215,7 +221,7 @@ export const listen = (server, segments, options, { heard, received }) => perfor
   server, segments, { ...options, accept: 'text/event-stream' }, async (response, silence) => {
     const pieces = eventsOf(response, silence.moved);
     heard();
-    for await (const events of pieces) {
+    for await (const { events } of pieces) {
       heard();
       for (const [name, event] of events) {
         silence.patience = received(name, () => parse(event)) ?? silence.patience;

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { openDeviceIn, openStoreIn } from '../device.js';
 import { engineModule } from './engine.js';
 import { FileFolder } from './files.js';
+import { Pool } from './pool.js';
 import { Store } from './store.js';
 
 export { version } from '../http.js';
@@ -15,7 +16,10 @@ export { ExactDate, Real, UbiquityError, real } from '../values.js';
 async function maker() {
   const module = await engineModule(async () =>
     WebAssembly.compile(await readFile(new URL('./engine.wasm', import.meta.url))));
-  return (device, identifier, options) => new Store(device, identifier, options, module);
+  return (device, identifier, options) => {
+    device.pool ??= new Pool(module);
+    return new Store(device, identifier, options, module);
+  };
 }
 
 /** @param {{home: string}} options */
