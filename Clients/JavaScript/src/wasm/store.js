@@ -40,12 +40,13 @@ export class Store extends EventTarget {
   #changes = new Map();
   /** @type {Map<Feed, null>} */
   #statuses = new Map();
-  #waiters = [];
   #questions = new Map();
   #asked = 0;
   #resolvers = new Map();
   #status = '';
   #looks = false;
+  /** Whether anybody ever wanted to hear of the status. */
+  #hasListener = false;
 
   /**
    * @param {import('../device.js').Device} device @param {string} identifier
@@ -296,9 +297,15 @@ export class Store extends EventTarget {
     }, signal);
   }
 
+  /** @param {[string, ...any]} terms */
+  addEventListener(...terms) {
+    if (terms[0] === 'status') this.#hasListener = true;
+    super.addEventListener(.../** @type {[string, any]} */ (terms));
+  }
+
   /** Looks soon whether the status is another one. */
   #look() {
-    if (this.#looks || this.#shell.isClosed) return;
+    if (this.#looks || this.#shell.isClosed || !(this.#hasListener || this.#statuses.size)) return;
     this.#looks = true;
     queueMicrotask(() => {
       this.#looks = false;
@@ -307,18 +314,11 @@ export class Store extends EventTarget {
       if (text === this.#status) return;
       this.#status = text;
       for (const feed of [...this.#statuses.keys()]) feed.poke();
-      for (const wake of this.#waiters.splice(0)) wake();
       this.dispatchEvent(new Event('status'));
     });
   }
 
-  async initialSync() {
-    while (!this.status.isInitialSyncComplete) {
-      if (this.#shell.isClosed) throw new UbiquityError('closed', 'the store is closed');
-      await new Promise((resolve) => { this.#waiters.push(resolve); });
-    }
-  }
-
+  initialSync() { return this.#shell.initialSync(); }
   synchronize() { return this.#shell.synchronize(); }
   synchronizeNow() { return this.#shell.synchronizeNow(); }
 
@@ -379,7 +379,6 @@ export class Store extends EventTarget {
   async close() {
     await this.#shell.close();
     for (const feed of [...this.#changes.keys(), ...this.#statuses.keys()]) feed.end();
-    for (const wake of this.#waiters.splice(0)) wake();
     for (const [id, settle] of this.#questions) settle({ id, error: 'the store is closed', code: 'closed' });
     this.#questions.clear();
     this.device.openStores.delete(this);
