@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { request } from 'node:http';
 import { test } from 'node:test';
-import { engineModule, openDevice } from '../src/wasm/node.js';
-import { Pool, Slots, Turns } from '../src/wasm/pool.js';
+import { engineModule, openDevice } from '../src/node.js';
+import { Pool, Slots, Turns } from '../src/pool.js';
 import { served, serverTest } from './support/server.js';
 
-const skip = existsSync(new URL('../src/wasm/engine.wasm', import.meta.url)) ? false : '`make engine` was not run';
+const skip = existsSync(new URL('../src/engine.wasm', import.meta.url)) ? false : '`make engine` was not run';
 const deadline = 300_000;
 const names = (count) => Array.from({ length: count }, (_, index) => `TEAM.example.${index}`);
 

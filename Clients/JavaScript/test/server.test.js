@@ -3,8 +3,8 @@
 /** Clients with a real server. `UBIQUITY_PROGRAM` names the program; deadlines only prevent hanging. */
 
 import assert from 'node:assert/strict';
-import { ExactDate, UbiquityError, real } from '../src/wasm/node.js';
-import { toWire } from '../src/values.js';
+import { ExactDate, UbiquityError, real } from '../src/node.js';
+import { toWire } from '../src/exact.js';
 import { identifier, serverTest, until } from './support/server.js';
 
 serverTest('one write is seen by the other device through its stream', async (stage) => {

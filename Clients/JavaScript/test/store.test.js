@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
-import { ExactDate, openDevice, real } from '../src/wasm/node.js';
+import { ExactDate, openDevice, real } from '../src/node.js';
 
 const identifier = 'T.example';
 
@@ -229,7 +229,7 @@ storeTest('a status is a sentence too, and nobody waits for ever', async (store)
 storeTest('nothing that is printed has the credential, and large integers break nothing', async (store) => {
   store.set('a', 2n ** 60n);
   store.device.state.signedIn = { credential: 'ubd_secret' };
-  for (const one of [store]) {
+  for (const one of [store, store.device]) {
     for (const text of [JSON.stringify(one), inspect(one, { depth: 20, showHidden: true }), `${one}`]) {
       assert.doesNotMatch(text, /ubd_secret/);
     }

@@ -9,7 +9,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openDevice, openStore } from '../../src/wasm/node.js';
+import { openDevice, openStore } from '../../src/node.js';
 
 export const program = process.env.UBIQUITY_PROGRAM;
 export const identifier = 'TEAM.example.js';

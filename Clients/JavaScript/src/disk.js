@@ -2,7 +2,7 @@
 
 /** A store's rows in memory, of a process that has its disk alone: bytes that only the engine reads. */
 
-import { base64 } from '../values.js';
+import { base64 } from './exact.js';
 
 /** As many refused writes as the engine's other disks keep. */
 export const refusedMax = 1_024;

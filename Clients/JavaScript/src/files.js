@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { UbiquityError } from '../values.js';
+import { UbiquityError } from './values.js';
 import { Disk } from './disk.js';
 import { lockHome } from './lock.js';
 
