@@ -112,20 +112,21 @@ interface SignedIn extends Server {
 /** Ends a request in which no byte moves for too long. */
 interface Silence { moved(): void; patience: number }
 
-/** What a device needs of its platform: rows on a disk, and other tabs of the same app. */
+/** What a device needs of its platform: a disk, and other tabs of the same app. */
 interface Folder {
-  read(document: string): Promise<Map<string, string>>;
-  /** Writes all or nothing, so that it survives the end of the process; null removes a row. */
-  write(document: string, rows: Map<string, string | null>): Promise<void>;
-  /** Removes documents. */
-  removeAll(prefix: string): Promise<void>;
+  readAccount(): Promise<any>;
+  /** Writes what becomes of the sign-in, in one transaction, and returns it. */
+  changeAccount(change: (state: any) => any): Promise<any>;
+  /** Removes the stores of folders that nobody has, as of the sign-in then. */
+  removeUnowned(owned: (state: any) => Set<string>): Promise<void>;
+  /** Asks that what is here is kept. */
+  persist?(): void;
   /** To the other tabs. */
   post(message: any): void;
-  /** From the other tabs. Returns what ends that, as the next one does. */
+  /** From the other tabs. Returns what ends that. */
   onMessage(receive: (message: any) => void): () => void;
-  /** Calls back when this tab is the one that leads. */
-  lead(name: string, lead: () => void): () => void;
   close(): Promise<void>;
-  /** Removes all documents, and closes. */
+  /** Removes everything, and closes. */
   erase(): Promise<void>;
+  [more: string]: any;
 }

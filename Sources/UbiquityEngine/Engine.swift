@@ -11,6 +11,7 @@ struct Engine {
     /// The values that the app's own rule is asked for.
     private var conflicts: [Int64: Conflict] = [:]
     private var conflictsTaken: Int64 = 0
+    private var watch = LeaderWatch()
 
     init(
         starting event: StoredFields, wall: Double, uptime: Double
@@ -69,9 +70,12 @@ struct Engine {
         case let word:
             guard let event = try Driver.Event(word, event) else { throw .otherType("do") }
             driver.handle(event, at: now)
+            if case .engine(.hurry) = event { watch.hurry(at: now) }
         }
+        if watch.look(at: driver, at: now) { _ = driver.engine.requestSync(at: now) }
         run(at: now)
-        let wake = conflicts.isEmpty ? driver.nextWake : nil
+        if watch.seizes(driver) { add("seize") }
+        let wake = conflicts.isEmpty ? [driver.nextWake, watch.askAt].compactMap { $0 }.min() : nil
         return .fields(["steps": .array(steps), "wake": wake.map { .integer($0) }])
     }
 
@@ -167,10 +171,12 @@ struct Engine {
                     "reason": .string(notice.reason.word), "keys": .keys(notice.keys),
                 ])
         case .finishSync(let number, let failure):
+            // The engine's own are nobody's.
+            guard let id = trips.removeValue(forKey: number) else { return }
             add(
                 "synced",
                 [
-                    "id": .integer(trips.removeValue(forKey: number) ?? 0),
+                    "id": .integer(id),
                     "error": failure.map { .string($0.detail) },
                     "refused": failure.map { .keys($0.refusedKeys) },
                 ])

@@ -113,6 +113,22 @@ class DatabaseFolder {
     });
   }
 
+  async readAccount() { return JSON.parse((await this.read('account')).get('device') ?? 'null'); }
+
+  async changeAccount(change) {
+    const state = change(await this.readAccount());
+    await this.write('account', new Map([['device', JSON.stringify(state)]]));
+    return state;
+  }
+
+  async removeUnowned(owned) {
+    const folders = owned(await this.readAccount());
+    for (const document of await this.documents()) {
+      const [folder, identifier] = document.split('/');
+      if (identifier && !folders.has(folder)) await this.removeAll(`${folder}/`);
+    }
+  }
+
   removeAll(prefix) {
     return this.change((rows) => rows.delete(IDBKeyRange.bound([prefix], [`${prefix}\uffff`])));
   }

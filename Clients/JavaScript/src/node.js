@@ -2,7 +2,7 @@
 
 /** Node: a folder of files, each written as a whole, for one process at a time. */
 
-import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { link, mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { openDeviceIn, openStoreIn } from './device.js';
 import { applyRows } from './entries.js';
@@ -76,6 +76,21 @@ class FileFolder {
     await rename(temporary, file);
     await syncFolder(dirname(file));
     this.documents.set(document, rows);
+  }
+
+  async readAccount() { return JSON.parse((await this.read('account')).get('device') ?? 'null'); }
+
+  async changeAccount(change) {
+    const state = change(await this.readAccount());
+    await this.write('account', new Map([['device', JSON.stringify(state)]]));
+    return state;
+  }
+
+  async removeUnowned(owned) {
+    const folders = owned(await this.readAccount());
+    for (const name of await readdir(join(this.home, 'stores'))) {
+      if (!folders.has(name)) await this.removeAll(`${name}/`);
+    }
   }
 
   async removeAll(prefix) {

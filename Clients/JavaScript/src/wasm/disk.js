@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A store's rows in a folder of documents: bytes that only the engine reads. */
+/** A store's rows in memory, of a process that has its disk alone: bytes that only the engine reads. */
 
 import { base64 } from '../values.js';
 
 /** As many refused writes as the engine's other disks keep. */
-const refusedMax = 1_024;
+export const refusedMax = 1_024;
 const bytesOf = (text) => Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));
 
 export class Disk {
@@ -18,11 +18,6 @@ export class Disk {
     this.document = document;
     this.rows = new Map(rows);
   }
-
-  /** The rows of an identifier. No identifier begins with this character. */
-  static document(folder, identifier) { return `${folder}/~${identifier}`; }
-
-  static async open(folder, document) { return new Disk(folder, document, await folder.read(document)); }
 
   get version() { return Number(this.rows.get('version') ?? 0); }
 
@@ -37,23 +32,27 @@ export class Disk {
   }
 
   /** The rows that a step `save` changes. @returns {Map<string, string | null>} */
-  changes({ entries, meta, refused }) {
+  changes({ entries, meta, refused = [] }) {
     const rows = new Map([['version', String(this.version + 1)]]);
     for (const { key, entry } of entries) rows.set(`e${base64(key)}`, entry ? base64(entry) : null);
     if (meta) rows.set('meta', base64(meta));
-    if (refused) {
-      const all = [...JSON.parse(this.rows.get('refused') ?? '[]'), ...refused.map(base64)];
-      rows.set('refused', JSON.stringify(all.slice(-refusedMax)));
+    let last = Number(this.rows.get('refused') ?? 0);
+    for (const write of refused) {
+      last += 1;
+      rows.set(`r${last}`, base64(write));
+      if (last > refusedMax) rows.set(`r${last - refusedMax}`, null);
     }
+    if (refused.length) rows.set('refused', String(last));
     return rows;
   }
 
-  /** Writes it all or nothing. @returns {Promise<number>} The version that the disk has then. */
-  async save(step) {
-    const rows = this.changes(step);
-    await this.folder.write(this.document, rows);
-    this.keep(rows);
-    return this.version;
+  /** The newest refused writes, the newest first. @returns {Uint8Array[]} */
+  refused() {
+    const writes = [];
+    for (let number = Number(this.rows.get('refused') ?? 0); this.rows.has(`r${number}`); number -= 1) {
+      writes.push(bytesOf(this.rows.get(`r${number}`)));
+    }
+    return writes;
   }
 
   /** @param {Map<string, string | null>} rows */

@@ -2,9 +2,33 @@
 
 /** The engine: UbiquityCore as a WebAssembly module. An instance is one store in one process. */
 
+import { UbiquityError } from '../values.js';
 import { decode, encode } from './plist.js';
 
 const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() };
+
+/** The module, which is compiled once and shared by all stores. @type {Promise<WebAssembly.Module> | null} */
+let compiled = null;
+
+/**
+ * @param {() => Promise<WebAssembly.Module>} compile
+ * @throws {UbiquityError} Where there is no WebAssembly, or the module is not there.
+ */
+export async function engineModule(compile) {
+  if (typeof WebAssembly === 'undefined') {
+    throw new UbiquityError('engine', 'WebAssembly, which a store needs, is switched off here: a device in Lockdown '
+      + 'Mode does that, and lets a person allow it for a site');
+  }
+  compiled ??= compile();
+  try { return await compiled; } catch (error) {
+    // It may be there at the next attempt.
+    compiled = null;
+    throw new UbiquityError('engine', `the engine of the store cannot be loaded: ${error?.message ?? error}`);
+  }
+}
+
+/** What the engine did not understand: an event of a shell, or what a disk had. The engine goes on. */
+export class EventError extends Error {}
 
 export class Engine {
   /** @param {WebAssembly.Module} module */
@@ -33,7 +57,7 @@ export class Engine {
    */
   handle(event, { wall, uptime }) {
     const answer = this.take(this.functions.handle(this.put(encode(event)), wall, uptime));
-    if (answer.error) throw new Error(`the engine does not understand "${event.do}": ${answer.detail}`);
+    if (answer.error) throw new EventError(`the engine does not understand "${event.do}": ${answer.detail}`);
     return answer;
   }
 

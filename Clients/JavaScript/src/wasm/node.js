@@ -1,40 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Node, with the engine in WebAssembly: the device, its sign-in and its folder are those of the other engine. */
+/** Node: a folder, which belongs to one process at a time. */
 
 import { readFile } from 'node:fs/promises';
-import { openDevice as openOtherDevice } from '../node.js';
-import { UbiquityError } from '../values.js';
+import { openDeviceIn, openStoreIn } from '../device.js';
+import { engineModule } from './engine.js';
+import { FileFolder } from './files.js';
 import { Pool } from './pool.js';
 import { Store } from './store.js';
 
+export { version } from '../http.js';
 export { ExactDate, Real, UbiquityError, real } from '../values.js';
 
-/** @type {Promise<WebAssembly.Module> | null} */
-let compiled = null;
-
-/** The module, which all stores share. */
-export function engineModule() {
-  compiled ??= readFile(new URL('./engine.wasm', import.meta.url)).then((bytes) => WebAssembly.compile(bytes));
-  return compiled;
+/** @returns {Promise<any>} What makes a store. */
+async function maker() {
+  const module = await engineModule(async () =>
+    WebAssembly.compile(await readFile(new URL('./engine.wasm', import.meta.url))));
+  return (device, identifier, options) => {
+    device.pool ??= new Pool(module);
+    return new Store(device, identifier, options, module);
+  };
 }
 
 /** @param {{home: string}} options */
-export async function openDevice(options) {
-  const module = await engineModule();
-  const device = await openOtherDevice(options);
-  /** @param {string} identifier */
-  const openStore = async (identifier, settings = {}) => {
-    if ([...device.openStores].some((store) => store.identifier === identifier)) {
-      throw new UbiquityError('open', `the store ${identifier} is open already`);
-    }
-    const store = new Store(device, identifier, settings, module);
-    device.openStores.add(store);
-    try { await store.start(); } catch (error) {
-      device.openStores.delete(store);
-      throw error;
-    }
-    return store;
-  };
-  return Object.assign(device, { openStore, pool: new Pool(module) });
+export async function openDevice({ home }) {
+  const makeStore = await maker();
+  return openDeviceIn(await FileFolder.open(home), makeStore);
+}
+
+/** Opens a store, with a device of its own. @param {{home: string, identifier: string}} options */
+export async function openStore({ home, ...options }) {
+  const makeStore = await maker();
+  return openStoreIn(await FileFolder.open(home), options, makeStore);
 }

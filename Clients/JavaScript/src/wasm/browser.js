@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Browsers: a database that all tabs open, and of which one leads at a time. */
+
+import { openDeviceIn, openStoreIn } from '../device.js';
+import { DatabaseFolder } from './database.js';
+import { Engine, engineModule } from './engine.js';
+import { Pool, Slots, claimLock } from './pool.js';
+import { Store } from './store.js';
+
+export { version } from '../http.js';
+export { ExactDate, Real, UbiquityError, real } from '../values.js';
+
+const address = new URL('./engine.wasm', import.meta.url);
+
+const compile = () => engineModule(async () => {
+  try { return await WebAssembly.compileStreaming(fetch(address)); } catch (error) {
+    // A server may serve it as another type.
+    if (!(error instanceof TypeError)) throw error;
+    const response = await fetch(address);
+    if (!response.ok) throw new Error(`${address} is not there (${response.status})`);
+    return WebAssembly.compile(await response.arrayBuffer());
+  }
+});
+
+/** Locks that all tabs of a home share. */
+const streams = ({ name }) => [0, 1, 2].map((number) => `${name} stream ${number}`);
+
+/** @returns {Promise<any>} What makes a store. */
+async function maker() {
+  const module = await compile();
+  return (device, identifier, options) => {
+    device.pool ??= new Pool(module, new Slots(() => claimLock(streams(device.folder))));
+    return new Store(device, identifier, options, module);
+  };
+}
+
+export async function openDevice({ home = 'ubiquity' } = {}) {
+  const makeStore = await maker();
+  return openDeviceIn(await DatabaseFolder.open(home), makeStore);
+}
+
+/** Opens a store, with a device of its own. @param {{identifier: string, home?: string}} options */
+export async function openStore({ home = 'ubiquity', ...options }) {
+  const makeStore = await maker();
+  return openStoreIn(await DatabaseFolder.open(home), options, makeStore);
+}
+
+/**
+ * The stores with writes that no server has yet, as they are on the disk, with the number of their keys. `isOwn`:
+ * of the account that is signed in.
+ * @param {any} device @returns {Promise<{identifier: string, keys: number, isOwn: boolean}[]>}
+ */
+export async function unsentStores({ folder, state }) {
+  const module = await compile();
+  const stores = [];
+  for (const { folder: owner, store } of await folder.documents()) {
+    const [engine, clock] = [new Engine(module), { wall: Date.now(), uptime: performance.now() }];
+    const content = await folder.disk(owner, store).load();
+    engine.handle({ do: 'start', boot: '', seed: '0', store, content }, clock);
+    const keys = engine.handle({ do: 'status' }, clock).pendingKeys.length;
+    if (keys) stores.push({ identifier: store, keys, isOwn: owner === state.folder });
+  }
+  return stores;
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Browsers: a database that all tabs open. What one saves, it tells the others, who look. */
+
+import { newFolder, newState } from '../device.js';
+import { UbiquityError } from '../values.js';
+import { Lease } from './lease.js';
+import { refusedMax } from './disk.js';
+
+/** The version of the database. */
+const format = 2;
+/** The longest that the database may take for anything. */
+const patienceMilliseconds = 10_000;
+const tables = ['account', 'stores', 'entries', 'refused'];
+
+/** What a list of a row's key can begin with. An array is greater than any text, number and data. */
+const within = (...key) => IDBKeyRange.bound(key, [...key, []]);
+const storageError = (sentence) => new UbiquityError('storage', sentence);
+
+/** @param {any} [state] */
+const accountOf = (state) => state ?? { ...newState(), folder: newFolder() };
+
+/** Makes the tables. What is there is of a version before the first release. */
+function make(database, transaction) {
+  for (const name of database.objectStoreNames) database.deleteObjectStore(name);
+  database.createObjectStore('account');
+  database.createObjectStore('stores', { keyPath: ['folder', 'store'] });
+  database.createObjectStore('entries', { keyPath: ['folder', 'store', 'key'] })
+    .createIndex('versions', ['folder', 'store', 'version']);
+  database.createObjectStore('refused', { keyPath: ['folder', 'store', 'number'] });
+  // A database that the browser has cleared is another one, with another folder: tabs that were open follow.
+  transaction.objectStore('account').put(accountOf(), 'account');
+}
+
+/** Opens a database, or says why not. @param {string} name @returns {Promise<IDBDatabase>} */
+const openDatabase = (name) => new Promise((resolve, reject) => {
+  if (typeof indexedDB === 'undefined') throw storageError('this browser has no IndexedDB, so it keeps no values');
+  const request = indexedDB.open(name, format);
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    reject(storageError('the browser does not open its database; close other tabs of this page, or the browser'));
+  }, patienceMilliseconds);
+  request.onupgradeneeded = () => make(request.result, request.transaction);
+  request.onerror = () => {
+    clearTimeout(timer);
+    const { name: kind, message } = request.error;
+    reject(storageError(kind === 'VersionError' ? 'a newer version of this page has written the values here; reload it'
+      : `the browser keeps no values: ${message}`));
+  };
+  request.onsuccess = () => {
+    clearTimeout(timer);
+    if (isLate) request.result.close();
+    else resolve(request.result);
+  };
+});
+
+/**
+ * Runs a transaction, all of it or nothing. `body` begins its requests, and returns what has their outcome in
+ * the end.
+ * @template T @param {IDBDatabase} database @param {IDBTransactionMode} mode
+ * @param {(tables: Record<string, IDBObjectStore>, refuse: (error: Error) => void) => (() => T)} body
+ * @returns {Promise<T>}
+ */
+const run = (database, mode, body) => new Promise((resolve, reject) => {
+  const transaction = database.transaction(tables, mode, { durability: 'strict' });
+  let why = null;
+  const refuse = (error) => {
+    // If it is over by now, it has succeeded.
+    try { transaction.abort(); } catch { return; }
+    why = error;
+  };
+  // Another tab may stand still within a transaction.
+  const timer = setTimeout(() => refuse(new Error('the database does not answer')), patienceMilliseconds);
+  let outcome;
+  transaction.oncomplete = () => {
+    clearTimeout(timer);
+    resolve(outcome());
+  };
+  transaction.onabort = () => {
+    clearTimeout(timer);
+    reject(why ?? transaction.error ?? new Error('the database has given up a transaction'));
+  };
+  outcome = body(Object.fromEntries(tables.map((name) => [name, transaction.objectStore(name)])), refuse);
+});
+
+/** The rows of one store. */
+class DatabaseDisk {
+  /** @param {DatabaseFolder} home @param {string} folder @param {string} store */
+  constructor(home, folder, store) {
+    this.home = home;
+    this.folder = folder;
+    this.store = store;
+    this.document = `${folder}/${store}`;
+  }
+
+  load() { return this.read(null); }
+
+  /** What was saved after a version; undefined if nothing was. */
+  async changedAfter(version) {
+    const content = await this.read(version);
+    return content.version === version ? undefined : content;
+  }
+
+  /** @param {number | null} after */
+  read(after) {
+    return this.home.transact('readonly', ({ stores, entries }, refuse) => {
+      const row = stores.get([this.folder, this.store]);
+      const changed = this.changed(entries, after);
+      row.onsuccess = () => { if (after > (row.result?.version ?? 0)) refuse(this.removed); };
+      return () => contentOf(row.result, changed.result, after === null);
+    });
+  }
+
+  /** The request for what was saved after a version. */
+  changed(entries, after) {
+    const { folder, store } = this;
+    return after === null ? entries.getAll(within(folder, store)) : entries.index('versions').getAll(
+      IDBKeyRange.bound([folder, store, after], [folder, store, []], true));
+  }
+
+  get removed() { return storageError('the account of these values was removed'); }
+
+  /** This tab leads from now on: a save by the one before says that it does not any more. */
+  claim(leader) {
+    return this.home.transact('readwrite', ({ stores }) => {
+      const row = stores.get([this.folder, this.store]);
+      row.onsuccess = () => stores.put({ folder: this.folder, store: this.store, version: 0, refused: 0,
+        ...row.result, leader });
+      return () => undefined;
+    });
+  }
+
+  /**
+   * Saves, if the disk has the version that the step expects, and nobody else leads by now.
+   * @param {{expects: number, entries: {key: Uint8Array, entry?: Uint8Array}[], meta?: Uint8Array,
+   *     refused?: Uint8Array[]}} step
+   * @param {string | null} leader This tab, if it leads.
+   * @returns {Promise<{version?: number, content?: any, isDeposed?: boolean}>}
+   */
+  save(step, leader) {
+    return this.home.transact('readwrite', ({ stores, entries, refused }, refuse) => {
+      const request = stores.get([this.folder, this.store]);
+      let outcome;
+      request.onsuccess = () => {
+        const row = { folder: this.folder, store: this.store, version: 0, refused: 0, ...request.result };
+        const isDeposed = leader !== null && row.leader !== leader;
+        if (row.version < step.expects) return refuse(this.removed);
+        if (isDeposed || row.version !== step.expects) {
+          const changed = this.changed(entries, step.expects);
+          outcome = () => ({ isDeposed, content: contentOf(row, changed.result, false) });
+          return undefined;
+        }
+        row.version += 1;
+        if (step.meta) row.meta = step.meta;
+        this.put(step, row, entries, refused);
+        stores.put(row);
+        outcome = () => ({ version: row.version });
+        return undefined;
+      };
+      return () => outcome();
+    });
+  }
+
+  /** An entry without anything stays as a row, for tabs that have known the key. */
+  put(step, row, entries, refused) {
+    const { folder, store } = this;
+    for (const { key, entry } of step.entries) entries.put({ folder, store, key, version: row.version, entry });
+    for (const write of step.refused ?? []) {
+      row.refused += 1;
+      refused.put({ folder, store, number: row.refused, write });
+    }
+    if (step.refused) {
+      refused.delete(IDBKeyRange.bound([folder, store], [folder, store, row.refused - refusedMax]));
+    }
+  }
+
+  /** The newest refused writes, the newest first. @returns {Promise<Uint8Array[]>} */
+  refused() {
+    return this.home.transact('readonly', ({ refused }) => {
+      const rows = refused.getAll(within(this.folder, this.store));
+      return () => rows.result.map(({ write }) => write).reverse();
+    });
+  }
+
+  async close() {}
+}
+
+function contentOf(row, entries, isWhole) {
+  const wanted = isWhole ? entries.filter(({ entry }) => entry) : entries;
+  return { version: row?.version ?? 0, meta: row?.meta, entries: wanted.map(({ key, entry }) => ({ key, entry })) };
+}
+
+export class DatabaseFolder {
+  /** Why the values are gone for good, in this tab. */
+  gone = '';
+  /** @type {Promise<IDBDatabase> | null} */
+  database = null;
+  /** What is told when the database may be another one. */
+  listeners = new Set();
+
+  /** @param {string} home */
+  constructor(home) {
+    this.home = home;
+    this.name = `ubiquity ${home}`;
+    this.channel = new BroadcastChannel(this.name);
+    this.channel.onmessage = ({ data }) => { this.tell(data); };
+  }
+
+  static async open(home) {
+    if (!navigator.locks) throw storageError('a page has locks only with https, or on localhost');
+    const folder = new DatabaseFolder(home);
+    try { await folder.connect(); } catch (error) {
+      await folder.close();
+      throw error instanceof UbiquityError ? error : storageError(`the browser keeps no values: ${error?.message}`);
+    }
+    return folder;
+  }
+
+  connect() {
+    if (this.gone) throw storageError(this.gone);
+    const opening = this.database ?? openDatabase(this.name).then((database) => {
+      // The browser has closed it, perhaps because it has cleared it.
+      database.onclose = () => this.lose(opening);
+      // Another tab erases everything, or is of a newer version, and waits for this one to let go.
+      database.onversionchange = ({ newVersion }) => {
+        this.gone = newVersion === null ? 'another tab has erased everything; reload the page'
+          : 'a newer version of this page is open in another tab; reload this one';
+        database.close();
+      };
+      return database;
+    });
+    this.database = opening;
+    opening.catch(() => { if (this.database === opening) this.database = null; });
+    return opening;
+  }
+
+  lose(database) {
+    if (this.database !== database) return;
+    this.database = null;
+    this.tell('account');
+    this.tell('files');
+  }
+
+  /** Runs a transaction; on a database that is opened again, if the browser has closed it. */
+  async transact(mode, body) {
+    for (let isSecond = false; ; isSecond = true) {
+      const opening = this.connect();
+      const database = await opening;
+      try { return await run(database, mode, body); } catch (error) {
+        if (isSecond || error.name !== 'InvalidStateError' || this.isClosed) throw error;
+        this.lose(opening);
+      }
+    }
+  }
+
+  disk(folder, identifier) { return new DatabaseDisk(this, folder, identifier); }
+
+  /** The stores that are there. @returns {Promise<{folder: string, store: string}[]>} */
+  documents() {
+    return this.transact('readonly', ({ stores }) => {
+      const keys = stores.getAllKeys();
+      return () => keys.result.map(([folder, store]) => ({ folder, store }));
+    });
+  }
+
+  // The device's sign-in
+
+  readAccount() {
+    return this.transact('readonly', ({ account }) => {
+      const state = account.get('account');
+      return () => state.result ?? null;
+    });
+  }
+
+  changeAccount(change) {
+    return this.transact('readwrite', ({ account }, refuse) => {
+      const old = account.get('account');
+      let state;
+      old.onsuccess = () => {
+        try { state = change(accountOf(old.result)); } catch (error) { return refuse(error); }
+        account.put(state, 'account');
+        return undefined;
+      };
+      return () => state;
+    });
+  }
+
+  /** Removes the values that no account has. @param {(state: any) => Set<string>} owned */
+  removeUnowned(owned) {
+    return this.transact('readwrite', ({ account, stores, entries, refused }) => {
+      const state = account.get('account');
+      state.onsuccess = () => {
+        const folders = owned(accountOf(state.result));
+        const keys = stores.getAllKeys();
+        keys.onsuccess = () => {
+          const unowned = new Set(keys.result.map(([folder]) => folder).filter((folder) => !folders.has(folder)));
+          for (const folder of unowned) for (const table of [stores, entries, refused]) table.delete(within(folder));
+        };
+      };
+      return () => undefined;
+    });
+  }
+
+  // The platform
+
+  /** Asks the browser to keep what is here when it needs room. */
+  persist() { navigator.storage?.persist?.().catch(() => {}); }
+
+  tell(message) { for (const listener of [...this.listeners]) listener(message); }
+
+  /** Tells the other tabs. It is a hint: they look for themselves. */
+  post(message) { if (!this.isClosed) this.channel.postMessage(message); }
+
+  onMessage(receive) {
+    this.listeners.add(receive);
+    return () => { this.listeners.delete(receive); };
+  }
+
+  /** Calls when the network is back, or somebody looks at the page again. */
+  onWake(wake) {
+    const look = () => { if (document.visibilityState === 'visible') wake(); };
+    const events = [[window, 'online', wake], [window, 'pageshow', wake], [document, 'resume', wake],
+      [document, 'visibilitychange', look]];
+    for (const [target, name, listener] of events) target.addEventListener(name, listener);
+    return () => { for (const [target, name, listener] of events) target.removeEventListener(name, listener); };
+  }
+
+  lead(name, tell) { return new Lease(`${this.name} ${name}`, tell); }
+
+  async close() {
+    this.isClosed = true;
+    this.channel.close();
+    (await this.database?.catch(() => null))?.close();
+  }
+
+  async erase() {
+    if (!this.gone) {
+      await this.transact('readwrite', (all) => {
+        for (const table of Object.values(all)) table.clear();
+        return () => undefined;
+      });
+    }
+    await this.close();
+    const request = indexedDB.deleteDatabase(this.name);
+    // Another tab may have it open. Its rows are gone already.
+    await new Promise((resolve) => { request.onsuccess = request.onerror = request.onblocked = resolve; });
+  }
+}
