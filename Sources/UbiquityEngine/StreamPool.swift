@@ -6,13 +6,16 @@ struct StreamPool {
     private var shared = SharedStream()
     private let server: String
     private let headers: [ExactString: PropertyListValue]
-    /// The only stores of the connections that have one; nil for several.
-    private var connections: [Int: StoreIdentifier?] = [:]
+    private var connections: [Connection] = []
     private var steps: [PropertyListValue] = []
     /// What listeners are told of the present event, if that is not the event itself.
     private var told: PropertyListValue?
 
-    private static let bounds = IntakeLimits(nil).message
+    private struct Connection {
+        var number: Int
+        /// The only store; nil for several.
+        var single: StoreIdentifier?
+    }
 
     init(_ event: StoredFields) throws(StoredFieldError) {
         server = try event.text("server")
@@ -51,12 +54,12 @@ struct StreamPool {
 
     private mutating func hear(_ event: StoredFields, at now: Int64) throws(StoredFieldError) {
         let number = Int(clamping: try event.number("request"))
-        guard let single = connections[number] else { return }
+        guard let connection = connections.first(where: { $0.number == number }) else { return }
         do throws(WireFault) {
             if let failure = try LinkFailure.failure(in: event, server: server) {
                 end(number, failure, at: now)
             } else {
-                try hear(event, of: single, on: number, at: now)
+                try hear(event, of: connection.single, on: number, at: now)
             }
         } catch {
             let detail = "the answer from \(server) cannot be read: \(error.description)"
@@ -84,7 +87,8 @@ struct StreamPool {
         _ name: String, _ data: [UInt8], of single: StoreIdentifier?, on number: Int, at now: Int64
     ) throws(WireFault) {
         guard ["changes", "ready", "resync", "ended"].contains(name) else { return }
-        let wire = try WireFields(data, within: name == "changes" ? Self.bounds : .small)
+        // Its records are for the engine of its store.
+        let wire = try WireFields(data.withoutLists, within: .small)
         let named = try wire.text("store")
         guard let store = (try? StoreIdentifier(named)) ?? single, single == nil || store == single
         else {
@@ -98,7 +102,6 @@ struct StreamPool {
             if case .ready(_, let config) = message { add(.patience(of: number, config)) }
             shared.received(message, for: store, on: number, at: now)
         default:
-            // Its records are for the engine of its store.
             let changes = ChangeSet(
                 records: [], cursor: try Cursor(wire), serverMilliseconds: 0,
                 isWhole: try wire.flag("whole"))
@@ -125,7 +128,7 @@ struct StreamPool {
     }
 
     private mutating func end(_ number: Int, _ failure: LinkFailure?, at now: Int64) {
-        connections[number] = nil
+        connections.removeAll { $0.number == number }
         shared.ended(number, failure, at: now)
     }
 
@@ -137,7 +140,7 @@ struct StreamPool {
         switch action {
         case .open(let number, let places): open(number, places)
         case .close(let number):
-            connections[number] = nil
+            connections.removeAll { $0.number == number }
             add(.cancel(number))
         case .deliver(let message, let listener):
             let event: PropertyListValue? =
@@ -155,7 +158,7 @@ struct StreamPool {
     /// A single store is asked for as its engine does, which every server knows.
     private mutating func open(_ number: Int, _ places: [SharedStream.Place]) {
         let single = places.count == 1 ? places[0].store : nil
-        connections.updateValue(single, forKey: number)
+        connections.append(Connection(number: number, single: single))
         var (headers, path) = (headers, "/v1/changes")
         var body: [UInt8]?
         if let single {
@@ -176,5 +179,29 @@ struct StreamPool {
                     "server": .string(server), "path": .string(path),
                     "headers": .dictionary(headers), "body": body.map { .data($0) },
                 ]))
+    }
+}
+
+extension [UInt8] {
+    /// JSON in which each list is empty: what is in them may be long.
+    fileprivate var withoutLists: [UInt8] {
+        var kept: [UInt8] = []
+        var (depth, isText, isEscaped) = (0, false, false)
+        for byte in self {
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\"") {
+                isText.toggle()
+            } else if isText {
+                isEscaped = byte == UInt8(ascii: "\\")
+            } else if byte == UInt8(ascii: "[") {
+                if depth == 0 { kept.append(byte) }
+                depth += 1
+            } else if byte == UInt8(ascii: "]") {
+                depth -= 1
+            }
+            if depth == 0 { kept.append(byte) }
+        }
+        return kept
     }
 }

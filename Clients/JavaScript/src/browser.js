@@ -11,7 +11,7 @@ export { version } from './http.js';
 export { ExactDate, Real, UbiquityError, real } from './values.js';
 
 /** Of all tabs together: a browser has six connections to a server. */
-const streamsMax = 4;
+const streamsMax = 3;
 const address = new URL('./engine.wasm', import.meta.url);
 
 const compile = () => engineModule(async () => {

@@ -34,16 +34,18 @@ export class Requests {
     const { id } = step;
     const controller = new AbortController();
     let giveBack = () => {};
+    const isWanted = () => this.requests.get(id) === request;
     const request = { patience: silenceMilliseconds, end: () => {
-      if (!this.requests.delete(id)) return;
+      if (!isWanted()) return;
+      this.requests.delete(id);
       // What was not read is not wanted.
       controller.abort();
       giveBack();
     } };
     this.requests.set(id, request);
-    const report = (event) => { if (this.requests.has(id)) this.report({ ...event, request: id }); };
+    const report = (event) => { if (isWanted()) this.report({ ...event, request: id }); };
     const turn = await this.turns.take();
-    if (!this.requests.has(id)) return turn?.();
+    if (!isWanted()) return turn?.();
     if (turn) {
       giveBack = turn;
       await perform(step, request, controller, report);

@@ -89,7 +89,7 @@ export class Shell {
     this.options = options;
     this.module = module;
     this.app = app;
-    this.link = new Link((event) => this.report(event), /** @type {any} */ (device).pool);
+    this.link = new Link((event) => this.report(event), device.pool);
     this.recovery = new Recovery(this);
   }
 

@@ -3,14 +3,17 @@
 /** The streams of a device's stores; with a server that says what a test wants, and with a real one. */
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { test } from 'node:test';
-import { engineModule, openDevice } from '../src/node.js';
+import { openDevice } from '../src/node.js';
 import { Pool, Slots, Turns } from '../src/pool.js';
+import { chromium, withBrowser } from './support/chromium.js';
 import { served, serverTest } from './support/server.js';
 
-const skip = existsSync(new URL('../src/engine.wasm', import.meta.url)) ? false : '`make engine` was not run';
+const file = new URL('../src/engine.wasm', import.meta.url);
+const skip = existsSync(file) ? false : '`make engine` was not run';
+const module = skip ? undefined : new WebAssembly.Module(readFileSync(file));
 const deadline = 300_000;
 const names = (count) => Array.from({ length: count }, (_, index) => `TEAM.example.${index}`);
 
@@ -68,7 +71,7 @@ async function withPool(count, body, { slots = undefined, refusal = undefined } 
   const streams = new Streams();
   streams.refusal = refusal;
   await served(streams.answer, async (server) => {
-    const pool = new Pool(await engineModule(), slots);
+    const pool = new Pool(/** @type {any} */ (module), slots);
     const heard = new Map();
     const listen = (store) => {
       heard.set(store, []);
@@ -229,3 +232,64 @@ serverTest('twelve stores of a device have two connections', async (stage) => {
     await soon(() => streams === 0);
   });
 }, skip);
+
+serverTest('a store without a stream asks now and then', async (stage) => {
+  const device = await openDevice({ home: stage.home('a') });
+  stage.open.add(device);
+  device.pool = new Pool(/** @type {any} */ (module), slotsOf(0));
+  await device.signIn({ server: stage.server.url, code: await stage.server.code('ann'), deviceName: 'a' });
+  const store = await device.openStore(names(1)[0]);
+  await soon(() => store.status.link.state === 'polling');
+  store.set('a', 1);
+  await store.synchronizeNow();
+  assert.deepEqual(store.status.pendingKeys, []);
+  assert.equal(store.status.link.error, undefined);
+}, skip);
+
+const begin = (identifiers) => `
+  const { openDevice } = await import('/src/browser.js');
+  window.device = await openDevice();
+  window.signIn = (code) => device.signIn({ server: location.origin, code, deviceName: 'browser' });
+  window.stores = [];
+  window.open = async () => {
+    stores.push(...await Promise.all(${JSON.stringify(identifiers)}.map((one) => device.openStore(one))));
+    await Promise.all(stores.map((store) => store.synchronizeNow()));
+  };`;
+const states = (tab) => tab.run('return stores.map(({ status }) => status.link.state)');
+
+serverTest('seven stores of a tab, and stores of more tabs, leave connections for requests', (stage) => withBrowser(
+  stage, async (browser) => {
+    const tab = await browser.tab();
+    await tab.run(begin(names(7)));
+    await tab.run(`await signIn(${JSON.stringify(await stage.server.code('ann'))}); await open();`);
+    assert.equal(await tab.run('return (await device.devices()).length'), 1);
+    await soon(async () => (await states(tab)).every((state) => state === 'connected'));
+    const places = () => tab.run(`return (await navigator.locks.query()).held
+      .filter(({ name }) => / stream \\d$/.test(name)).length`);
+    await soon(async () => await places() === 1);
+
+    const tabs = [];
+    for (const identifier of ['other.1', 'other.2', 'other.3']) {
+      const another = await browser.tab();
+      await another.run(begin([identifier]));
+      await another.run('await open();');
+      tabs.push(another);
+    }
+    await soon(async () => (await Promise.all(tabs.map(states))).flat().sort().join() === 'connected,connected,polling');
+    assert.equal(await places(), 3);
+    for (const one of [tab, ...tabs]) assert.equal(await one.run('return (await device.devices()).length'), 1);
+    for (const [index, one] of tabs.entries()) await one.run(`stores[0].set('a', ${index}); await stores[0].synchronizeNow();`);
+    const node = await openDevice({ home: stage.home('node') });
+    stage.open.add(node);
+    await node.signIn({ server: stage.server.url, code: await stage.server.code('ann'), deviceName: 'node' });
+    for (const [index, identifier] of ['other.1', 'other.2', 'other.3'].entries()) {
+      const store = await node.openStore(identifier);
+      await store.synchronizeNow();
+      assert.equal(store.get('a'), index);
+      store.set('a', `${index} again`);
+      await store.synchronizeNow();
+    }
+    for (const [index, one] of tabs.entries()) {
+      await soon(() => one.run(`return stores[0].get('a') === '${index} again'`));
+    }
+  }), skip || (chromium ? false : 'there is no Chromium'));
