@@ -39,7 +39,7 @@ class Files(PageTest):
                 self.assertEqual(answer.status, 200)
                 policy = headers["Content-Security-Policy"]
                 for rule in ["default-src 'none'", "script-src 'self' 'wasm-unsafe-eval';", "form-action 'none'", "base-uri 'none'",
-                             "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"]:
+                             "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types worker"]:
                     self.assertIn(rule, policy)
                 self.assertEqual(policy.count("unsafe"), 1)
                 self.assertEqual(headers["Referrer-Policy"], "no-referrer")
@@ -65,12 +65,9 @@ class Files(PageTest):
     def test_the_page_works_below_a_path_and_keeps_to_it(self):
         device = self.account()
         device("set", "theme", "dark")
-        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Below)
-        proxy.behind = self.server.url.removeprefix("http://")
-        self.addCleanup(proxy.server_close)
-        self.addCleanup(proxy.shutdown)
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{proxy.server_port}/keys"
+        proxy = Proxy(self.server, "/keys")
+        self.addCleanup(proxy.close)
+        address = proxy.url
         browser = self.browser().open(f"{address}/#{self.server.code(self.name, False)}")
         browser.click(".button", "Sign in")
         browser.click("dialog .button", "Sign in")
@@ -84,6 +81,22 @@ class Files(PageTest):
         kept = browser.run("return indexedDB.databases()")
         self.assertEqual([one["name"] for one in kept], ["ubiquity page/keys"])
         browser.open(f"{address}/operator").says("Operator")
+
+    def test_a_new_version_of_the_page_says_so_and_is_there_after_a_reload(self):
+        self.account()
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        browser = self.browser().open(proxy.url)
+        browser.works_offline()
+        version = browser.run("return document.querySelector('link').href.match(/app\\/(\\w+)/)[1]")
+        proxy.version = {version: "0123456789"}
+        browser.run("return navigator.serviceWorker.ready.then((one) => one.update()).then(() => true)")
+        browser.says("There is a new version of this page.", ".toast")
+        browser.click(".toast button", "Reload")
+        browser.wait(lambda: "0123456789" in browser.run("return document.querySelector('link')?.href ?? ''"), "the new one")
+        kept = browser.run("return caches.keys()")
+        self.assertEqual(len(kept), 1)
+        self.assertIn("0123456789", kept[0])
 
     def test_a_server_can_do_without_the_page(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--no-web")
@@ -590,24 +603,42 @@ class AnotherOrigin(PageTest):
         self.assertTrue(any("frame-ancestors" in one for one in browser.complaints()), browser.complaints())
 
 
-class Below(http.server.BaseHTTPRequestHandler):
-    """A proxy that has a server below a path of its own host."""
+class Proxy(http.server.ThreadingHTTPServer):
+    """Has a server below a path of its own host, and may show its page as another version."""
 
+    def __init__(self, server, path=""):
+        super().__init__(("127.0.0.1", 0), Passing)
+        self.behind, self.path, self.version = server.url.removeprefix("http://"), path, {}
+        self.url = f"http://127.0.0.1:{self.server_port}{path}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.shutdown()
+        self.server_close()
+
+
+class Passing(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        if not self.path.startswith("/keys/"):
+        if not self.path.startswith(f"{self.server.path}/"):
             self.send_error(404)
             return
+        path, version = self.path.removeprefix(self.server.path), self.server.version
+        for old, new in version.items():
+            path = path.replace(new, old)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         server = http.client.HTTPConnection(self.server.behind)
+        headers = dict(self.headers) | ({"Accept-Encoding": "identity"} if version else {})
         with contextlib.closing(server), contextlib.suppress(OSError):
-            server.request(self.command, self.path.removeprefix("/keys"), body, dict(self.headers))
+            server.request(self.command, path, body, headers)
             answer = server.getresponse()
             self.send_response(answer.status)
             for name, value in answer.getheaders():
-                if name not in ("connection", "transfer-encoding"):
+                if name not in ("connection", "transfer-encoding", "etag"):
                     self.send_header(name, value)
             self.end_headers()
             while piece := answer.read1(65_536):
+                for old, new in version.items():
+                    piece = piece.replace(old.encode(), new.encode())
                 self.wfile.write(piece)
 
     do_POST = do_DELETE = do_PATCH = do_GET
@@ -650,6 +681,24 @@ class Trouble(PageTest):
         self.assertEqual(device.value("theme"), {"string": "written offline"})
         device("set", "theme", "and live again")
         browser.shows("theme", "and live again")
+
+    def test_the_page_opens_without_the_server_and_can_be_installed(self):
+        device, browser = self.stage()
+        browser.works_offline()
+        self.assertEqual(browser.driver.execute_cdp_cmd("Page.getInstallabilityErrors", {}), {"installabilityErrors": []})
+        self.assertEqual(browser.driver.execute_cdp_cmd("Page.getAppManifest", {})["errors"], [])
+        self.server.kill()
+        browser.driver.refresh()
+        browser.shows("theme", "dark")
+        browser.in_row("theme", ".edit").click()
+        browser.press(Keys.CONTROL, "a")
+        browser.press("written offline", Keys.ENTER)
+        browser.says("Offline, 1 change waits", ".head .status")
+        browser.driver.refresh()
+        browser.shows("theme", "written offline")
+        self.server.start()
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("theme"), {"string": "written offline"})
 
     def test_a_browser_that_was_signed_out_says_so_and_may_return(self):
         device, browser = self.stage()

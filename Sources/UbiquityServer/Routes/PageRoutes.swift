@@ -86,15 +86,17 @@ private struct PageAnswers: Sendable {
     }
 
     /// Nothing from elsewhere, nothing inline, and no text that becomes markup or a script; a script
-    /// may compile WebAssembly, which can do no more than the script. Requests go to the server, and
+    /// may compile WebAssembly, which can do no more than the script. The policy "worker" of the page
+    /// makes the address of its service worker, and no other. Requests go to the server, and
     /// to the identity provider if there is one.
     private static func policy(_ provider: PageProvider?) -> String {
         let reachable = ["connect-src 'self'", provider?.origin].compactMap(\.self)
         return [
             "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "style-src 'self'",
             reachable.joined(separator: " "), "img-src 'self'", "manifest-src 'self'",
+            "worker-src 'self'",
             "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
-            "require-trusted-types-for 'script'", "trusted-types 'none'",
+            "require-trusted-types-for 'script'", "trusted-types worker",
         ].joined(separator: "; ")
     }
 
