@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { ExactDate, UbiquityError, real } from '../src/node.js';
-import { toWire } from '../src/exact.js';
+import { isSame, toWire } from '../src/exact.js';
 import { identifier, serverTest, until } from './support/server.js';
 
 serverTest('one write is seen by the other device through its stream', async (stage) => {
@@ -104,7 +104,7 @@ serverTest('every type comes back as it was, from the server and from Swift', as
   for (const [key, value] of Object.entries(expected)) {
     if (key === 'noDate') assert.deepEqual(b.exact(key), { date: 'NaN' });
     else assert.deepEqual(b.get(key), value, key);
-    assert.deepEqual(b.exact(key), toWire(values[key]), key);
+    assert.ok(isSame(b.exact(key), toWire(values[key])), key);
   }
   assert.equal({}.safe, undefined);
   await stage.command('swift', 'sign-in', '--server', stage.server.url, '--code', await stage.server.code('ann'));
