@@ -40,8 +40,6 @@ export class Store extends EventTarget {
   #changes = new Map();
   /** @type {Map<Feed, null>} */
   #statuses = new Map();
-  #questions = new Map();
-  #asked = 0;
   #resolvers = new Map();
   #status = '';
   #looks = false;
@@ -64,10 +62,6 @@ export class Store extends EventTarget {
       },
       notice: (reason, keys) => this.#changed(reasons[reason] ?? reason, keys),
       decide: (key, values) => this.#decide(key, values),
-      answered: (answer) => {
-        this.#questions.get(answer.id)?.(answer);
-        this.#questions.delete(answer.id);
-      },
       problem: (detail) => this.dispatchEvent(Object.assign(new Event('problem'), { detail })),
     });
   }
@@ -199,7 +193,7 @@ export class Store extends EventTarget {
     checkedKey(key);
     if (!Object.hasOwn(policies, name)) throw new UbiquityError('policy', `${name} is not a conflict policy`);
     this.#resolvers.set(key, resolve);
-    this.#shell.report({ do: 'policy', key, policy: policies[name] });
+    this.#shell.setPolicy(key, policies[name]);
     this.#tell(key);
   }
 
@@ -309,7 +303,7 @@ export class Store extends EventTarget {
     this.#looks = true;
     queueMicrotask(() => {
       this.#looks = false;
-      if (this.#shell.isClosed) return;
+      if (this.#shell.isClosed || !this.#shell.engine) return;
       const text = JSON.stringify(this.status);
       if (text === this.#status) return;
       this.#status = text;
@@ -323,15 +317,16 @@ export class Store extends EventTarget {
   synchronizeNow() { return this.#shell.synchronizeNow(); }
 
   async refusedWrites() {
-    const { refused } = this.#shell.ask({ do: 'refused', rows: await this.#shell.refused() });
+    const { refused } = this.#shell.ask({ do: 'refused', rows: await this.#shell.storage.refused() });
     return refused.map(({ key, value, milliseconds, code, reason }) =>
       ({ key, value: readable(value), date: new Date(milliseconds), code, reason }));
   }
 
   async forgetRefusedWrites() {
-    const rows = await this.#shell.refused();
+    const { storage } = this.#shell;
+    const rows = await storage.refused();
     const { rest } = this.#shell.ask({ do: 'refused', rows });
-    await this.#shell.forgetRefused(rows.filter((row) => !rest.some((one) => isEqual(one, row))));
+    await storage.forget(rows.filter((row) => !rest.some((one) => isEqual(one, row))));
   }
 
   // What the server knows
@@ -342,21 +337,9 @@ export class Store extends EventTarget {
     return this.device.delivery(this.identifier, { key, saved }, waits);
   }
 
-  async #ask(question) {
-    if (this.#shell.isClosed) throw new UbiquityError('closed', 'the store is closed');
-    this.#asked += 1;
-    const id = this.#asked;
-    const answer = await new Promise((resolve) => {
-      this.#questions.set(id, resolve);
-      this.#shell.report({ do: 'ask', id, ...question });
-    });
-    if (answer.error !== undefined) throw new UbiquityError(answer.code, answer.error);
-    return answer;
-  }
-
   async history(key, { limit = 100 } = {}) {
-    const refused = await this.#shell.refused();
-    const { versions } = await this.#ask({ key: checkedKey(key), max: limit, refused });
+    const refused = await this.#shell.storage.refused();
+    const { versions } = await this.#shell.askServer({ key: checkedKey(key), max: limit, refused });
     const own = this.device.account?.deviceID;
     return versions.map(({ value, outcome, revision = null, came, milliseconds, device, reason = null }) => ({
       value: readable(value), exact: value === undefined ? null : toWire(value), outcome, reason, revision,
@@ -366,7 +349,7 @@ export class Store extends EventTarget {
   }
 
   async valuesAt(date) {
-    const { values, revision, forgottenKeys } = await this.#ask({ milliseconds: date.getTime() });
+    const { values, revision, forgottenKeys } = await this.#shell.askServer({ milliseconds: date.getTime() });
     const exact = new Map(Object.entries(values));
     const read = new Map([...exact].map(([key, value]) => [key, readable(value)]));
     return { values: remember(read, exact), revision, forgottenKeys };
@@ -379,8 +362,6 @@ export class Store extends EventTarget {
   async close() {
     await this.#shell.close();
     for (const feed of [...this.#changes.keys(), ...this.#statuses.keys()]) feed.end();
-    for (const [id, settle] of this.#questions) settle({ id, error: 'the store is closed', code: 'closed' });
-    this.#questions.clear();
     this.device.openStores.delete(this);
     if (this.ownsDevice) await this.device.close();
   }

@@ -78,7 +78,7 @@ for (const [what, text, message] of [
 /** A store with a value that its disk refuses to save, until room is made. */
 async function storeOnFullDisk(home) {
   const store = await openStore({ home, identifier });
-  const [journal] = store.device.folder.journals;
+  const [journal] = store.device.folder.journals.values();
   journal.write = async () => { throw new Error('no space'); };
   store.set('a', 1);
   return { store, makeRoom: () => { delete journal.write; } };
