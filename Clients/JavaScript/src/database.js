@@ -2,8 +2,8 @@
 
 /** Browsers: a database that all tabs open. What one saves, it tells the others, who look. */
 
-import { newFolder, newState } from '../device.js';
-import { UbiquityError } from '../values.js';
+import { newFolder, newState } from './device.js';
+import { UbiquityError } from './values.js';
 import { DatabaseDisk, within } from './database-disk.js';
 import { Lease } from './lease.js';
 

@@ -2,7 +2,7 @@
 
 /** The rows of one store in a browser's database, which other tabs change too. */
 
-import { UbiquityError } from '../values.js';
+import { UbiquityError } from './values.js';
 import { refusedMax } from './disk.js';
 
 /** What a list of a row's key can begin with. An array is greater than any text, number and data. */
@@ -128,6 +128,20 @@ export class DatabaseDisk {
     return this.home.transact('readonly', ({ refused }) => {
       const rows = refused.getAll(within(this.folder, this.store));
       return () => rows.result.map(({ write }) => write).reverse();
+    });
+  }
+
+  /** Removes refused writes. @param {Uint8Array[]} gone */
+  forget(gone) {
+    const texts = new Set(gone.map(String));
+    return this.home.transact('readwrite', ({ refused }) => {
+      const rows = refused.getAll(within(this.folder, this.store));
+      rows.onsuccess = () => {
+        for (const { number, write } of rows.result) {
+          if (texts.has(String(write))) refused.delete([this.folder, this.store, number]);
+        }
+      };
+      return () => undefined;
     });
   }
 
