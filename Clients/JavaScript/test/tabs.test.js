@@ -39,7 +39,7 @@ async function signIn(tab, stage, account = 'ann') {
   const code = await stage.server.code(account);
   await tab.run(`
     await device.signIn({ server: location.origin, code: '${code}', deviceName: 'browser' });
-    await store.shell.initialSync();`);
+    await store.initialSync();`);
 }
 
 /** A store of Node, of the same account. */
@@ -49,7 +49,7 @@ async function other(stage, account = 'ann') {
   const store = await device.openStore(identifier);
   const code = await stage.server.code(account);
   await device.signIn({ server: stage.server.url, code, deviceName: 'node' });
-  await store.shell.initialSync();
+  await store.initialSync();
   return store;
 }
 
@@ -58,16 +58,16 @@ async function has(store, key, value) {
   while (store.get(key) !== value) await new Promise((go) => { setTimeout(go, 20); });
 }
 
-const leads = (tab) => tab.run('await until(() => store.status.isLeading);');
+const leads = (tab) => tab.run('await until(() => store.status.isLeader);');
 
 browserTest('tabs share a store, and another one leads when the leader ends', async (browser, stage) => {
   const node = await other(stage);
   const a = await openTab(browser);
   await leads(a);
   const b = await openTab(browser);
-  assert.equal(await b.run('return store.status.isLeading;'), false);
+  assert.equal(await b.run('return store.status.isLeader;'), false);
   await signIn(a, stage);
-  await b.run('await store.shell.initialSync();');
+  await b.run('await store.initialSync();');
   assert.equal(await b.run('return device.account.name;'), 'ann');
   await a.run('store.set("a", [1n << 60n, client.real(1)]);');
   await b.run('await until(() => store.get("a"));');
@@ -81,7 +81,7 @@ browserTest('tabs share a store, and another one leads when the leader ends', as
   await b.run('store.set("c", "after the leader"); await store.synchronizeNow();');
   await has(node, 'c', 'after the leader');
   const again = await openTab(browser);
-  assert.deepEqual(await again.run('return [...store.entries().keys()].sort();'), ['a', 'b', 'c', 'from node']);
+  assert.deepEqual(await again.run('return store.keys();'), ['a', 'b', 'c', 'from node']);
 });
 
 browserTest('what is written beside a leader that stands still is saved, said and sent', async (browser, stage) => {
@@ -93,7 +93,7 @@ browserTest('what is written beside a leader that stands still is saved, said an
   await a.stop();
   const early = await b.run(`
     store.set('b', 1);
-    return [await store.synchronize(), store.status.pendingKeys, store.status.isLeading];`);
+    return [await store.synchronize(), store.status.pendingKeys, store.status.isLeader];`);
   assert.deepEqual(early, [true, ['b'], false]);
   // It is on the disk, whatever becomes of both.
   const c = await openTab(browser);
@@ -101,10 +101,10 @@ browserTest('what is written beside a leader that stands still is saved, said an
   // Nobody asks for a round trip: the engine notices.
   await has(node, 'b', 1);
   await a.goOn();
-  await a.run('await until(() => !store.status.isLeading && store.get("b") === 1);');
+  await a.run('await until(() => !store.status.isLeader && store.get("b") === 1);');
   await a.run('store.set("a", 2); await store.synchronizeNow();');
   await has(node, 'a', 2);
-  const states = await Promise.all([a, b, c].map((tab) => tab.run('return store.status.isLeading;')));
+  const states = await Promise.all([a, b, c].map((tab) => tab.run('return store.status.isLeader;')));
   assert.equal(states.filter((isLeading) => isLeading).length, 1);
 });
 
@@ -177,7 +177,7 @@ browserTest('all tabs follow a sign-in, a sign-out, and another account', async 
   await b.run('store.set("of bob", 2); await store.synchronizeNow();');
   await signIn(b, stage, 'ann');
   await a.run('await until(() => store.get("of ann") === 1 && store.get("of bob") === undefined);');
-  const waiting = a.run('return store.shell.initialSync().then(() => "has", ({ code }) => code);');
+  const waiting = a.run('return store.initialSync().then(() => "has", ({ code }) => code);');
   assert.equal(await waiting, 'has');
   await a.run('await device.signOut({ wipes: true });');
   await b.run('await until(() => device.account === null && store.get("of ann") === undefined);');
@@ -192,10 +192,10 @@ browserTest('a home that another tab erases says so, and nothing waits', async (
   await b.run('await device.erase();');
   const outcome = await a.run(`
     store.set('late', 1);
-    return [await store.synchronize(), store.status.diskFailure];`);
+    return [await store.synchronize(), store.status.diskError];`);
   assert.deepEqual(outcome, [false, 'another tab has erased everything; reload the page']);
   await a.run('await device.close();');
-  assert.equal(await (await openTab(browser)).run('return store.entries().size + String(device.account);'), '0null');
+  assert.equal(await (await openTab(browser)).run('return store.keys().length + String(device.account);'), '0null');
 });
 
 browserTest('a tab whose disk fails lets another one lead, and leads no worse alone', async (browser, stage) => {
@@ -204,11 +204,11 @@ browserTest('a tab whose disk fails lets another one lead, and leads no worse al
   await signIn(a, stage);
   const fail = 'device.folder.transact = async () => { throw new Error("the disk is broken"); };';
   await a.run(`window.transact = device.folder.transact; ${fail} store.set('a', 1); await store.synchronize();`);
-  assert.deepEqual(await a.run('return [store.status.isLeading, store.status.diskFailure];'),
+  assert.deepEqual(await a.run('return [store.status.isLeader, store.status.diskError];'),
     [true, 'the disk is broken']);
   const b = await openTab(browser);
   await leads(b);
-  await a.run('await until(() => !store.status.isLeading);');
+  await a.run('await until(() => !store.status.isLeader);');
   await b.run('store.set("b", 1);');
   await has(node, 'b', 1);
   await a.run('device.folder.transact = window.transact;');
@@ -256,13 +256,13 @@ browserTest('what waits is tried when the network is back, or somebody looks', a
   for (const event of ["window.dispatchEvent(new Event('online'))", "window.dispatchEvent(new Event('pageshow'))",
     "document.dispatchEvent(new Event('visibilitychange'))"]) {
     // It waits for its next attempt for a while.
-    await a.run(`await until(() => store.status.link.state !== 'connected');
+    await a.run(`await until(() => store.status.connection !== 'connected');
       const { fetch } = window;
       window.fetch = async () => { throw new TypeError('offline'); };
-      for (let attempt = 0; attempt < 12; attempt += 1) await store.synchronizeNow().catch(() => {});
+      for (let attempt = 0; attempt < 8; attempt += 1) await store.synchronizeNow().catch(() => {});
       window.fetch = fetch;`);
     await stage.server.start();
-    await a.run(`${event}; await until(() => store.status.link.state === 'connected');`);
+    await a.run(`${event}; await until(() => store.status.connection === 'connected');`);
     await stage.server.kill();
   }
 });
