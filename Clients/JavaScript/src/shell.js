@@ -279,7 +279,8 @@ export class Shell {
 
   async finish() {
     this.isClosing = true;
-    await this.recovery.work;
+    // Of what was written last, the engine has still to hear.
+    do await this.recovery.work; while (this.recovery.work);
     if (this.engine && !this.isEnded) {
       await new Promise((resolve) => {
         this.ended = () => resolve(undefined);

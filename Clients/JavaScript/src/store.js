@@ -28,7 +28,7 @@ function call(callback) {
 
 export class Store extends EventTarget {
   ownsDevice = false;
-  #shell;
+  shell;
   /** How often the engine has heard of something: what was read before may be another value now. */
   #round = 0;
   /** @type {Map<string, {bytes: Uint8Array, exact: any, value: any, round: number}>} What was read, by keys. */
@@ -55,7 +55,7 @@ export class Store extends EventTarget {
     super();
     this.device = device;
     this.identifier = identifier;
-    this.#shell = new Shell(device, identifier, options, module, {
+    this.shell = new Shell(device, identifier, options, module, {
       heard: () => {
         this.#round += 1;
         this.#look();
@@ -66,7 +66,7 @@ export class Store extends EventTarget {
     });
   }
 
-  start() { return this.#shell.start(); }
+  start() { return this.shell.start(); }
 
   /** Nothing of the sign-in. */
   toJSON() { return { identifier: this.identifier, status: this.status }; }
@@ -78,7 +78,7 @@ export class Store extends EventTarget {
   #read(key) {
     const kept = this.#kept.get(key);
     if (kept?.round === this.#round) return kept;
-    const bytes = this.#shell.value(checkedKey(key));
+    const bytes = this.shell.value(checkedKey(key));
     if (!bytes) {
       this.#kept.delete(key);
       return null;
@@ -103,7 +103,7 @@ export class Store extends EventTarget {
 
   #all() {
     if (this.#table.round !== this.#round) {
-      const table = this.#shell.ask({ do: 'keys' });
+      const table = this.shell.ask({ do: 'keys' });
       const places = new Map(table.keys.map((key, place) => [key, place]));
       this.#table = { ...table, places, round: this.#round };
     }
@@ -126,7 +126,7 @@ export class Store extends EventTarget {
   }
 
   get status() {
-    const { saved: _, ...status } = this.#shell.ask({ do: 'status' });
+    const { saved: _, ...status } = this.shell.ask({ do: 'status' });
     return { ...nothing, ...status };
   }
 
@@ -134,7 +134,7 @@ export class Store extends EventTarget {
 
   /** @param {object} [more] How it is written. */
   #write(writes, more = {}) {
-    const refusal = this.#shell.write(writes, more);
+    const refusal = this.shell.write(writes, more);
     if (refusal.error) {
       const place = writes.length === 1 ? `${writes[0].key}: ` : '';
       throw Object.assign(new UbiquityError(refusal.error, `${place}${refusal.detail}`),
@@ -193,7 +193,7 @@ export class Store extends EventTarget {
     checkedKey(key);
     if (!Object.hasOwn(policies, name)) throw new UbiquityError('policy', `${name} is not a conflict policy`);
     this.#resolvers.set(key, resolve);
-    this.#shell.setPolicy(key, policies[name]);
+    this.shell.setPolicy(key, policies[name]);
     this.#tell(key);
   }
 
@@ -252,7 +252,7 @@ export class Store extends EventTarget {
   #open(feeds, about, take, signal) {
     const feed = new Feed(take, () => feeds.delete(feed), signal);
     feeds.set(feed, about);
-    if (this.#shell.isClosed || signal?.aborted) feed.end();
+    if (this.shell.isClosed || signal?.aborted) feed.end();
     return feed;
   }
 
@@ -299,11 +299,11 @@ export class Store extends EventTarget {
 
   /** Looks soon whether the status is another one. */
   #look() {
-    if (this.#looks || this.#shell.isClosed || !(this.#hasListener || this.#statuses.size)) return;
+    if (this.#looks || this.shell.isClosed || !(this.#hasListener || this.#statuses.size)) return;
     this.#looks = true;
     queueMicrotask(() => {
       this.#looks = false;
-      if (this.#shell.isClosed || !this.#shell.engine) return;
+      if (this.shell.isClosed || !this.shell.engine) return;
       const text = JSON.stringify(this.status);
       if (text === this.#status) return;
       this.#status = text;
@@ -312,34 +312,34 @@ export class Store extends EventTarget {
     });
   }
 
-  initialSync() { return this.#shell.initialSync(); }
-  synchronize() { return this.#shell.synchronize(); }
-  synchronizeNow() { return this.#shell.synchronizeNow(); }
+  initialSync() { return this.shell.initialSync(); }
+  synchronize() { return this.shell.synchronize(); }
+  synchronizeNow() { return this.shell.synchronizeNow(); }
 
   async refusedWrites() {
-    const { refused } = this.#shell.ask({ do: 'refused', rows: await this.#shell.storage.refused() });
+    const { refused } = this.shell.ask({ do: 'refused', rows: await this.shell.storage.refused() });
     return refused.map(({ key, value, milliseconds, code, reason }) =>
       ({ key, value: readable(value), date: new Date(milliseconds), code, reason }));
   }
 
   async forgetRefusedWrites() {
-    const { storage } = this.#shell;
+    const { storage } = this.shell;
     const rows = await storage.refused();
-    const { rest } = this.#shell.ask({ do: 'refused', rows });
+    const { rest } = this.shell.ask({ do: 'refused', rows });
     await storage.forget(rows.filter((row) => !rest.some((one) => isEqual(one, row))));
   }
 
   // What the server knows
 
   async delivery(key = undefined) {
-    const { saved, pendingKeys } = this.#shell.ask({ do: 'status' });
+    const { saved, pendingKeys } = this.shell.ask({ do: 'status' });
     const waits = pendingKeys.some((one) => key === undefined || one === key);
     return this.device.delivery(this.identifier, { key, saved }, waits);
   }
 
   async history(key, { limit = 100 } = {}) {
-    const refused = await this.#shell.storage.refused();
-    const { versions } = await this.#shell.askServer({ key: checkedKey(key), max: limit, refused });
+    const refused = await this.shell.storage.refused();
+    const { versions } = await this.shell.askServer({ key: checkedKey(key), max: limit, refused });
     const own = this.device.account?.deviceID;
     return versions.map(({ value, outcome, revision = null, came, milliseconds, device, reason = null }) => ({
       value: readable(value), exact: value === undefined ? null : toWire(value), outcome, reason, revision,
@@ -349,7 +349,7 @@ export class Store extends EventTarget {
   }
 
   async valuesAt(date) {
-    const { values, revision, forgottenKeys } = await this.#shell.askServer({ milliseconds: date.getTime() });
+    const { values, revision, forgottenKeys } = await this.shell.askServer({ milliseconds: date.getTime() });
     const exact = new Map(Object.entries(values));
     const read = new Map([...exact].map(([key, value]) => [key, readable(value)]));
     return { values: remember(read, exact), revision, forgottenKeys };
@@ -357,10 +357,10 @@ export class Store extends EventTarget {
 
   // The end
 
-  followAccount() { return this.#shell.followAccount(); }
+  followAccount() { return this.shell.followAccount(); }
 
   async close() {
-    await this.#shell.close();
+    await this.shell.close();
     for (const feed of [...this.#changes.keys(), ...this.#statuses.keys()]) feed.end();
     this.device.openStores.delete(this);
     if (this.ownsDevice) await this.device.close();
