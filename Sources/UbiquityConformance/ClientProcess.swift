@@ -7,16 +7,29 @@ import UbiquitySimulation
 /// reports both to the checkers.
 final class ClientProcess: ScenarioProgram {
     let number: Int
+    /// The number among the processes of its device.
+    let place: Int
     unowned let device: ConformanceDevice
     unowned let world: ConformanceWorld
     private(set) var isAlive = true
     private(set) var state = ClientAnswer.State()
     /// The disk is to refuse the next save.
     var failsNextSave = false
+    /// The disk is to keep the next save, but report a failure.
+    var losesSaveAnswer = false
+    /// The disk refuses everything.
+    var isDiskClosed = false
+    /// It stands still when the next save has begun, for so long.
+    var stopsInSave: Int64?
+    /// The work that arrived while the process stood still; nil while it runs.
+    private var missed: (work: [() -> Void], since: Int64)?
     /// The last write of an app before the save under way; nil if there is none.
     private var saving: Int?
-    /// The last write of an app that is on the disk for sure.
-    private var savedThrough: Int
+    private var isReading = false
+    /// The last write of its app, and the last one that is on the disk for sure.
+    var lastWrite = 0
+    private var savedThrough = 0
+    private var isLeading = false
     private var isNotifying = false
     private var isFirstSyncDone = false
     private var wakes = 0
@@ -34,11 +47,11 @@ final class ClientProcess: ScenarioProgram {
 
     private static let wakesMax = 20_000
 
-    init(device: ConformanceDevice, world: ConformanceWorld) {
+    init(device: ConformanceDevice, place: Int, world: ConformanceWorld) {
         number = world.newProcessNumber()
+        self.place = place
         self.device = device
         self.world = world
-        savedThrough = world.run.lastWrite
     }
 
     var name: DeviceID {
@@ -59,12 +72,19 @@ final class ClientProcess: ScenarioProgram {
             account: "\(ConformanceWorld.account)", name: name, credential: credential,
             store: Self.storeName, seed: world.chance.number(),
             firstSync: world.scenario.firstSync, policies: rule)
+        if !world.hasProcesses { noteLeading(true) }
         tell(.start(start)) { [self] _, answer in
             if answer.state == nil { world.complain("the client's answer to a start has no state") }
             isFirstSyncDone = state.cursor != nil
             world.note(.opened(process: number, disk: disk, values: state.values))
         }
+        if world.hasProcesses { file.open(by: self) }
         work()
+    }
+
+    /// Which processes have the device's disk open. What it has only the client knows.
+    private var file: VirtualDisk {
+        device.disk(ConformanceWorld.store, folder: device.state.folder)
     }
 
     static let storeName = "conformance"
@@ -83,17 +103,68 @@ final class ClientProcess: ScenarioProgram {
     /// Ends abruptly. The save under way is on disk, or is not.
     func kill() {
         guard isAlive else { return }
-        let keepsSave = saving != nil && !failsNextSave && world.chance.coin()
+        let keepsSave =
+            saving != nil && !failsNextSave && !isDiskClosed && world.chance.coin()
         isAlive = false
-        // Its answer says nothing: a notice that still waits is lost with it.
-        _ = world.ask(.device(device.number, device.reading, .kill(keepsSave: keepsSave)))
+        // Of its answer, nothing else counts: a notice that still waits is lost with it.
+        if let answer = ask(.kill(keepsSave: keepsSave)), keepsSave, !answer.isConflict {
+            hint()
+        }
         for stream in openStreams { stream.hangUp() }
         streams = [:]
+        file.close(by: self)
         world.note(.ended(process: number))
     }
 
-    /// Breaks the reference cycles with its streams.
-    func release() { streams = [:] }
+    /// Breaks the reference cycles with its streams and its disk.
+    func release() {
+        streams = [:]
+        missed = nil
+        file.detach(self)
+    }
+
+    // MARK: - Standing still
+
+    var isStopped: Bool { missed != nil }
+
+    /// Pauses the process. It keeps its lease and its connections.
+    func stop(for milliseconds: Int64) {
+        guard isAlive, missed == nil, !world.isPeaceful else { return }
+        missed = ([], world.now)
+        world.after(milliseconds) { [self] in goOn() }
+        if world.chance.coin() { loseLease() }
+    }
+
+    /// Another process gets the lease, and this one only hears of it when it goes on.
+    private func loseLease() {
+        guard isLeading, file.processes.count > 1 else { return }
+        file.close(by: self)
+        file.open(by: self)
+    }
+
+    func goOn() {
+        guard let (work, since) = missed else { return }
+        missed = nil
+        world.note(.paused(device: device.number, milliseconds: world.now - since))
+        for body in work { whenRunning(body) }
+        whenRunning { [self] in if isLeading, file.processes.first !== self { lead(false) } }
+    }
+
+    /// Runs the closure now, or when the process goes on, or never if it has ended.
+    func whenRunning(_ body: @escaping () -> Void) {
+        guard isAlive else { return }
+        if missed == nil { body() } else { missed?.work.append(body) }
+    }
+
+    private func lead(_ leads: Bool) {
+        noteLeading(leads)
+        tell(.leading(leads), .otherProcess)
+    }
+
+    private func noteLeading(_ leads: Bool) {
+        isLeading = leads
+        world.note(.leads(process: number, leads))
+    }
 
     // MARK: - The app
 
@@ -112,6 +183,7 @@ final class ClientProcess: ScenarioProgram {
         _ writes: [ClientCommand.Write], accepted: @escaping (ClientAnswer.State) -> Void
     ) -> Bool {
         var isAccepted = false
+        guard !isStopped else { return false }
         tell(.write(writes)) { [self] before, answer in
             guard answer.error == nil else {
                 return world.note(
@@ -127,6 +199,10 @@ final class ClientProcess: ScenarioProgram {
 
     // MARK: - Commands and answers
 
+    private func ask(_ event: ClientCommand.Event) -> ClientAnswer? {
+        world.ask(.device(device.number, process: place, device.reading, event))
+    }
+
     /// Tells the client what has happened, and carries out its answer.
     /// - Parameters:
     ///   - cause: Why the app may see a change; nil if it may not, or causes it itself.
@@ -140,13 +216,14 @@ final class ClientProcess: ScenarioProgram {
     ) {
         guard isAlive else { return }
         let before = state
-        guard let answer = world.ask(.device(device.number, device.reading, event)) else { return }
+        guard let answer = ask(event) else { return }
         state = answer.state ?? state
         if let changes { noteDiscards(changes, before) }
-        noteChanges(from: before, cause, changes)
+        noteChanges(from: before, answer.isConflict ? .otherProcess : cause, changes)
         note(before, answer)
         if let changes { noteReceived(changes.cursor) }
-        if changes?.isWhole == true, state.cursor == changes?.cursor { isFirstSyncDone = true }
+        // Perhaps another process has made it.
+        if state.cursor != nil { isFirstSyncDone = true }
         carryOut(answer)
     }
 
@@ -165,6 +242,7 @@ final class ClientProcess: ScenarioProgram {
         for id in answer.cancelled { cancel(id) }
         for request in answer.requests { send(request) }
         if answer.isSaving { save() }
+        if answer.isReading { read() }
         scheduleWake(answer.wake)
         if !isNotifying { world.note(.rested(process: number, values: state.values)) }
     }
@@ -174,29 +252,72 @@ final class ClientProcess: ScenarioProgram {
         guard let wake else { return }
         let number = wakes
         world.at(max(device.clock.moment(ofUptime: wake), world.now + 1)) { [self] in
-            guard isAlive, number == wakes else { return }
-            if world.isPeaceful { wakesInPeace += 1 }
-            guard wakesInPeace <= Self.wakesMax else {
-                return world.complain("device \(device.number) wakes all the time, for nothing")
+            whenRunning { [self] in
+                guard number == wakes else { return }
+                if world.isPeaceful { wakesInPeace += 1 }
+                guard wakesInPeace <= Self.wakesMax else {
+                    return world.complain(
+                        "device \(device.number) wakes all the time, for nothing")
+                }
+                tell(.wake, .server)
             }
-            tell(.wake, .server)
         }
     }
 
     // MARK: - The disk
 
     private func save() {
-        guard saving == nil else {
-            return world.complain("device \(device.number) saves while it is saving")
+        guard saving == nil, !isReading else {
+            return world.complain("device \(device.number) saves while it is saving or reading")
         }
         saving = world.run.lastWrite
-        world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
-            guard isAlive, let last = saving else { return }
+        if let milliseconds = stopsInSave {
+            stopsInSave = nil
+            stop(for: milliseconds)
+        }
+        afterFlush { [self] in
+            guard let last = saving else { return }
             saving = nil
-            let isSaved = !failsNextSave
+            let isFailing = failsNextSave || isDiskClosed
             failsNextSave = false
-            if isSaved { savedThrough = last }
-            tell(.saved(isSaved))
+            if isFailing { return tell(.notSaved(keepsSave: false)) }
+            let isUncertain = losesSaveAnswer
+            losesSaveAnswer = false
+            tell(isUncertain ? .notSaved(keepsSave: true) : .saved) { [self] _, answer in
+                if answer.isConflict { return noteRead() }
+                savedThrough = last
+                hint()
+                if !isUncertain, lastWrite <= last { world.note(.synchronized(process: number)) }
+            }
+        }
+    }
+
+    private func read() {
+        guard saving == nil, !isReading else {
+            return world.complain("device \(device.number) reads while it is saving or reading")
+        }
+        isReading = true
+        afterFlush { [self] in
+            isReading = false
+            tell(.read(!isDiskClosed), .otherProcess) { [self] _, _ in noteRead() }
+        }
+    }
+
+    private func afterFlush(_ body: @escaping () -> Void) {
+        world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
+            whenRunning(body)
+        }
+    }
+
+    /// Tells the other processes that one has saved: most at once, some late, and some twice. And at
+    /// times itself.
+    private func hint() {
+        guard world.hasProcesses else { return }
+        for process in file.processes where process !== self || world.chance.perMille(100) {
+            for _ in 0...(world.chance.perMille(100) ? 1 : 0) {
+                let isLate = !world.isPeaceful && world.chance.perMille(100)
+                world.after(world.chance.int64(0...(isLate ? 2_000 : 5))) { process.lookAtDisk() }
+            }
         }
     }
 
@@ -207,7 +328,9 @@ final class ClientProcess: ScenarioProgram {
                 guard world.mergedKeys[write.key.whole] == nil,
                     let mark = Mark(write.content.value)
                 else { return false }
-                return mark.number > savedThrough
+                // Another process's writes come from the disk.
+                let author = world.journal.history.writes[mark.number]?.process
+                return author == number && mark.number > savedThrough
             }.map(\.key))
     }
 
@@ -234,6 +357,9 @@ final class ClientProcess: ScenarioProgram {
         world.note(.discarded(disk: disk, keys.union(plain)))
     }
 
+    /// What another process has saved with a cursor is complete up to it.
+    private func noteRead() { if let cursor = state.cursor { noteReceived(cursor) } }
+
     /// Only a client that resumes from a cursor claims to have what came before it.
     private func noteReceived(_ cursor: Cursor) {
         guard state.cursor == cursor, let position = Position(cursor) else { return }
@@ -252,7 +378,8 @@ final class ClientProcess: ScenarioProgram {
         Settlement.Process(
             number: number, disk: disk, account: device.account, values: state.contents,
             waiting: state.waiting, isConnected: !isOnline || state.isConnected,
-            onDisk: state.contents, merged: merged, wakes: wakesInPeace)
+            onDisk: state.contents, merged: merged, wakes: wakesInPeace,
+            streamsBeside: streams.count - (isLeading ? 1 : 0))
     }
 
     /// The values that the app sees, or would see if it declared its rule.
@@ -263,4 +390,17 @@ final class ClientProcess: ScenarioProgram {
         }
         return values
     }
+}
+
+extension ClientProcess: VirtualDiskUser {
+    /// A system grants a lock a little later.
+    func becomeLeader(of disk: VirtualDisk) {
+        world.after(world.chance.int64(0...5)) { [self] in
+            whenRunning { [self] in
+                if !isLeading, file.processes.first === self { lead(true) }
+            }
+        }
+    }
+
+    func lookAtDisk() { whenRunning { [self] in tell(.fileChanged, .otherProcess) } }
 }
