@@ -22,19 +22,21 @@ final class ClientProcess: ScenarioProgram {
     /// It stands still when the next save has begun, for so long.
     var stopsInSave: Int64?
     /// The work that arrived while the process stood still; nil while it runs.
-    private var missed: (work: [() -> Void], since: Int64)?
+    var missed: (work: [() -> Void], since: Int64)?
     /// The last write of an app before the save under way; nil if there is none.
-    private var saving: Int?
-    private var isReading = false
+    var saving: Int?
+    var isReading = false
     /// The last write of its app, and the last one that is on the disk for sure.
     var lastWrite = 0
-    private var savedThrough = 0
-    private var isLeading = false
+    var savedThrough = 0
+    var isLeading = false
     private var isNotifying = false
     private var isFirstSyncDone = false
     private var wakes = 0
     private var wakesInPeace = 0
     private var lastTrip = 0
+    /// The round trips that have not ended.
+    private var trips: Set<Int> = []
     var streams: [Int: ClientStream] = [:]
     /// The requests under way.
     var requests: Set<Int> = []
@@ -82,11 +84,6 @@ final class ClientProcess: ScenarioProgram {
         work()
     }
 
-    /// Which processes have the device's disk open. What it has only the client knows.
-    private var file: VirtualDisk {
-        device.disk(ConformanceWorld.store, folder: device.state.folder)
-    }
-
     static let storeName = "conformance"
     var credential: String { "ubd_\(device.number)" }
 
@@ -123,54 +120,12 @@ final class ClientProcess: ScenarioProgram {
         file.detach(self)
     }
 
-    // MARK: - Standing still
-
-    var isStopped: Bool { missed != nil }
-
-    /// Pauses the process. It keeps its lease and its connections.
-    func stop(for milliseconds: Int64) {
-        guard isAlive, missed == nil, !world.isPeaceful else { return }
-        missed = ([], world.now)
-        world.after(milliseconds) { [self] in goOn() }
-        if world.chance.coin() { loseLease() }
-    }
-
-    /// Another process gets the lease, and this one only hears of it when it goes on.
-    private func loseLease() {
-        guard isLeading, file.processes.count > 1 else { return }
-        file.close(by: self)
-        file.open(by: self)
-    }
-
-    func goOn() {
-        guard let (work, since) = missed else { return }
-        missed = nil
-        world.note(.paused(device: device.number, milliseconds: world.now - since))
-        for body in work { whenRunning(body) }
-        whenRunning { [self] in if isLeading, file.processes.first !== self { lead(false) } }
-    }
-
-    /// Runs the closure now, or when the process goes on, or never if it has ended.
-    func whenRunning(_ body: @escaping () -> Void) {
-        guard isAlive else { return }
-        if missed == nil { body() } else { missed?.work.append(body) }
-    }
-
-    private func lead(_ leads: Bool) {
-        noteLeading(leads)
-        tell(.leading(leads), .otherProcess)
-    }
-
-    private func noteLeading(_ leads: Bool) {
-        isLeading = leads
-        world.note(.leads(process: number, leads))
-    }
-
     // MARK: - The app
 
     func synchronizeNow() {
         lastTrip += 1
         let id = lastTrip
+        trips.insert(id)
         tell(.sync(id: id), .server) { [self] before, _ in
             world.note(.askedRoundTrip(process: number, id: id, waiting: before.waiting))
         }
@@ -234,6 +189,7 @@ final class ClientProcess: ScenarioProgram {
             world.note(.notified(process: number, notice, values))
         }
         isNotifying = answer.isNotifying
+        trips.subtract(answer.synced.map(\.id))
         for (id, isDone) in answer.synced where isDone {
             world.note(
                 .finishedRoundTrip(
@@ -264,76 +220,6 @@ final class ClientProcess: ScenarioProgram {
         }
     }
 
-    // MARK: - The disk
-
-    private func save() {
-        guard saving == nil, !isReading else {
-            return world.complain("device \(device.number) saves while it is saving or reading")
-        }
-        saving = world.run.lastWrite
-        if let milliseconds = stopsInSave {
-            stopsInSave = nil
-            stop(for: milliseconds)
-        }
-        afterFlush { [self] in
-            guard let last = saving else { return }
-            saving = nil
-            let isFailing = failsNextSave || isDiskClosed
-            failsNextSave = false
-            if isFailing { return tell(.notSaved(keepsSave: false)) }
-            let isUncertain = losesSaveAnswer
-            losesSaveAnswer = false
-            tell(isUncertain ? .notSaved(keepsSave: true) : .saved) { [self] _, answer in
-                if answer.isConflict { return noteRead() }
-                savedThrough = last
-                hint()
-                if !isUncertain, lastWrite <= last { world.note(.synchronized(process: number)) }
-            }
-        }
-    }
-
-    private func read() {
-        guard saving == nil, !isReading else {
-            return world.complain("device \(device.number) reads while it is saving or reading")
-        }
-        isReading = true
-        afterFlush { [self] in
-            isReading = false
-            tell(.read(!isDiskClosed), .otherProcess) { [self] _, _ in noteRead() }
-        }
-    }
-
-    private func afterFlush(_ body: @escaping () -> Void) {
-        world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
-            whenRunning(body)
-        }
-    }
-
-    /// Tells the other processes that one has saved: most at once, some late, and some twice. And at
-    /// times itself.
-    private func hint() {
-        guard world.hasProcesses else { return }
-        for process in file.processes where process !== self || world.chance.perMille(100) {
-            for _ in 0...(world.chance.perMille(100) ? 1 : 0) {
-                let isLate = !world.isPeaceful && world.chance.perMille(100)
-                world.after(world.chance.int64(0...(isLate ? 2_000 : 5))) { process.lookAtDisk() }
-            }
-        }
-    }
-
-    /// The keys of a push whose writes cannot be on the disk yet. Deletions have no mark.
-    func unsaved(_ push: Push) -> Set<Key> {
-        Set(
-            push.transactions.flatMap(\.writes).filter { write in
-                guard world.mergedKeys[write.key.whole] == nil,
-                    let mark = Mark(write.content.value)
-                else { return false }
-                // Another process's writes come from the disk.
-                let author = world.journal.history.writes[mark.number]?.process
-                return author == number && mark.number > savedThrough
-            }.map(\.key))
-    }
-
     // MARK: - Reports
 
     private func noteChanges(
@@ -350,18 +236,15 @@ final class ClientProcess: ScenarioProgram {
     /// Reports the writes that the first download discards, on keys that the server has.
     private func noteDiscards(_ changes: ChangeSet, _ before: ClientAnswer.State) {
         guard changes.isWhole, !isFirstSyncDone, world.scenario.firstSync == .serverWins,
-            state.cursor == changes.cursor
+            state.cursor == changes.cursor, !world.firstSyncs.contains(device.number)
         else { return }
         let keys = Set(changes.records.map(\.key)).filter { world.mergedKeys[$0.whole] == nil }
         let plain = before.waiting.subtracting(state.waiting).filter { !$0.isPart }
         world.note(.discarded(disk: disk, keys.union(plain)))
     }
 
-    /// What another process has saved with a cursor is complete up to it.
-    private func noteRead() { if let cursor = state.cursor { noteReceived(cursor) } }
-
     /// Only a client that resumes from a cursor claims to have what came before it.
-    private func noteReceived(_ cursor: Cursor) {
+    func noteReceived(_ cursor: Cursor) {
         guard state.cursor == cursor, let position = Position(cursor) else { return }
         world.note(
             .received(
@@ -379,7 +262,7 @@ final class ClientProcess: ScenarioProgram {
             number: number, disk: disk, account: device.account, values: state.contents,
             waiting: state.waiting, isConnected: !isOnline || state.isConnected,
             onDisk: state.contents, merged: merged, wakes: wakesInPeace,
-            streamsBeside: streams.count - (isLeading ? 1 : 0))
+            streamsBeside: streams.count - (isLeading ? 1 : 0), tripsOpen: trips.count)
     }
 
     /// The values that the app sees, or would see if it declared its rule.
@@ -390,17 +273,4 @@ final class ClientProcess: ScenarioProgram {
         }
         return values
     }
-}
-
-extension ClientProcess: VirtualDiskUser {
-    /// A system grants a lock a little later.
-    func becomeLeader(of disk: VirtualDisk) {
-        world.after(world.chance.int64(0...5)) { [self] in
-            whenRunning { [self] in
-                if !isLeading, file.processes.first === self { lead(true) }
-            }
-        }
-    }
-
-    func lookAtDisk() { whenRunning { [self] in tell(.fileChanged, .otherProcess) } }
 }

@@ -20,6 +20,8 @@ final class ConformanceWorld {
         flushMax: scenario.flushMax)
     private(set) lazy var network = VirtualNetwork(world: self)
     let mergedKeys: [Key: MergePolicy]
+    /// The devices with a first sync on their disk.
+    var firstSyncs: Set<Int> = []
     /// The client's violation of the rules for clients; nil if there has been none.
     private var trouble: Journal.Violation?
     let absences: [Int64] = [100, 5_000, 120_000, 4_000_000]

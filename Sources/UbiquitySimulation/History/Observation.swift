@@ -154,12 +154,14 @@ package struct Settlement {
         package var wakes: Int
         /// The number of streams that it holds beside the one that it may have.
         package var streamsBeside: Int
+        /// The number of round trips that have neither succeeded nor failed.
+        package var tripsOpen: Int
 
         package init(
             number: Int, disk: DiskReference, account: Int?, values: [Key: PropertyListValue],
             waiting: Set<Key>, isConnected: Bool, onDisk: [Key: PropertyListValue],
             merged: [Key: PropertyListValue] = [:], diskFailure: String? = nil, wakes: Int = 0,
-            streamsBeside: Int = 0
+            streamsBeside: Int = 0, tripsOpen: Int = 0
         ) {
             self.number = number
             self.disk = disk
@@ -172,6 +174,7 @@ package struct Settlement {
             self.diskFailure = diskFailure
             self.wakes = wakes
             self.streamsBeside = streamsBeside
+            self.tripsOpen = tripsOpen
         }
     }
 }

@@ -208,6 +208,11 @@ export const faultyShells = {
     perform(step) { if (step.do !== 'cancel') super.perform(step); }
   },
 
+  /** A round trip's end is not told. */
+  'trip-unended': class extends Process {
+    perform(step) { if (step.do !== 'synced') super.perform(step); }
+  },
+
   /** The clock that nobody sets is the one that is set. */
   'clocks-confused': class extends Process {
     take(command) { return super.take({ ...command, uptime: command.wall }); }
