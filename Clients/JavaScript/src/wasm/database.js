@@ -55,33 +55,45 @@ const openDatabase = (name) => new Promise((resolve, reject) => {
   };
 });
 
+/** What has begun, and gives up when the tab is to stand still: nobody else could save meanwhile. */
+const underWay = new Set();
+if (typeof document !== 'undefined') {
+  document.addEventListener('freeze', () => {
+    for (const refuse of underWay) refuse(new Error('the tab was frozen'));
+  });
+}
+
 /**
  * Runs a transaction, all of it or nothing. `body` begins its requests, and returns what has their outcome in
- * the end.
+ * the end. A tab that stands still within a transaction keeps all others from saving: so whoever has made the
+ * last request commits, and waits for nothing.
  * @template T @param {IDBDatabase} database @param {IDBTransactionMode} mode
- * @param {(tables: Record<string, IDBObjectStore>, refuse: (error: Error) => void) => (() => T)} body
+ * @param {(tables: Record<string, IDBObjectStore>, commit: () => void, refuse: (error: Error) => void)
+ *     => (() => T)} body
  * @returns {Promise<T>}
  */
 const run = (database, mode, body) => new Promise((resolve, reject) => {
   const transaction = database.transaction(tables, mode, { durability: 'strict' });
   let why = null;
   const refuse = (error) => {
-    // If it is over by now, it has succeeded.
-    try { transaction.abort(); } catch { return; }
-    why = error;
+    why ??= error;
+    // If it is being committed, it will be known in a moment, or never.
+    try { transaction.abort(); } catch { timer = setTimeout(() => end(() => reject(why)), 1_000); }
   };
-  // Another tab may stand still within a transaction.
-  const timer = setTimeout(() => refuse(new Error('the database does not answer')), patienceMilliseconds);
+  let timer = setTimeout(() => refuse(new Error('the database does not answer')), patienceMilliseconds);
+  const end = (tell) => {
+    clearTimeout(timer);
+    underWay.delete(refuse);
+    tell();
+  };
+  underWay.add(refuse);
   let outcome;
-  transaction.oncomplete = () => {
-    clearTimeout(timer);
-    resolve(outcome());
-  };
-  transaction.onabort = () => {
-    clearTimeout(timer);
-    reject(why ?? transaction.error ?? new Error('the database has given up a transaction'));
-  };
-  outcome = body(Object.fromEntries(tables.map((name) => [name, transaction.objectStore(name)])), refuse);
+  transaction.oncomplete = () => end(() => { try { resolve(outcome()); } catch (error) { reject(error); } });
+  transaction.onabort = () =>
+    end(() => reject(why ?? transaction.error ?? new Error('the database has given up a transaction')));
+  const commit = () => transaction.commit?.();
+  outcome = body(Object.fromEntries(tables.map((name) => [name, transaction.objectStore(name)])), commit, refuse);
+  if (mode === 'readonly') commit();
 });
 
 /** The rows of one store. */
@@ -104,11 +116,13 @@ class DatabaseDisk {
 
   /** @param {number | null} after */
   read(after) {
-    return this.home.transact('readonly', ({ stores, entries }, refuse) => {
+    return this.home.transact('readonly', ({ stores, entries }) => {
       const row = stores.get([this.folder, this.store]);
       const changed = this.changed(entries, after);
-      row.onsuccess = () => { if (after > (row.result?.version ?? 0)) refuse(this.removed); };
-      return () => contentOf(row.result, changed.result, after === null);
+      return () => {
+        if (after > (row.result?.version ?? 0)) throw this.removed;
+        return contentOf(row.result, changed.result, after === null);
+      };
     });
   }
 
@@ -123,10 +137,12 @@ class DatabaseDisk {
 
   /** This tab leads from now on: a save by the one before says that it does not any more. */
   claim(leader) {
-    return this.home.transact('readwrite', ({ stores }) => {
+    return this.home.transact('readwrite', ({ stores }, commit) => {
       const row = stores.get([this.folder, this.store]);
-      row.onsuccess = () => stores.put({ folder: this.folder, store: this.store, version: 0, refused: 0,
-        ...row.result, leader });
+      row.onsuccess = () => {
+        stores.put({ folder: this.folder, store: this.store, version: 0, refused: 0, ...row.result, leader });
+        commit();
+      };
       return () => undefined;
     });
   }
@@ -139,7 +155,7 @@ class DatabaseDisk {
    * @returns {Promise<{version?: number, content?: any, isDeposed?: boolean}>}
    */
   save(step, leader) {
-    return this.home.transact('readwrite', ({ stores, entries, refused }, refuse) => {
+    return this.home.transact('readwrite', ({ stores, entries, refused }, commit, refuse) => {
       const request = stores.get([this.folder, this.store]);
       let outcome;
       request.onsuccess = () => {
@@ -149,14 +165,14 @@ class DatabaseDisk {
         if (isDeposed || row.version !== step.expects) {
           const changed = this.changed(entries, step.expects);
           outcome = () => ({ isDeposed, content: contentOf(row, changed.result, false) });
-          return undefined;
+          return commit();
         }
         row.version += 1;
         if (step.meta) row.meta = step.meta;
         this.put(step, row, entries, refused);
         stores.put(row);
         outcome = () => ({ version: row.version });
-        return undefined;
+        return commit();
       };
       return () => outcome();
     });
@@ -274,29 +290,34 @@ export class DatabaseFolder {
   }
 
   changeAccount(change) {
-    return this.transact('readwrite', ({ account }, refuse) => {
+    return this.transact('readwrite', ({ account }, commit, refuse) => {
       const old = account.get('account');
       let state;
       old.onsuccess = () => {
         try { state = change(accountOf(old.result)); } catch (error) { return refuse(error); }
         account.put(state, 'account');
-        return undefined;
+        return commit();
       };
       return () => state;
     });
   }
 
   /** Removes the values that no account has. @param {(state: any) => Set<string>} owned */
-  removeUnowned(owned) {
-    return this.transact('readwrite', ({ account, stores, entries, refused }) => {
-      const state = account.get('account');
-      state.onsuccess = () => {
-        const folders = owned(accountOf(state.result));
-        const keys = stores.getAllKeys();
-        keys.onsuccess = () => {
-          const unowned = new Set(keys.result.map(([folder]) => folder).filter((folder) => !folders.has(folder)));
-          for (const folder of unowned) for (const table of [stores, entries, refused]) table.delete(within(folder));
-        };
+  async removeUnowned(owned) {
+    const unowned = (state, keys) => {
+      const folders = owned(accountOf(state.result));
+      return new Set(keys.result.map(([folder]) => folder).filter((folder) => !folders.has(folder)));
+    };
+    const some = await this.transact('readonly', ({ account, stores }) => {
+      const [state, keys] = [account.get('account'), stores.getAllKeys()];
+      return () => unowned(state, keys);
+    });
+    if (!some.size) return;
+    await this.transact('readwrite', ({ account, ...all }, commit) => {
+      const [state, keys] = [account.get('account'), all.stores.getAllKeys()];
+      keys.onsuccess = () => {
+        for (const folder of unowned(state, keys)) for (const table of Object.values(all)) table.delete(within(folder));
+        commit();
       };
       return () => undefined;
     });
@@ -324,6 +345,12 @@ export class DatabaseFolder {
       [document, 'visibilitychange', look]];
     for (const [target, name, listener] of events) target.addEventListener(name, listener);
     return () => { for (const [target, name, listener] of events) target.removeEventListener(name, listener); };
+  }
+
+  /** Calls when this tab is about to stand still, where the browser says so. */
+  onFreeze(rest) {
+    document.addEventListener('freeze', rest);
+    return () => document.removeEventListener('freeze', rest);
   }
 
   lead(name, tell) { return new Lease(`${this.name} ${name}`, tell); }

@@ -5,6 +5,9 @@
 import { UbiquityError } from '../values.js';
 import { decode, encode } from './plist.js';
 
+/** Of 64 bits. */
+export const randomText = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16);
+
 const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 
 /** The module, which is compiled once and shared by all stores. @type {Promise<WebAssembly.Module> | null} */

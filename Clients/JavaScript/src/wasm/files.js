@@ -139,8 +139,8 @@ class Journal {
 }
 
 export class FileFolder {
-  /** @type {Set<Journal>} */
-  journals = new Set();
+  /** Those of stores that were opened, by their files. @type {Map<string, Journal>} */
+  journals = new Map();
   /** One change after the other. */
   changing = Promise.resolve();
 
@@ -163,9 +163,8 @@ export class FileFolder {
   disk(folder, identifier) {
     const hash = createHash('sha256').update(identifier).digest('hex').slice(0, 8);
     const file = join(this.stores, folder, `${identifier.slice(0, 200)}~${hash}.journal`);
-    const journal = new Journal(file);
-    this.journals.add(journal);
-    return journal;
+    if (!this.journals.has(file)) this.journals.set(file, new Journal(file));
+    return this.journals.get(file);
   }
 
   // The device's sign-in
@@ -201,9 +200,10 @@ export class FileFolder {
 
   async remove(name) {
     const folder = join(this.stores, name);
-    for (const journal of this.journals) {
-      if (dirname(journal.document) !== folder) continue;
+    for (const [file, journal] of this.journals) {
+      if (dirname(file) !== folder) continue;
       journal.isRemoved = true;
+      this.journals.delete(file);
       await journal.close();
     }
     await rm(folder, { recursive: true, force: true });
@@ -213,13 +213,14 @@ export class FileFolder {
   post() {}
   onMessage() { return () => {}; }
   onWake() { return () => {}; }
+  onFreeze() { return () => {}; }
   lead(_name, tell) {
     tell(true);
     return { release() {}, seize() {}, yields: async () => false };
   }
 
   async close() {
-    for (const journal of this.journals) await journal.close();
+    for (const journal of this.journals.values()) await journal.close();
     this.journals.clear();
     await this.unlock();
   }

@@ -51,7 +51,7 @@ export class Recovery {
     this.last = shell.engine;
     shell.engine = null;
     shell.link.close();
-    shell.follow();
+    shell.leading.follow();
     clearTimeout(shell.timer);
     this.work ??= this.begin().finally(() => { this.work = null; });
   }
@@ -66,17 +66,17 @@ export class Recovery {
     const { shell } = this;
     while (!shell.engine) {
       // What is being saved may be on the disk then.
-      await shell.work;
+      await shell.storage.work;
       if (this.traps.length > enginesMax) return this.giveUp();
       const isCause = this.traps.length > 1;
-      const writes = shell.unsaved.splice(0);
+      const writes = shell.storage.unsaved.splice(0);
       this.tell(isCause && writes.length ? `; what was written last is lost (${writes.length} writes)` : '');
       try { await shell.begin(isCause ? [] : writes); } catch (error) {
         shell.engine = null;
-        if (!isCause) shell.unsaved = writes;
+        if (!isCause) shell.storage.unsaved = writes;
         if (error instanceof UbiquityError) await this.diskFailed(error);
         else this.note(error);
-        if (shell.isClosing) return shell.ended?.();
+        if (shell.isClosing) return shell.ended();
       }
     }
     return this.goOn();
@@ -85,7 +85,7 @@ export class Recovery {
   /** Nobody waits for a disk; it is tried again. */
   async diskFailed(error) {
     this.error = error;
-    this.shell.fail(error);
+    this.shell.waiting.fail(error);
     await new Promise((resolve) => { setTimeout(resolve, pause); });
   }
 
@@ -93,8 +93,7 @@ export class Recovery {
   goOn() {
     const { shell } = this;
     this.last = null;
-    for (const id of shell.trips.keys()) shell.report({ do: 'sync', id });
-    if (shell.waiters.length) shell.report({ do: 'synchronize' });
+    shell.waiting.askAgain();
     if (shell.isClosing) shell.report({ do: 'close' });
     this.show();
   }
@@ -103,7 +102,9 @@ export class Recovery {
   show() {
     const { shell } = this;
     shell.app.heard();
-    try { shell.app.notice('serverChange', Object.keys(shell.ask({ do: 'values' }).values)); } catch { /* It is told. */ }
+    try {
+      shell.app.notice('serverChange', Object.keys(shell.ask({ do: 'values' }).values));
+    } catch { /* It is told. */ }
   }
 
   tell(more) { this.shell.app.problem(`${this.error.message}; it is started again${more}`); }
@@ -117,12 +118,13 @@ export class Recovery {
     try {
       const engine = new Engine(shell.module);
       const clock = { wall: Date.now(), uptime: performance.now() };
-      engine.handle({ do: 'start', boot: '', seed: '0', store: shell.identifier, content: await shell.disk.load() }, clock);
+      const content = await shell.storage.disk.load();
+      engine.handle({ do: 'start', boot: '', seed: '0', store: shell.identifier, content }, clock);
       this.last = engine;
     } catch { /* What the one before had is all that there is. */ }
     shell.app.problem(this.error.message);
-    shell.fail(this.error);
-    shell.ended?.();
+    shell.waiting.fail(this.error);
+    shell.ended();
     this.show();
   }
 }

@@ -5,23 +5,15 @@
  * out its steps. All rules are the engine's. An engine that traps is replaced: recovery.js.
  */
 
-import { RequestError } from '../http.js';
-import { failure } from '../messages.js';
 import { UbiquityError } from '../values.js';
-import { Engine, EventError } from './engine.js';
+import { Engine, EventError, randomText } from './engine.js';
+import { Leading } from './leading.js';
 import { Link } from './link.js';
 import { Recovery } from './recovery.js';
+import { Storage } from './storage.js';
+import { Waiting, closed } from './waiting.js';
 
 const timerMax = 2 ** 30;
-/** As many transactions are written again if the engine traps while the disk fails. */
-const unsavedMax = 4_096;
-const randomText = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16);
-const closed = () => new UbiquityError('closed', 'the store is closed');
-
-/** What an account's file is that cannot be opened: nothing is saved to it. */
-const noDisk = { document: '', close() {}, ...Object.fromEntries(['claim', 'changedAfter', 'save', 'refused']
-  .map((name) => [name, async () => { throw new UbiquityError('storage', 'the store is not open'); }])) };
-
 /** What is said of a disk whose content the engine does not understand. */
 const unread = { read: 'notRead', conflict: 'notSaved', opened: 'notOpened', account: 'noAccount' };
 
@@ -40,6 +32,10 @@ const unread = { read: 'notRead', conflict: 'notSaved', opened: 'notOpened', acc
 
 export class Shell {
   isClosing = false;
+  /** @type {Promise<void> | null} */
+  closing = null;
+  isEnded = false;
+  ended = () => {};
   isClosed = false;
   /** @type {Engine | null} */
   engine = null;
@@ -54,27 +50,6 @@ export class Shell {
   /** How far the wall clock is ahead of the other. */
   gap = NaN;
 
-  /** @type {any} */
-  disk = noDisk;
-  /** @type {any} What was opened last, if it is not in use yet. */
-  opened = null;
-  file = 0;
-  /** What the disk does at the moment. */
-  work = Promise.resolve();
-  /** What was written and is not on the disk; of it, so many are being saved. @type {any[][]} */
-  unsaved = [];
-  saving = 0;
-  /** @type {any} */
-  lease = null;
-  /** This process, while it leads. @type {string | null} */
-  leader = null;
-  /** Counts what has become of the lease. */
-  turn = 0;
-
-  trips = new Map();
-  tripsMade = 0;
-  waiters = [];
-  firstSyncs = [];
   /** The policies that the app has declared, by key. */
   policies = {};
   stops = [];
@@ -91,6 +66,9 @@ export class Shell {
     this.module = module;
     this.app = app;
     this.link = new Link((event) => this.report(event), device.pool);
+    this.storage = new Storage(this);
+    this.leading = new Leading(this);
+    this.waiting = new Waiting(this);
     this.recovery = new Recovery(this);
   }
 
@@ -103,7 +81,9 @@ export class Shell {
   }
 
   async start() {
-    this.stops.push(this.folder.onMessage((message) => this.hint(message)), this.folder.onWake(() => this.rouse()));
+    const { folder } = this;
+    this.stops.push(folder.onMessage((message) => this.hint(message)), folder.onWake(() => this.rouse()),
+      folder.onFreeze(() => this.leading.resign()));
     try { await this.begin(); } catch (error) {
       this.isClosed = true;
       this.end();
@@ -113,11 +93,9 @@ export class Shell {
 
   /** Begins with what is on the disk. @param {any[][]} writes What is not there. */
   async begin(writes = []) {
-    await this.device.read();
-    const disk = this.folder.disk(this.device.state.folder, this.identifier);
-    const content = await disk.load();
+    const content = await this.storage.begin();
     const { firstSync = 'serverWins', historyExcluded = [] } = this.options;
-    Object.assign(this, { disk, file: 0, events: [], steps: [], opened: null, engine: new Engine(this.module) });
+    [this.events, this.steps, this.engine] = [[], [], new Engine(this.module)];
     const clock = { wall: Date.now(), uptime: performance.now() };
     this.gap = clock.wall - clock.uptime;
     const event = { do: 'start', boot: randomText(), seed: randomText(), store: this.identifier, firstSync,
@@ -129,61 +107,18 @@ export class Shell {
         ? new UbiquityError('storage', `the values of ${this.identifier} cannot be read: ${error.message}`) : error;
     }
     for (const one of writes) this.engine.write(one, clock);
-    this.unsaved = [...writes];
+    this.storage.unsaved = [...writes];
     this.take(answer);
-    this.lead();
+    this.leading.lead();
     this.report({ do: 'wake' });
   }
-
-  // Leading
-
-  lead() {
-    const { file, disk } = this;
-    this.follow();
-    if (disk === noDisk) return;
-    this.lease = this.folder.lead(disk.document, async (isHeld) => {
-      this.leader = null;
-      this.turn += 1;
-      const { turn } = this;
-      if (!isHeld) return this.report({ do: 'leading', file, isLeading: false });
-      const leader = randomText();
-      try {
-        // A leader that stood still, and does not know yet that it does not lead, finds this when it saves.
-        await disk.claim(leader);
-        if (turn !== this.turn) return undefined;
-        this.leader = leader;
-        return this.report({ do: 'leading', file, isLeading: true });
-      } catch {
-        if (turn !== this.turn) return undefined;
-        this.follow();
-        return this.report({ do: 'fileChanged' });
-      }
-    });
-  }
-
-  follow() {
-    this.turn += 1;
-    this.lease?.release();
-    this.lease = null;
-    this.leader = null;
-  }
-
-  /** Another process can lead while this one's disk fails. */
-  async diskFailed() {
-    const { lease, file } = this;
-    if (!await lease?.yields() || lease !== this.lease) return;
-    this.follow();
-    this.report({ do: 'leading', file, isLeading: false });
-  }
-
-  diskWorked() { if (!this.lease && this.disk !== noDisk && !this.status.diskFailure) this.lead(); }
 
   // What happens
 
   /** What another process says: it is only a reason to look. */
   hint(message) {
     if (message === 'account') this.report({ do: 'accountChanged' });
-    else if (message === 'files' || message === this.disk.document) this.report({ do: 'fileChanged' });
+    else if (message === 'files' || message === this.storage.disk.document) this.report({ do: 'fileChanged' });
   }
 
   /** The network is back, or somebody looks: messages may have been missed, and nothing waits any longer. */
@@ -223,13 +158,13 @@ export class Shell {
       }
     } finally { this.isRunning = false; }
     this.setTimer();
-    if (this.firstSyncs.length) this.lookForFirstSync();
+    this.waiting.lookForFirstSync();
   }
 
   tell(event) {
     try { this.take(this.engine.handle(event, this.now())); } catch (error) {
       if (!(error instanceof EventError)) return this.recovery.trapped(error);
-      if (event.do === 'opened') this.opened = null;
+      if (event.do === 'opened') this.storage.notOpened(error);
       if (!unread[event.do]) this.app.problem(error.message);
       else this.events.unshift({ do: unread[event.do], why: error.message });
     }
@@ -248,26 +183,10 @@ export class Shell {
   /** @param {any} step */
   perform(step) {
     switch (step.do) {
-      case 'save': this.save(step); break;
-      case 'read':
-        this.answer(this.disk.changedAfter(step.after), (content) => ({ do: 'read', content }), 'notRead');
+      case 'save': case 'read': case 'readAccount': case 'open': case 'release': case 'use':
+        this.storage[step.do](step);
         break;
-      case 'readAccount':
-        this.answer(this.device.read(), () => ({ do: 'account', device: this.account }), 'noAccount');
-        break;
-      case 'open':
-        this.opened = this.folder.disk(step.folder, this.identifier);
-        this.answer(this.opened.load().catch((error) => {
-          this.opened = null;
-          throw error;
-        }), (content) => ({ do: 'opened', content }), 'notOpened');
-        break;
-      case 'release':
-        this.opened?.close();
-        this.opened = null;
-        break;
-      case 'use': this.use(step.file); break;
-      case 'seize': this.lease?.seize(); break;
+      case 'seize': this.leading.seize(); break;
       case 'request': this.link.send(/** @type {any} */ (step)); break;
       case 'cancel': this.link.cancel(step.id); break;
       case 'patience': this.link.setPatience(step.id, step.milliseconds); break;
@@ -276,10 +195,10 @@ export class Shell {
         this.report({ do: 'notified' });
         break;
       case 'decide': this.report({ do: 'decided', conflict: step.conflict, value: this.decide(step) }); break;
-      case 'synced': this.endTrip(step); break;
-      case 'synchronized': for (const resolve of this.waiters.splice(0)) resolve(step.isSaved); break;
+      case 'synced': this.waiting.endTrip(step); break;
+      case 'synchronized': this.waiting.saved(step.isSaved); break;
       case 'report': this.app.problem(step.detail); break;
-      case 'close': this.isEnded = true; this.ended?.(); break;
+      case 'close': this.isEnded = true; this.ended(); break;
       default:
     }
   }
@@ -287,50 +206,6 @@ export class Shell {
   /** A rule of the app that fails leaves the later value. */
   decide({ key, values }) {
     try { return this.app.decide(key, values) ?? values.at(-1).value; } catch { return values.at(-1).value; }
-  }
-
-  save(step) {
-    const { disk } = this;
-    this.saving = this.unsaved.length;
-    this.answer(disk.save(step, this.leader), ({ version, content, isDeposed }) => {
-      if (version !== undefined) {
-        this.unsaved.splice(0, this.saving);
-        this.folder.post(disk.document);
-        return { do: 'saved', version };
-      }
-      if (isDeposed) {
-        this.leader = null;
-        this.report({ do: 'leading', file: this.file, isLeading: false });
-      }
-      return { do: 'conflict', content };
-    }, 'notSaved');
-  }
-
-  /** Reports what becomes of something that takes time, if the engine is still there that wants to know. */
-  answer(promise, done, failed) {
-    const { engine } = this;
-    const isOfFile = ['notSaved', 'notRead'].includes(failed);
-    this.work = promise.then(done, (error) => ({ do: failed, why: String(error?.message ?? error) })).then((event) => {
-      this.saving = 0;
-      if (this.engine !== engine) return;
-      this.report(event);
-      if (!isOfFile || this.isClosed || !this.engine) return;
-      if (event.do === failed) this.diskFailed();
-      else this.diskWorked();
-    });
-  }
-
-  use(file) {
-    this.disk.close();
-    [this.file, this.disk, this.opened] = [file, this.opened ?? noDisk, null];
-    this.lead();
-  }
-
-  endTrip({ id, error, refused = [] }) {
-    const trip = this.trips.get(id);
-    this.trips.delete(id);
-    if (error === undefined) trip?.resolve();
-    else trip?.reject(new RequestError({ ...failure('unreachable', error), keys: refused }));
   }
 
   // What the app wants
@@ -347,11 +222,7 @@ export class Shell {
     if (this.isClosing) throw closed();
     const refusal = this.recovery.writing((engine) => engine.write(writes, this.now()));
     if (refusal.error) return refusal;
-    this.unsaved.push(writes);
-    if (this.unsaved.length > unsavedMax) {
-      this.unsaved.shift();
-      this.saving = Math.max(0, this.saving - 1);
-    }
+    this.storage.wrote(writes);
     this.plan();
     return refusal;
   }
@@ -373,48 +244,17 @@ export class Shell {
     this.report({ do: 'policy', key, policy });
   }
 
-  /** Saves, and wakes the sync; true if all before is on disk. */
-  synchronize() {
-    if (this.isClosing || this.recovery.isOver) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      this.waiters.push(resolve);
-      this.report({ do: 'synchronize' });
-    });
-  }
+  /** Saves, and wakes the sync; true if all before is on disk. @returns {Promise<boolean>} */
+  synchronize() { return this.waiting.synchronize(); }
 
   /** Makes a round trip: what was written before is at the server, and what it has is here. */
-  synchronizeNow() {
-    return new Promise((resolve, reject) => {
-      if (this.isClosing) throw closed();
-      if (this.recovery.isOver) throw this.recovery.error;
-      this.tripsMade += 1;
-      this.trips.set(this.tripsMade, { resolve, reject });
-      this.report({ do: 'sync', id: this.tripsMade });
-    });
-  }
+  synchronizeNow() { return this.waiting.synchronizeNow(); }
 
-  /** Waits until the store has the values of the account; of the next one, if nobody is signed in. */
-  initialSync() {
-    return new Promise((resolve, reject) => {
-      if (this.isClosing) throw closed();
-      if (this.recovery.isOver) throw this.recovery.error;
-      this.firstSyncs.push({ resolve, reject, account: undefined });
-      this.lookForFirstSync();
-    });
-  }
-
-  lookForFirstSync() {
-    if (!this.engine) return;
-    const { hasCompletedFirstSync } = this.status;
-    const account = this.device.state.signedIn?.account;
-    this.firstSyncs = this.firstSyncs.filter((one) => {
-      one.account ??= account;
-      if (one.account !== account) {
-        one.reject(new UbiquityError('unauthorized', 'this device is not signed in to that account any more'));
-      } else if (hasCompletedFirstSync) one.resolve();
-      return one.account === account && !hasCompletedFirstSync;
-    });
-  }
+  /**
+   * Waits until the store has the values of the account; of the next one, if nobody is signed in. A sign-out
+   * ends that.
+   */
+  initialSync() { return this.waiting.initialSync(); }
 
   /** Follows a sign-in or sign-out of the device. */
   async followAccount() {
@@ -424,8 +264,12 @@ export class Shell {
   }
 
   /** Saves, and ends everything under way: nothing of the store keeps a program running. */
-  async close() {
-    if (this.isClosing) return;
+  close() {
+    this.closing ??= this.finish();
+    return this.closing;
+  }
+
+  async finish() {
     this.isClosing = true;
     await this.recovery.work;
     if (this.engine && !this.isEnded) {
@@ -436,22 +280,14 @@ export class Shell {
     }
     this.isClosed = true;
     this.end();
-    this.fail(closed());
-  }
-
-  /** Tells all who wait that it is over. */
-  fail(error) {
-    for (const { reject } of [...this.trips.values(), ...this.firstSyncs.splice(0)]) reject(error);
-    this.trips.clear();
-    for (const resolve of this.waiters.splice(0)) resolve(false);
+    this.waiting.fail(closed());
   }
 
   end() {
     clearTimeout(this.timer);
     this.link.close();
-    this.follow();
+    this.leading.follow();
     for (const stop of this.stops.splice(0)) stop();
-    this.disk.close();
-    this.opened?.close();
+    this.storage.close();
   }
 }

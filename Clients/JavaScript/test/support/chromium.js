@@ -34,6 +34,7 @@ async function answer(stage, incoming, reply, headers) {
   const passed = request(`${stage.server.url}${incoming.url}`, { method: incoming.method, headers: own },
     (response) => {
       reply.writeHead(response.statusCode, response.headers);
+      response.on('close', () => reply.destroy());
       response.pipe(reply);
     });
   passed.on('error', () => reply.destroy());
@@ -119,6 +120,12 @@ class Tab {
   }
 
   /** It does nothing any more, and keeps what it has, as a tab that a phone suspends. */
+  async stop() {
+    await this.call('Debugger.enable');
+    await this.call('Debugger.pause');
+  }
+  async goOn() { await this.call('Debugger.disable'); }
+  /** The same, as browsers do it, which tell the page. */
   freeze() { return this.call('Page.setWebLifecycleState', { state: 'frozen' }); }
   thaw() { return this.call('Page.setWebLifecycleState', { state: 'active' }); }
   close() { return this.browser.call('Target.closeTarget', { targetId: this.targetId }); }
