@@ -91,11 +91,18 @@ export class Firefox {
     });
     const messages = await Messages.open(`${url}/session`, (message) => this.hear(JSON.parse(message)));
     this.messages = Promise.resolve(messages);
-    await this.call('session.new', { capabilities: {} });
+    await this.call('session.new', { capabilities: { alwaysMatch: { unhandledPromptBehavior: { default: 'ignore' } } } });
     return messages;
   }
 
-  hear({ id, error, message, result }) {
+  /** Waits for the next event of that kind. */
+  event(method) { return new Promise((resolve) => { this.calls.set(method, { resolve }); }); }
+
+  hear({ id, method, error, message, result }) {
+    if (method) {
+      this.calls.get(method)?.resolve();
+      return;
+    }
     const call = this.calls.get(id);
     this.calls.delete(id);
     if (error) call?.reject(new Error(`${call.method}: ${message}`));
@@ -141,5 +148,14 @@ class Tab {
     throw new Error(error);
   }
 
+  /** It does nothing any more, and keeps what it has: a message stands before it. */
+  async stop() {
+    const { context, browser } = this;
+    const opened = browser.event('browsingContext.userPromptOpened');
+    await browser.call('session.subscribe', { events: ['browsingContext.userPromptOpened'] });
+    browser.call('script.evaluate', { expression: 'alert()', target: { context }, awaitPromise: false }).catch(() => {});
+    await opened;
+  }
+  goOn() { return this.browser.call('browsingContext.handleUserPrompt', { context: this.context }); }
   close() { return this.browser.call('browsingContext.close', { context: this.context }); }
 }
