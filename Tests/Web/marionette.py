@@ -12,6 +12,7 @@ import tempfile
 import time
 
 from selenium import webdriver
+from selenium.webdriver.remote.file_detector import UselessFileDetector
 
 PROGRAM = shutil.which("firefox-esr") or shutil.which("firefox")
 PREFERENCES = {
@@ -86,6 +87,7 @@ class Firefox(webdriver.Remote):
         except BaseException:
             self.end()
             raise
+        self.file_detector = UselessFileDetector()
         self.set_script_timeout(deadline)
 
     def port(self, deadline):
