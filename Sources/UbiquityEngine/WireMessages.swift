@@ -178,6 +178,14 @@ extension LinkFailure {
         let problem = try? WireFields(body, within: .small)
         func text(_ name: ExactString) -> String { (try? problem?.text(name)) ?? "" }
         let code = text("code")
+        // Browsers do not show the status of a redirect.
+        guard status != 0, !(300..<400).contains(status) else {
+            self.init(
+                .unreachable,
+                "\(server) redirects requests to another address, which no credential follows; sign in "
+                    + "with that address")
+            return
+        }
         // Of something in front of the server: a proxy, or the page of a network to sign in to.
         guard
             text("type").hasPrefix("urn:ubiquity:problem:") || Self.isFromAnybody(status)

@@ -64,6 +64,11 @@ function failureOf(status, headers, problem, server) {
   const as = (kind, pause = undefined) => ({ kind, code, detail, wait: wait ?? pause });
   if (code === 'too-many') return as('refused');
   const isOfServer = String(problem?.type ?? '').startsWith('urn:ubiquity:problem:');
+  // Browsers do not show the status of a redirect.
+  if (!isOfServer && (status === 0 || (status >= 300 && status < 400))) {
+    return { kind: 'unreachable', detail: `${server} redirects requests to another address, which no credential `
+      + 'follows; sign in with that address' };
+  }
   if (!isOfServer && !isFromAnybody(status)) {
     return { kind: 'unreachable',
       detail: `something other than the Ubiquity server answered at ${server} (${status})` };

@@ -143,6 +143,33 @@ chromiumTest('a tab that is frozen lets another one lead', async (browser, stage
   await leads(a);
 });
 
+browserTest('what was never sent is counted, and what is empty goes', async (browser) => {
+  const a = await openTab(browser);
+  const rows = (tab) => tab.run(`return device.folder.transact('readonly', ({ entries }) => {
+    const all = entries.count();
+    return () => all.result;
+  });`);
+  await a.run('store.set("a", 1); store.set("b", 2); await store.synchronize();');
+  assert.deepEqual(await a.run('return client.unsentStores(device);'),
+    [{ identifier, keys: 2, isOwn: true }]);
+  // An engine keeps the row of such an entry until the server knows; this one is made by hand.
+  const b = await openTab(browser);
+  await a.run(`const { disk } = store.shell.storage;
+    const { version } = await disk.read(null);
+    await disk.save({ expects: version, entries: [{ key: new TextEncoder().encode('gone') }] }, null);
+    await device.close();`);
+  assert.equal(await rows(b), 3);
+  const c = await openTab(browser);
+  assert.equal(await rows(b), 3);
+  await b.close();
+  await c.close();
+  const d = await openTab(browser);
+  await d.run(`await until(async () => await device.folder.transact('readonly', ({ entries }) => {
+    const all = entries.count();
+    return () => all.result === 2;
+  }));`);
+});
+
 browserTest('a database that the browser has closed is opened again', async (browser, stage) => {
   const node = await other(stage);
   const a = await openTab(browser);
