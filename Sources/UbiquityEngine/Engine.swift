@@ -182,12 +182,13 @@ struct Engine {
         case .finishSync(let number, let failure):
             // The engine's own are nobody's.
             guard let id = trips.removeValue(forKey: number) else { return }
+            let isHeldUp = failure?.kind == .unreachable && driver.status.isHeldUp
             add(
                 "synced",
                 [
                     "id": .integer(id),
                     "error": failure.map { .string($0.detail) },
-                    "code": failure.map { .string($0.word) },
+                    "code": failure.map { .string(isHeldUp ? "heldUp" : $0.word) },
                     "refused": failure.map { .keys($0.refusedKeys) },
                 ])
         case .listen, .hangUp, .push, .pull: send(effect, at: now)

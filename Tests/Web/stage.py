@@ -28,6 +28,8 @@ from marionette import Firefox
 
 PROGRAM = os.environ["UBIQUITY_PROGRAM"]
 IS_FIREFOX = os.environ.get("WEB_BROWSER") == "firefox"
+# As it calls itself to people.
+BROWSER = "Firefox" if IS_FIREFOX else "Chrome"
 STORE = "TEAMID.com.example.notes"
 # Only against hanging: nothing fails because a machine is slow.
 DEADLINE = int(os.environ.get("WEB_DEADLINE", 300))

@@ -8,7 +8,8 @@ import { request } from 'node:http';
 import { test } from 'node:test';
 import { openDevice } from '../src/node.js';
 import { Pool, Slots, Turns } from '../src/pool.js';
-import { chromium, withBrowser } from './support/chromium.js';
+import { Browser, chromium, withBrowser } from './support/chromium.js';
+import { Firefox, firefox } from './support/firefox.js';
 import { served, serverTest } from './support/server.js';
 
 const file = new URL('../src/engine.wasm', import.meta.url);
@@ -256,8 +257,15 @@ const begin = (identifiers) => `
   };`;
 const states = (tab) => tab.run('return stores.map(({ status }) => status.connection)');
 
-serverTest('seven stores of a tab, and stores of more tabs, leave connections for requests', (stage) => withBrowser(
-  stage, async (browser) => {
+const name = 'seven stores of a tab, and stores of more tabs, leave connections for requests';
+serverTest(name, (stage) => withBrowser(stage, leavesConnections(stage)),
+  skip || (chromium ? false : 'there is no Chromium'));
+serverTest(`${name}, in Firefox`, (stage) => withBrowser(stage, leavesConnections(stage), undefined, Firefox),
+  skip || (firefox ? false : 'there is no Firefox'));
+
+/** @returns {(browser: Browser | Firefox) => Promise<void>} */
+function leavesConnections(stage) {
+  return async (browser) => {
     const tab = await browser.tab();
     await tab.run(begin(names(7)));
     await tab.run(`await signIn(${JSON.stringify(await stage.server.code('ann'))}); await open();`);
@@ -291,4 +299,5 @@ serverTest('seven stores of a tab, and stores of more tabs, leave connections fo
     for (const [index, one] of tabs.entries()) {
       await soon(() => one.run(`return stores[0].get('a') === '${index} again'`));
     }
-  }), skip || (chromium ? false : 'there is no Chromium'));
+  };
+}

@@ -47,9 +47,9 @@ async function answer(stage, incoming, reply, headers) {
  * @param {any} stage @param {(browser: Browser) => Promise<void>} body
  * @param {(path: string) => Record<string, string>} headers Of the pages.
  */
-export const withBrowser = (stage, body, headers = () => ({})) => served(
+export const withBrowser = (stage, body, headers = () => ({}), Kind = Browser) => served(
   (incoming, reply) => answer(stage, incoming, reply, headers), async (address) => {
-    const browser = new Browser(stage.home('browser'), address);
+    const browser = new Kind(stage.home('browser'), address);
     try { await body(browser); } finally { await browser.end(); }
   });
 
