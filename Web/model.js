@@ -6,7 +6,7 @@
  */
 
 import { openDevice, unsentStores, UbiquityError } from './client/browser.js';
-import { fromWire } from './client/values.js';
+import { fromWire } from './client/exact.js';
 import { ownAddress } from './text.js';
 
 /** Of several servers on one host, each has its own. */
@@ -56,6 +56,8 @@ export class Model extends EventTarget {
     opening = Promise.resolve();
     /** The stores that are not shown and have unsent changes, with the number of their keys. @type {Map<string, number>} */
     others = new Map();
+    /** The writes of the store that is shown which the server has refused. */
+    refused = [];
     /** The store that is open to be sent. */
     sending = null;
     isSending = false;
@@ -122,6 +124,7 @@ export class Model extends EventTarget {
         const isOpen = this.sending?.identifier === identifier;
         const store = isOpen ? this.sending : await this.device.openStore(identifier);
         this.store = store;
+        this.refused = [];
         this.others.delete(identifier);
         this.listening = new AbortController();
         const { signal } = this.listening;
@@ -129,9 +132,25 @@ export class Model extends EventTarget {
         this.note({ store: identifier, stores });
         store.addEventListener('status', () => this.tell('status'), { signal });
         store.addEventListener('change', (event) => {
+            if (event.reason === 'quotaViolation') this.readRefused();
             this.dispatchEvent(Object.assign(new Event('change'), { keys: event.keys, reason: event.reason }));
         }, { signal });
         this.tell('stores');
+        await this.readRefused();
+    }
+
+    /** @private */
+    async readRefused() {
+        const { store } = this;
+        const refused = await store.refusedWrites().catch(() => []);
+        if (store !== this.store) return;
+        this.refused = refused;
+        this.tell('status');
+    }
+
+    async forgetRefused() {
+        await this.store.forgetRefusedWrites();
+        await this.readRefused();
     }
 
     // Stores that are not shown
@@ -176,12 +195,12 @@ export class Model extends EventTarget {
             return this.sending;
         });
         if (!store) return;
-        const { length } = store.refusedWrites();
+        const { length } = await store.refusedWrites();
         await within(sendMilliseconds, store.synchronizeNow()).catch(() => {});
         await this.inTurn(async () => {
             this.sending = null;
             if (this.store === store) return;
-            if (store.refusedWrites().length > length) {
+            if ((await store.refusedWrites()).length > length) {
                 this.dispatchEvent(Object.assign(new Event('refused'), { identifier }));
             }
             await store.close();

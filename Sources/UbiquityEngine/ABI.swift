@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The functions that a shell calls. An instance of the module is one store in one process. All that
-// crosses is a property list in Core's binary form, in one place of the memory that both use.
+// The functions that a shell calls. An instance of the module is one store in one process, or the
+// streams of several. All that crosses is a property list in Core's binary form, in one place of the
+// memory that both use.
 
 nonisolated(unsafe) private var place = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 nonisolated(unsafe) private var engine: Engine?
+nonisolated(unsafe) private var pool: StreamPool?
 
 /// Makes room for a property list.
 /// - Returns: The place. It stays until the next call of any function.
@@ -17,7 +19,7 @@ public func buffer(_ count: Int32) -> UnsafeMutableRawPointer? {
     return place.baseAddress
 }
 
-/// Takes the event of `count` bytes in the buffer. The first one is `start`.
+/// Takes the event of `count` bytes in the buffer. The first one is `start`, or `pool`.
 /// - Parameters:
 ///   - wall: The milliseconds since 1970 by the device's clock.
 ///   - uptime: The milliseconds of a clock that nobody sets.
@@ -25,10 +27,14 @@ public func buffer(_ count: Int32) -> UnsafeMutableRawPointer? {
 @_expose(wasm, "handle") @_cdecl("ubiquity_handle")
 public func handle(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
     answer(to: count) { event throws(StoredFieldError) in
-        if try event.text("do") == "start" {
+        switch try event.text("do") {
+        case "start":
             engine = nil
             engine = try Engine(starting: event, wall: wall, uptime: uptime)
+        case "pool": pool = try StreamPool(event)
+        default: break
         }
+        if pool != nil { return try pool!.handle(event, at: Int64(bounded: uptime)) }
         guard engine != nil else { throw .missing("start") }
         return try engine!.handle(event, at: engine!.reading(wall, uptime))
     }

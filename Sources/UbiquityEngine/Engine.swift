@@ -11,6 +11,7 @@ struct Engine {
     /// The values that the app's own rule is asked for.
     private var conflicts: [Int64: Conflict] = [:]
     private var conflictsTaken: Int64 = 0
+    private var watch = LeaderWatch()
 
     init(
         starting event: StoredFields, wall: Double, uptime: Double
@@ -34,6 +35,7 @@ struct Engine {
             seed: seed,
             at: ClockReading(wall: Int64(bounded: wall), uptime: Int64(bounded: uptime), boot: boot)
         )
+        driver.engine.notifiesOwnWrites = try event.boolean("ownWrites") ?? false
         if let policies = try event.fields("policies") {
             for (name, letter) in try policies.strings() { try setPolicy(letter, of: name) }
         }
@@ -54,11 +56,14 @@ struct Engine {
         case "values": return .fields(["values": .entries(driver.engine.values)])
         case "state": return state
         case "status": return status
+        case "keys": return keys
+        case "refused": return try refused(event)
         case "start", "wake": break
         case "boot": boot = StableHash(try event.text("boot")).value
         case "answer", "event", "progress", "end", "fail": try hear(event, at: now)
         case "sync":
             trips[driver.engine.requestSync(at: now)] = try event.number("id")
+        case "ask": try ask(event)
         case "policy": try setPolicy(event.string("policy"), of: event.text("key"))
         case "decided":
             let number = try event.number("conflict")
@@ -69,9 +74,12 @@ struct Engine {
         case let word:
             guard let event = try Driver.Event(word, event) else { throw .otherType("do") }
             driver.handle(event, at: now)
+            if case .engine(.hurry) = event { watch.hurry(at: now) }
         }
+        if watch.look(at: driver, at: now) { _ = driver.engine.requestSync(at: now) }
         run(at: now)
-        let wake = conflicts.isEmpty ? driver.nextWake : nil
+        if watch.seizes(driver) { add("seize") }
+        let wake = conflicts.isEmpty ? [driver.nextWake, watch.askAt].compactMap { $0 }.min() : nil
         return .fields(["steps": .array(steps), "wake": wake.map { .integer($0) }])
     }
 
@@ -104,8 +112,13 @@ struct Engine {
             operations[key] = MergeOperation(policy, from: write["base"], to: write["value"])
         }
         do throws(LimitViolation) {
-            try driver.engine.write(changes, merging: operations, at: now)
-            return .fields([:])
+            switch try? event.string("how") {
+            case "parts": try driver.engine.writeInParts(changes, at: now)
+            case "revert": try driver.engine.writeInParts(changes, reverts: true, at: now)
+            default: try driver.engine.write(changes, merging: operations, at: now)
+            }
+            let own = driver.engine.notices.takeOwnWrites()
+            return .fields(["changed": own.map { .keys($0) }])
         } catch {
             return .fields(["error": .string(error.code), "detail": .string(error.description)])
         }
@@ -135,9 +148,7 @@ struct Engine {
     }
 
     mutating func add(_ word: String, _ fields: [ExactString: PropertyListValue?] = [:]) {
-        var fields = fields
-        fields["do"] = .some(.string(word))
-        steps.append(.fields(fields))
+        steps.append(.word(word, fields))
     }
 
     private mutating func takeConflicts() {
@@ -169,11 +180,15 @@ struct Engine {
                     "reason": .string(notice.reason.word), "keys": .keys(notice.keys),
                 ])
         case .finishSync(let number, let failure):
+            // The engine's own are nobody's.
+            guard let id = trips.removeValue(forKey: number) else { return }
+            let isHeldUp = failure?.kind == .unreachable && driver.status.isHeldUp
             add(
                 "synced",
                 [
-                    "id": .integer(trips.removeValue(forKey: number) ?? 0),
+                    "id": .integer(id),
                     "error": failure.map { .string($0.detail) },
+                    "code": failure.map { .string(isHeldUp ? "heldUp" : $0.word) },
                     "refused": failure.map { .keys($0.refusedKeys) },
                 ])
         case .listen, .hangUp, .push, .pull: send(effect, at: now)
@@ -195,20 +210,6 @@ struct Engine {
             "cursor": engine.meta.cursor.map { .string($0.text) },
             "isConnected": .boolean([.connected, .polling].contains(engine.status.link.state)),
             "isNotifying": .boolean(!engine.notices.isEmpty),
-        ])
-    }
-
-    private var status: PropertyListValue {
-        let status = driver.status
-        return .fields([
-            "account": status.account.map { .string($0) },
-            "isSignedIn": .boolean(status.isSignedIn), "isLeading": .boolean(status.isLeading),
-            "isHeldUp": .boolean(status.isHeldUp), "link": status.link.fields,
-            "pendingKeys": .keys(status.pendingKeys), "limits": status.limits.fields,
-            "bytes": .integer(Int64(status.usage.bytes)),
-            "keys": .integer(Int64(status.usage.keys)),
-            "hasCompletedFirstSync": .boolean(status.hasCompletedFirstSync),
-            "diskFailure": status.diskFailure.map { .string($0) },
         ])
     }
 }

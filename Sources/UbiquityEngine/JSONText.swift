@@ -22,6 +22,22 @@ struct JSONText {
         raw(",\"deviceMilliseconds\":\"\(max(0, now.wall))\"}")
     }
 
+    /// The request for a stream of several stores.
+    mutating func add(_ places: [SharedStream.Place]) {
+        raw("{\"stores\":[")
+        list(places) { json, place in
+            json.raw("{\"identifier\":")
+            json.text(place.store.string)
+            if let cursor = place.since {
+                json.raw(",\"since\":")
+                json.text(cursor.text)
+            }
+            if !place.isSaved { json.raw(",\"saved\":false") }
+            json.raw("}")
+        }
+        raw("]}")
+    }
+
     private mutating func add(_ write: Record, _ transaction: Transaction, by author: DeviceID) {
         raw("{\"key\":")
         text(write.key.string)

@@ -7,6 +7,7 @@ struct Requests {
         case push(Int)
         case changes(ofPull: Int)
         case config(ofPull: Int)
+        case question(Question)
     }
 
     /// The two answers of a pull that also asks for the configuration.
@@ -16,28 +17,29 @@ struct Requests {
         var wantsConfig: Bool
     }
 
-    private let path: String
+    private let store: String
     var account: SignedInAccount?
     var device = DeviceID.unassigned
     var all: [Int: Purpose] = [:]
     var pulls: [Int: Pull] = [:]
     private var last = 0
 
-    init(store: String) { path = "/v1/stores/\(store)/changes" }
+    init(store: String) { self.store = store }
 
     var server: String { account?.server ?? "" }
 
     /// - Returns: The words of the request.
     mutating func begin(
-        _ purpose: Purpose, query: String = "", body: [UInt8]? = nil
+        _ purpose: Purpose, _ resource: String = "changes", query: String = "",
+        body: [UInt8]? = nil
     ) -> [ExactString: PropertyListValue?] {
         last += 1
         all[last] = purpose
-        var (path, accept) = (path + query, "application/json")
+        var (path, accept) = (Self.path(of: store, resource) + query, "application/json")
         switch purpose {
         case .config: path = "/v1/config"
         case .stream: accept = "text/event-stream"
-        case .push, .changes: break
+        case .push, .changes, .question: break
         }
         var headers: [ExactString: PropertyListValue] = ["Accept": .string(accept)]
         if let account { headers["Authorization"] = .string("Bearer \(account.credential)") }
@@ -47,6 +49,27 @@ struct Requests {
             "server": .string(server), "path": .string(path), "headers": .dictionary(headers),
             "body": body.map { .data($0) },
         ]
+    }
+
+    /// The words of a stream's request, with what a pool must know to make another one.
+    mutating func begin(
+        stream number: Int, since cursor: Cursor?, isSaved: Bool
+    ) -> [ExactString: PropertyListValue?] {
+        var words = begin(.stream(number), query: Self.query(cursor, isSaved))
+        words["stream"] = .fields([
+            "store": .string(store), "since": cursor.map { .string($0.text) },
+            "saved": .boolean(isSaved),
+        ])
+        return words
+    }
+
+    static func path(of store: String, _ resource: String = "changes") -> String {
+        "/v1/stores/\(store)/\(resource)"
+    }
+
+    /// A cursor's characters need no escapes, except for a server that is not ours.
+    static func query(_ cursor: Cursor?, _ isSaved: Bool) -> String {
+        cursor.map { "?since=\($0.text.escaped)" + (isSaved ? "" : "&saved=false") } ?? ""
     }
 }
 
@@ -58,12 +81,12 @@ extension Engine {
     mutating func send(_ effect: SyncEngine.Effect, at now: ClockReading) {
         switch effect {
         case .listen(let number, let cursor, let isSaved):
-            add("request", requests.begin(.stream(number), query: query(cursor, isSaved)))
+            add("request", requests.begin(stream: number, since: cursor, isSaved: isSaved))
         case .hangUp(let number):
             for (id, purpose) in requests.all {
                 guard case .stream(number) = purpose else { continue }
                 requests.all[id] = nil
-                add("cancel", ["id": .integer(Int64(id))])
+                steps.append(.cancel(id))
             }
         case .push(let number, let push):
             var json = JSONText()
@@ -73,15 +96,10 @@ extension Engine {
             requests.pulls[number] = Requests.Pull(wantsConfig: withConfig)
             add(
                 "request",
-                requests.begin(.changes(ofPull: number), query: query(cursor, isSaved)))
+                requests.begin(.changes(ofPull: number), query: Requests.query(cursor, isSaved)))
             if withConfig { add("request", requests.begin(.config(ofPull: number))) }
         case .save, .notify, .finishSync: break
         }
-    }
-
-    /// A cursor's characters need no escapes, except for a server that is not ours.
-    private func query(_ cursor: Cursor?, _ isSaved: Bool) -> String {
-        cursor.map { "?since=\($0.text.escaped)" + (isSaved ? "" : "&saved=false") } ?? ""
     }
 
     // MARK: - Answers
@@ -91,7 +109,7 @@ extension Engine {
         let id = Int(clamping: try event.number("request"))
         guard let purpose = requests.all[id] else { return }
         do throws(WireFault) {
-            let failure = try failure(in: event)
+            let failure = try LinkFailure.failure(in: event, server: requests.server)
             if case .stream(let number) = purpose {
                 return try hear(event, failure, on: number, of: id, at: now)
             }
@@ -102,33 +120,13 @@ extension Engine {
         } catch {
             requests.all[id] = nil
             let server = requests.server
-            if case .stream = purpose { add("cancel", ["id": .integer(Int64(id))]) }
+            if case .stream = purpose { steps.append(.cancel(id)) }
             fail(
                 purpose,
                 LinkFailure(
                     .unreachable, "the answer from \(server) cannot be read: \(error.description)"),
                 at: now)
         }
-    }
-
-    /// Nil for a success, and for what is not an answer.
-    private func failure(in event: StoredFields) throws(WireFault) -> LinkFailure? {
-        do throws(StoredFieldError) {
-            switch try event.text("do") {
-            case "fail":
-                let isTimeout = try event.text("why") == "timeout"
-                let detail = try event.string("detail") ?? "no server answers at \(requests.server)"
-                return LinkFailure(isTimeout ? .timedOut : .unreachable, detail)
-            case "answer":
-                let status = try event.number("status")
-                if status == 200 { return nil }
-                return LinkFailure(
-                    status: Int(clamping: status),
-                    headers: try event.fields("headers")?.strings() ?? [:],
-                    body: try event.data("body") ?? [], server: requests.server)
-            default: return nil
-            }
-        } catch { throw WireFault(error.description) }
     }
 
     private mutating func fail(
@@ -144,6 +142,7 @@ extension Engine {
             // The other answer, or its failure, has been too late or will be.
             guard requests.pulls.removeValue(forKey: number) != nil else { return }
             driver.handle(.engine(.pullFailed(number, failure ?? other)), at: now)
+        case .question(let question): answer(question.id, failure ?? other)
         }
     }
 
@@ -164,6 +163,7 @@ extension Engine {
             let config = try ServerConfig(WireFields(body, within: .small))
             requests.pulls[number]?.config = config
             finishPull(number, at: now)
+        case .question(let question): try answered(question, body)
         }
     }
 
@@ -193,19 +193,43 @@ extension Engine {
         guard
             let message = try StreamMessage(name, data, within: driver.engine.intake.message)
         else { return }
-        if case .ready(_, let config) = message {
-            let patience = IdleTimeout.streamMilliseconds(keepAliveSeconds: config.keepAliveSeconds)
-            add(
-                "patience",
-                ["id": .integer(Int64(id)), "milliseconds": .integer(patience)])
-        }
+        if case .ready(_, let config) = message { steps.append(.patience(of: id, config)) }
         driver.handle(.engine(.streamReceived(stream, message)), at: now)
+    }
+}
+
+extension LinkFailure {
+    /// What an event says of a request. Nil for a success, and for what is not an answer.
+    static func failure(
+        in event: StoredFields, server: String
+    ) throws(WireFault) -> LinkFailure? {
+        do throws(StoredFieldError) {
+            switch try event.text("do") {
+            case "fail":
+                let kind: Kind =
+                    switch try event.text("why") {
+                    case "timeout": .timedOut
+                    case "tooManyStreams": .tooManyStreams(retryAfterMilliseconds: 30_000)
+                    default: .unreachable
+                    }
+                return LinkFailure(
+                    kind, try event.string("detail") ?? "no server answers at \(server)")
+            case "answer":
+                let status = try event.number("status")
+                if status == 200 { return nil }
+                return LinkFailure(
+                    status: Int(clamping: status),
+                    headers: try event.fields("headers")?.strings() ?? [:],
+                    body: try event.data("body") ?? [], server: server)
+            default: return nil
+            }
+        } catch { throw WireFault(error.description) }
     }
 }
 
 extension String {
     /// As a part of a query.
-    fileprivate var escaped: String {
+    var escaped: String {
         var text = ""
         for byte in utf8 {
             if byte.isAlphanumeric || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") {

@@ -73,6 +73,25 @@ extension StoredFields {
 }
 
 extension PropertyListValue {
+    /// An event or a step.
+    static func word(_ word: String, _ fields: [ExactString: PropertyListValue?] = [:]) -> Self {
+        var fields = fields
+        fields["do"] = .some(.string(word))
+        return .fields(fields)
+    }
+
+    static func cancel(_ request: Int) -> Self {
+        .word("cancel", ["id": .integer(Int64(request))])
+    }
+
+    /// How long a stream may be silent, by what its server has announced.
+    static func patience(of request: Int, _ config: ServerConfig) -> Self {
+        let milliseconds = IdleTimeout.streamMilliseconds(keepAliveSeconds: config.keepAliveSeconds)
+        return .word(
+            "patience",
+            ["id": .integer(Int64(request)), "milliseconds": .integer(milliseconds)])
+    }
+
     static func keys(_ keys: Set<Key>) -> Self { .array(keys.sorted().map { .string($0.name) }) }
 
     /// An entry as the harness names it.

@@ -24,7 +24,12 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from marionette import Firefox
+
 PROGRAM = os.environ["UBIQUITY_PROGRAM"]
+IS_FIREFOX = os.environ.get("WEB_BROWSER") == "firefox"
+# As it calls itself to people.
+BROWSER = "Firefox" if IS_FIREFOX else "Chrome"
 STORE = "TEAMID.com.example.notes"
 # Only against hanging: nothing fails because a machine is slow.
 DEADLINE = int(os.environ.get("WEB_DEADLINE", 300))
@@ -143,6 +148,11 @@ class Browser:
     """A browser with a profile of its own."""
 
     def __init__(self, downloads=None):
+        self.driver = Firefox(DEADLINE, downloads) if IS_FIREFOX else self.chromium(downloads)
+        self.window(1280, 900)
+
+    @staticmethod
+    def chromium(downloads):
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium")
         for word in ["headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu",
@@ -151,13 +161,16 @@ class Browser:
         if downloads:
             options.add_experimental_option("prefs", {"download.default_directory": downloads})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
         # As people's browsers call themselves.
-        agent = self.driver.execute_script("return navigator.userAgent").replace("Headless", "")
-        self.driver.execute_cdp_cmd("Network.setUserAgentOverride", {"userAgent": agent})
-        self.window(1280, 900)
+        agent = driver.execute_script("return navigator.userAgent").replace("Headless", "")
+        driver.execute_cdp_cmd("Network.setUserAgentOverride", {"userAgent": agent})
+        return driver
 
     def window(self, width, height, dark=False):
+        if IS_FIREFOX:
+            self.driver.set_window_rect(0, 0, width, height)
+            return
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
@@ -285,7 +298,9 @@ class Browser:
         self.driver.save_screenshot(str(pictures / f"{name}.png"))
 
     def complaints(self):
-        """What the browser's console says, besides requests that a killed server did not answer."""
+        """What the browser's console says, besides requests that a killed server did not answer. Firefox does not tell."""
+        if IS_FIREFOX:
+            return []
         return [entry["message"] for entry in self.driver.get_log("browser")
                 if "net::ERR_" not in entry["message"] and "the server responded with a status of" not in entry["message"]]
 

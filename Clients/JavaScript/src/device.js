@@ -5,10 +5,11 @@
  * members are for.
  */
 
+import { checkedList } from './exact.js';
 import { RequestError, request, serverAddress } from './http.js';
-import { checkedDevice } from './records.js';
+import { Pool } from './pool.js';
 import { Store } from './store.js';
-import { UbiquityError, WireError, checkedList } from './values.js';
+import { UbiquityError, WireError } from './values.js';
 
 const document = 'account';
 /** The longest that a sign-in request can be approved. */
@@ -28,8 +29,9 @@ async function sleep(milliseconds, signal) {
   signal.throwIfAborted();
 }
 
-export async function openDeviceIn(folder) {
-  try { return await Device.open(folder); } catch (error) {
+/** @param {Folder} folder @param {WebAssembly.Module} module @param {import('./pool.js').Slots} [slots] */
+export async function openDeviceIn(folder, module, slots = undefined) {
+  try { return await Device.open(folder, module, slots); } catch (error) {
     await folder.close();
     throw error;
   }
@@ -37,10 +39,9 @@ export async function openDeviceIn(folder) {
 
 /**
  * A store with a device of its own, which is closed with it.
- * @param {Folder} folder @param {{identifier?: string}} options
+ * @param {Device} device @param {{identifier?: string}} options
  */
-export async function openStoreIn(folder, { identifier, ...options }) {
-  const device = await openDeviceIn(folder);
+export async function openStoreOf(device, { identifier, ...options }) {
   try {
     return Object.assign(await device.openStore(identifier, options), { ownsDevice: true });
   } catch (error) {
@@ -50,37 +51,37 @@ export async function openStoreIn(folder, { identifier, ...options }) {
 }
 
 export class Device {
-  /** Use `openDevice`. @param {Folder} folder */
-  constructor(folder) {
+  /** @type {Set<Store>} */
+  openStores = new Set();
+  state = newState();
+  isClosed = false;
+  requests = new AbortController();
+
+  /**
+   * Use `openDevice`.
+   * @param {Folder} folder @param {WebAssembly.Module} module @param {import('./pool.js').Slots} [slots]
+   */
+  constructor(folder, module, slots = undefined) {
     this.folder = folder;
-    this.openStores = new Set();
-    this.state = newState();
-    this.isClosed = false;
-    this.requests = new AbortController();
+    this.module = module;
+    this.pool = new Pool(module, slots);
   }
 
-  static async open(folder) {
-    const device = new Device(folder);
+  /** @param {Folder} folder @param {WebAssembly.Module} module @param {import('./pool.js').Slots} [slots] */
+  static async open(folder, module, slots) {
+    const device = new Device(folder, module, slots);
     await device.read();
-    await device.removeUnowned();
+    // A sign-out that was cut off has left what no account has any more.
+    await folder.removeUnowned(owned);
     folder.onMessage((message) => { if (message === document) device.changedElsewhere(); });
     return device;
   }
 
-  async read() {
-    const rows = await this.folder.read(document);
-    this.state = { ...newState(), ...JSON.parse(rows.get('device') ?? '{}') };
-  }
+  /** Nothing of the credential. */
+  toJSON() { return { account: this.account }; }
+  [Symbol.for('nodejs.util.inspect.custom')]() { return this.toJSON(); }
 
-  /** Removes what no account has any more: a sign-out that was cut off has left it. */
-  async removeUnowned() {
-    const { folder, folders, lastFolder } = this.state;
-    const owned = new Set([folder, ...folders.map(([, one]) => one)]);
-    // Other tabs use later folders only.
-    for (let number = 1; number <= lastFolder; number += 1) {
-      if (!owned.has(String(number))) await this.folder.removeAll(`${number}/`);
-    }
-  }
+  async read() { this.state = await this.folder.readAccount() ?? newState(); }
 
   async changedElsewhere() {
     try {
@@ -104,7 +105,8 @@ export class Device {
     if ([...this.openStores].some((store) => store.identifier === identifier)) {
       throw new UbiquityError('open', `the store ${identifier} is open already`);
     }
-    const store = new Store(this, identifier, options);
+    if (this.isClosed) throw new UbiquityError('closed', 'the device is closed');
+    const store = new Store(this, identifier, options, this.module);
     this.openStores.add(store);
     try { await store.start(); } catch (error) {
       this.openStores.delete(store);
@@ -113,16 +115,12 @@ export class Device {
     return store;
   }
 
-  /** Where a store's rows are: each account has its own. */
-  documentOf(identifier) { return `${this.state.folder}/${identifier}`; }
-
-  /** The state is on disk before anything follows it. */
-  async adopt(state) {
+  /** The state is on disk before anything follows it. @param {(state: State) => State} change */
+  async adopt(change) {
     for (const store of this.openStores) {
       if (!await store.synchronize()) throw new UbiquityError('storage', 'a store cannot be saved');
     }
-    await this.folder.write(document, new Map([['device', JSON.stringify(state)]]));
-    this.state = state;
+    this.state = await this.folder.changeAccount((state) => change(state ?? newState()));
     this.folder.post(document);
     await this.tellStores();
   }
@@ -148,6 +146,9 @@ export class Device {
 
   async complete(secret, terms) {
     const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted, signal = undefined } = terms;
+    this.folder.persist?.();
+    // A code works once: a disk that cannot have the sign-in is found before.
+    await this.folder.changeAccount((state) => state ?? newState());
     const answer = await request({ server, credential: identityToken }, ['sign-in'],
       { method: 'POST', body: { ...secret, deviceName }, signal });
     const { account, accountName = '', credential } = answer ?? {};
@@ -159,9 +160,17 @@ export class Device {
       await revoke({ server, device, credential });
       throw new UbiquityError('declined', 'nobody was signed in; the code is used up');
     }
-    const old = this.state.signedIn;
-    await this.adopt(signedIn(this.state,
-      { server, allowsPlainHTTP, account, accountName, device, deviceName, credential }));
+    let old = null;
+    try {
+      await this.adopt((state) => {
+        old = state.signedIn;
+        return signedIn(state,
+          { server, allowsPlainHTTP, account, accountName, device, deviceName, credential });
+      });
+    } catch (error) {
+      await revoke({ server, device, credential });
+      throw error;
+    }
     if (old) await revoke(old);
     return this.account;
   }
@@ -197,18 +206,24 @@ export class Device {
    * reached, the device is signed out all the same.
    */
   async signOut({ wipes = false } = {}) {
-    const { signedIn: account, folder } = this.state;
+    let account = null;
+    await this.adopt((state) => {
+      account = state.signedIn;
+      return account ? signedOut(state, wipes) : state;
+    });
     if (!account) return;
-    await this.adopt(signedOut(this.state, wipes));
-    if (wipes) await this.folder.removeAll(`${folder}/`);
+    if (wipes) await this.folder.removeUnowned(owned);
     await revoke(account);
   }
 
   async erase() {
     for (const store of [...this.openStores]) await store.close();
-    const { signedIn: account } = this.state;
+    let account = null;
     // From here on, nothing belongs to anybody, so that the next start removes what this one does not.
-    await this.adopt({ ...signedOut(this.state, true), folders: [] });
+    await this.adopt((state) => {
+      account = state.signedIn;
+      return { ...signedOut(state, true), folders: {} };
+    });
     // At once: when the credential is gone from the disk, nobody can revoke it any more.
     const revoked = account ? revoke(account) : null;
     this.isClosed = true;
@@ -219,8 +234,8 @@ export class Device {
 
   // The person's devices
 
-  /** Sends a request as an account, which is the device's own unless a store still has the one before. */
-  async ask(segments, options = {}, account = this.state.signedIn) {
+  async ask(segments, options = {}) {
+    const account = this.state.signedIn;
     if (!account) throw new UbiquityError('unauthorized', 'this device is not signed in');
     return request(account, segments, { signal: this.requests.signal, ...options });
   }
@@ -291,6 +306,11 @@ export class Device {
   }
 }
 
+function checkedDevice(json) {
+  if (typeof json === 'string' && /^[0-9a-fA-F]{16}$/.test(json)) return json.toLowerCase();
+  throw new WireError('a device is not 16 hexadecimal digits');
+}
+
 /** If the server is away, the device can be revoked from another one. */
 const revoke = (account) =>
   request(account, ['devices', account.device], { method: 'DELETE' }).catch(() => {});
@@ -304,22 +324,29 @@ const rights = ({ stores, validForSeconds }) => ({
 /**
  * Who is signed in, and the folder of each account that ever was. The first account takes over what was
  * written before it; another one never sees it.
- * @returns {{signedIn: SignedIn | null, folder: string, lastFolder: number, folders: [string, string][]}}
+ * @typedef {{signedIn: SignedIn | null, folder: string, folders: Record<string, string>}} State
+ * @returns {State}
  */
-const newState = () => ({ signedIn: null, folder: '1', lastFolder: 1, folders: [] });
+export const newState = () => ({ signedIn: null, folder: '1', folders: {} });
 
+/** A name that no folder ever had: another tab may still write to one that was wiped. */
+export const newFolder = () => crypto.randomUUID().replaceAll('-', '').slice(0, 16);
+
+/** The folders that are somebody's. @param {State} state */
+const owned = (state) => new Set([state?.folder ?? '1', ...Object.values(state?.folders ?? {})]);
+
+/** @param {State} state @param {SignedIn} account @returns {State} */
 function signedIn(state, account) {
-  const folders = new Map(state.folders);
-  const isTaken = [...folders.values()].includes(state.folder);
-  const lastFolder = state.lastFolder + (isTaken && !folders.has(account.account) ? 1 : 0);
-  const folder = folders.get(account.account) ?? (isTaken ? String(lastFolder) : state.folder);
-  folders.set(account.account, folder);
-  return { signedIn: account, folder, lastFolder, folders: [...folders] };
+  const isTaken = Object.values(state.folders).includes(state.folder);
+  const known = Object.hasOwn(state.folders, account.account) ? state.folders[account.account] : null;
+  const folder = known ?? (isTaken ? newFolder() : state.folder);
+  return { signedIn: account, folder, folders: Object.fromEntries(
+    [...Object.entries(state.folders), [account.account, folder]]) };
 }
 
+/** @param {State} state @returns {State} */
 function signedOut(state, wipes) {
   if (!wipes) return { ...state, signedIn: null };
-  const lastFolder = state.lastFolder + 1;
-  return { signedIn: null, folder: String(lastFolder), lastFolder,
-    folders: state.folders.filter(([, folder]) => folder !== state.folder) };
+  return { signedIn: null, folder: newFolder(),
+    folders: Object.fromEntries(Object.entries(state.folders).filter(([, folder]) => folder !== state.folder)) };
 }

@@ -66,7 +66,7 @@ package struct SharedStream: Hashable, Sendable {
         /// When it last brought something.
         var heardAt: Int64
         /// The stores that have not ended, also those that nobody hears any more.
-        var stores: Set<StoreIdentifier>
+        var stores: [StoreIdentifier]
     }
 
     /// In the order in which they began.
@@ -74,7 +74,7 @@ package struct SharedStream: Hashable, Sendable {
     private var shared: Shared?
     private var lastNumber = 0
     /// The connections that have brought the first part of an event only.
-    private var partial: Set<Int> = []
+    private var partial: [Int] = []
     /// Since when another shared connection would serve more stores, or fewer that nobody hears; nil
     /// if none would.
     private var outdatedSince: Int64?
@@ -147,7 +147,8 @@ package struct SharedStream: Hashable, Sendable {
 
     /// Whether the last that a connection brought is the first part of an event.
     package mutating func setPartial(_ isPartial: Bool, on number: Int) {
-        if isPartial { partial.insert(number) } else { partial.remove(number) }
+        partial.removeAll { $0 == number }
+        if isPartial { partial.append(number) }
     }
 
     /// A connection goes on without this store.
@@ -170,7 +171,7 @@ package struct SharedStream: Hashable, Sendable {
 
     /// A connection has ended, with all of its stores; nil if the server ended it normally.
     package mutating func ended(_ number: Int, _ failure: LinkFailure?, at now: Int64) {
-        partial.remove(number)
+        setPartial(false, on: number)
         defer { review(at: now) }
         let places = members.indices.filter { members[$0].connection == number }
         if number == shared?.number {
@@ -199,7 +200,8 @@ package struct SharedStream: Hashable, Sendable {
                 shared.heardAt + Self.beginningMilliseconds.silence,
                 shared.openedAt + Self.beginningMilliseconds.total)
         }
-        guard let outdatedSince, partial.isDisjoint(with: candidates.map { members[$0].connection })
+        guard let outdatedSince,
+            !candidates.contains(where: { partial.contains(members[$0].connection) })
         else { return nil }
         return max(outdatedSince + Self.gatheringMilliseconds, pauseEndsAt)
     }
@@ -209,8 +211,10 @@ package struct SharedStream: Hashable, Sendable {
     /// Replaces it by one for all that are ready.
     private mutating func replace(at now: Int64) {
         let places = candidates
-        for number in Set(places.map { members[$0].connection }).sorted() {
-            actions.append(.close(number))
+        var closed: [Int] = []
+        for index in places where !closed.contains(members[index].connection) {
+            closed.append(members[index].connection)
+            actions.append(.close(members[index].connection))
         }
         sharedEnded(at: now)
         defer { review(at: now) }
@@ -218,7 +222,7 @@ package struct SharedStream: Hashable, Sendable {
         lastNumber += 1
         shared = Shared(
             number: lastNumber, openedAt: now, heardAt: now,
-            stores: Set(places.map { members[$0].listener.store }))
+            stores: places.map { members[$0].listener.store })
         for index in places {
             (members[index].connection, members[index].isCurrent) = (lastNumber, false)
         }
@@ -273,12 +277,11 @@ package struct SharedStream: Hashable, Sendable {
     /// up to date as there is room for.
     private var candidates: [Int] {
         let old = members.indices.filter { members[$0].connection == shared?.number }
-        var stores = Set(old.map { members[$0].listener.store })
         return members.indices.reduce(into: old) { places, index in
             let member = members[index]
             guard member.isCurrent, member.connection != shared?.number,
                 places.count < StreamedStore.countMax,
-                stores.insert(member.listener.store).inserted
+                !places.contains(where: { members[$0].listener.store == member.listener.store })
             else { return }
             places.append(index)
         }
@@ -299,7 +302,7 @@ package struct SharedStream: Hashable, Sendable {
 
     /// A store has ended on a connection.
     private mutating func leave(_ store: StoreIdentifier, _ number: Int) {
-        if shared?.number == number { shared?.stores.remove(store) }
+        if shared?.number == number { shared?.stores.removeAll { $0 == store } }
     }
 
     private func index(of store: StoreIdentifier, on number: Int) -> Int? {
@@ -320,7 +323,7 @@ package struct SharedStream: Hashable, Sendable {
         defer { review(at: now) }
         if members.contains(where: { $0.connection == number }) { return }
         actions.append(.close(number))
-        partial.remove(number)
+        setPartial(false, on: number)
         if shared?.number == number { sharedEnded(at: now) }
     }
 }

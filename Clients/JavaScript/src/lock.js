@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * A home's lock: a socket on which its process listens, and which the system closes when the process ends,
+ * however it ends. Processes in other namespaces of this machine reach it by its name.
+ */
+
+import { once } from 'node:events';
+import { mkdir, open, readdir, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { UbiquityError } from './values.js';
+
+const prefix = 'lock.';
+/** As many bytes as every system allows for the name of a socket. */
+const pathMax = 100;
+const attempts = 10;
+
+/** Whether a process listens there. It may be stopped, and have no room for one who asks. */
+async function isAlive(path) {
+  const socket = connect({ path });
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch (error) { return !['ECONNREFUSED', 'ENOENT'].includes(error.code); } finally { socket.destroy(); }
+}
+
+class Lock {
+  /** @param {string} home */
+  constructor(home) {
+    this.home = home;
+    this.name = `${prefix}${crypto.randomUUID().slice(0, 13)}`;
+    this.server = createServer((socket) => socket.destroy());
+  }
+
+  /** @throws {UbiquityError} */
+  async take() {
+    try {
+      this.folder = await open(this.home, 'r');
+      // The names of sockets are short; a folder that is open has a short one.
+      const short = `/proc/self/fd/${this.folder.fd}`;
+      const isThere = await readdir(short).then(() => true, () => false);
+      this.place = isThere ? short : this.home;
+      if (new TextEncoder().encode(join(this.place, this.name)).length > pathMax) {
+        throw new Error('the path is too long for a socket');
+      }
+      // Of a cluster, each worker has its own.
+      this.server.listen({ path: join(this.place, this.name), exclusive: true });
+      await once(this.server, 'listening');
+      this.server.unref();
+    } catch (error) {
+      throw new UbiquityError('storage', `${this.home} cannot be locked: ${error.message}. A home is a folder of a `
+        + 'disk of this machine, on which a program can make sockets');
+    }
+  }
+
+  /**
+   * Whether this is the only one. Each listens first and looks then, so that of two at once, one at least sees
+   * the other. What nobody listens to any more is removed, by the holder alone: who has begun to listen since
+   * finds that its own is missing.
+   */
+  async isAlone() {
+    const names = (await readdir(this.home)).filter((name) => name.startsWith(prefix));
+    const others = names.filter((name) => name !== this.name);
+    for (const name of others) if (await isAlive(join(this.place, name))) return false;
+    if (!names.includes(this.name)) return false;
+    for (const name of others) await rm(join(this.home, name), { force: true });
+    return true;
+  }
+
+  async release() {
+    if (this.server.listening) await new Promise((resolve) => { this.server.close(resolve); });
+    await this.folder?.close();
+    this.folder = undefined;
+  }
+}
+
+/**
+ * Takes the lock of a home, which is made if need be.
+ * @param {string} home @returns {Promise<() => Promise<void>>} What releases it.
+ */
+export async function lockHome(home) {
+  try { await mkdir(home, { recursive: true, mode: 0o700 }); } catch (error) {
+    throw new UbiquityError('storage', `${home} cannot be made: ${error.message}`);
+  }
+  for (let attempt = 1; ; attempt += 1) {
+    const lock = new Lock(home);
+    try {
+      await lock.take();
+      if (await lock.isAlone()) return () => lock.release();
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+    await lock.release();
+    if (attempt === attempts) {
+      throw new UbiquityError('open', `${home} is open in another process, or in this one: a home belongs to one `
+        + 'process at a time');
+    }
+    // Two that have seen each other try again, and not at the same moment.
+    await new Promise((resolve) => { setTimeout(resolve, 10 + Math.random() * 10 * attempt); });
+  }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * What becomes of a store whose engine has trapped: another engine begins with what is on the disk, and with what
+ * was written since. If that traps too, what was written may be the cause, and is given up; if it goes on, the
+ * store can only be read.
+ */
+
+import { UbiquityError } from './values.js';
+import { Engine, EventError } from './engine.js';
+
+/** So many engines a store may have in a minute, after the first. */
+const enginesMax = 3;
+const minute = 60_000;
+const pause = 1_000;
+
+export class Recovery {
+  /** When an engine trapped, in the last minute. */
+  traps = [];
+  /** What goes on, until the store has an engine again. @type {Promise<void> | null} */
+  work = null;
+  /** The store can only be read. */
+  isOver = false;
+  /** What is read from meanwhile. @type {Engine | null} */
+  last = null;
+  error = new UbiquityError('engine', 'the engine of the store has stopped');
+
+  /** @param {import('./shell.js').Shell} shell */
+  constructor(shell) { this.shell = shell; }
+
+  /** @template T @param {(engine: Engine) => T} body @returns {T} */
+  reading(body) {
+    const engine = this.shell.engine ?? this.last;
+    if (!engine) throw this.error;
+    try { return body(engine); } catch (error) {
+      // It goes on.
+      if (error instanceof EventError) throw error;
+      if (engine === this.shell.engine) this.trapped(error);
+      throw this.error;
+    }
+  }
+
+  /** What is written while there is no engine is refused, and a write that makes it trap is the cause. */
+  writing(body) {
+    if (!this.shell.engine) throw this.error;
+    return this.reading(body);
+  }
+
+  /** @param {any} error */
+  trapped(error) {
+    const { shell } = this;
+    this.note(error);
+    this.last = shell.engine;
+    shell.engine = null;
+    shell.link.close();
+    shell.leading.follow();
+    clearTimeout(shell.timer);
+    this.work ??= this.begin().finally(() => { this.work = null; });
+  }
+
+  note(error) {
+    this.error = new UbiquityError('engine', `the engine of the store has stopped: ${error?.message ?? error}`);
+    const now = performance.now();
+    this.traps = [...this.traps.filter((time) => now - time < minute), now];
+  }
+
+  async begin() {
+    const { shell } = this;
+    while (!shell.engine) {
+      // What is being saved may be on the disk then.
+      await shell.storage.work;
+      if (this.traps.length > enginesMax) return this.giveUp();
+      const isCause = this.traps.length > 1;
+      const writes = shell.storage.unsaved.splice(0);
+      this.tell(isCause && writes.length ? `; what was written last is lost (${writes.length} writes)` : '');
+      try { await shell.begin(isCause ? [] : writes); } catch (error) {
+        shell.engine = null;
+        if (!isCause) shell.storage.unsaved = writes;
+        if (error instanceof UbiquityError) await this.diskFailed(error);
+        else this.note(error);
+        if (shell.isClosing) return shell.ended();
+      }
+    }
+    return this.goOn();
+  }
+
+  /** Nobody waits for a disk; it is tried again. */
+  async diskFailed(error) {
+    this.error = error;
+    this.shell.waiting.fail(error);
+    await new Promise((resolve) => { setTimeout(resolve, pause); });
+  }
+
+  /** All who wait wait for the new engine. */
+  goOn() {
+    const { shell } = this;
+    this.last = null;
+    shell.waiting.askAgain();
+    if (shell.isClosing) shell.report({ do: 'close' });
+    this.show();
+  }
+
+  /** What the app sees may be what it was before what the server has sent last. */
+  show() {
+    const { shell } = this;
+    shell.app.heard();
+    try {
+      shell.app.notice('serverChange', Object.keys(shell.ask({ do: 'values' }).values));
+    } catch { /* It is told. */ }
+  }
+
+  tell(more) { this.shell.app.problem(`${this.error.message}; it is started again${more}`); }
+
+  /** From here on, the store shows what is on the disk. */
+  async giveUp() {
+    const { shell } = this;
+    this.isOver = true;
+    this.error = new UbiquityError('engine', `${this.error.message}, again and again; the store can only be read. `
+      + 'Reload the page, or start the program again');
+    try {
+      const engine = new Engine(shell.module);
+      const clock = { wall: Date.now(), uptime: performance.now() };
+      const content = await shell.storage.disk.load();
+      engine.handle({ do: 'start', boot: '', seed: '0', store: shell.identifier, content }, clock);
+      this.last = engine;
+    } catch { /* What the one before had is all that there is. */ }
+    shell.app.problem(this.error.message);
+    shell.waiting.fail(this.error);
+    shell.ended();
+    this.show();
+  }
+}

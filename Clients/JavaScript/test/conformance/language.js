@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** How each client of `ubiquity-conformance` is asked and answers, see Protocol/conformance.md. */
+
+import { readSync, writeSync } from 'node:fs';
+
+/**
+ * The class that the command line asks for: the sound one, or by its name one with a fault. Lists the names for
+ * `--list-faults`, and ends.
+ */
+export function chosen(sound, faulty) {
+  const faults = Object.keys(faulty);
+  const fault = process.argv[2];
+  if (fault === '--list-faults') {
+    process.stdout.write(`${faults.join('\n')}\n`);
+    process.exit();
+  }
+  if (!fault) return sound;
+  if (!faulty[fault]) throw new Error(`no fault is named "${fault}"; there are ${faults.join(', ')}`);
+  return faulty[fault];
+}
+
+/**
+ * Answers each line of the input.
+ *
+ * @param {() => {take(command: object): object}} newDevice @param {{processes?: number}} begun The answer to `begin`.
+ */
+export function serve(newDevice, begun = {}) {
+  const devices = new Map();
+
+  function answer(command) {
+    if (command.do === 'begin') {
+      devices.clear();
+      return begun;
+    }
+    if (!devices.has(command.device)) devices.set(command.device, newDevice());
+    return devices.get(command.device).take(command);
+  }
+
+  const piece = Buffer.alloc(1 << 16);
+  let pieces = [];
+  for (let count = readSync(0, piece); count > 0; count = readSync(0, piece)) {
+    pieces.push(Buffer.from(piece.subarray(0, count)));
+    if (piece[count - 1] !== 0x0a) continue;
+    const line = Buffer.concat(pieces).toString();
+    pieces = [];
+    const said = Buffer.from(`${JSON.stringify(answer(JSON.parse(line)))}\n`);
+    for (let sent = 0; sent < said.length;) sent += writeSync(1, said, sent);
+  }
+}
