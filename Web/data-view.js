@@ -14,6 +14,8 @@ import { signInView } from './sign-in-view.js';
 import { bytes, contains, contentOf, counted, cut, kindName, kindOf, preview, shortKey, visible } from './text.js';
 import { usageDialog } from './treemap.js';
 
+/** Whether this machine has a network, as far as the browser knows. */
+const isOnline = () => navigator.onLine;
 /** Where a browser notes that a key alone does nothing: who speaks to it may say one by accident. */
 const noSlash = 'ubiquity no slash';
 /** Rows that are made at once. */
@@ -70,6 +72,7 @@ class DataView {
         model.addEventListener('status', () => this.drawStatus(), { signal });
         model.addEventListener('devices', () => this.drawAllRows(), { signal });
         document.addEventListener('keydown', (event) => this.pressed(event), { signal });
+        for (const name of ['online', 'offline']) window.addEventListener(name, () => this.drawStatus(), { signal });
         for (const name of ['dragover', 'dragleave', 'drop']) this.element.addEventListener(name, (event) => this.dropped(event));
         this.drawTools();
         this.drawColumns();
@@ -111,7 +114,7 @@ class DataView {
                 : status.connection === 'connected' || status.connection === 'polling'
                     ? waiting ? ['busy', `Sending ${changes}${where}`] : ['good', 'Up to date']
                     : status.connection === 'connecting' && !status.lastError ? ['busy', 'Connecting']
-                        : ['away', waiting ? `Offline, ${waiting === 1 ? '1 change waits' : `${changes} wait`}${where}` : 'Offline'];
+                        : ['away', `${isOnline() ? 'Not connected' : 'Offline'}${waiting ? `, ${waiting === 1 ? '1 change waits' : `${changes} wait`}${where}` : ''}`];
         if (this.status.textContent !== text) fill(this.status, text);
         this.status.className = `status ${kind}`;
         this.status.title = [...others.keys()].join(', ');
@@ -133,11 +136,11 @@ class DataView {
 
     drawBanners(status, kind) {
         const { refused } = this.model;
-        const text = JSON.stringify([kind, status.diskError, refused.length, status.connection]);
+        const text = JSON.stringify([kind, status.diskError, refused.length, status.connection, status.explanation, isOnline()]);
         if (this.bannerText === text) return;
         this.bannerText = text;
         fill(this.banner,
-            kind === 'away' && h('div.note', {}, h('p', {}, h('strong', {}, 'You are offline. '),
+            kind === 'away' && h('div.note', {}, h('p', {}, h('strong', {}, isOnline() ? sentenceOf(status.explanation) : 'You are offline.', ' '),
                 'You can go on: changes are kept in this browser, and sent when the server can be reached.')),
             status.connection === 'unauthorized' && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser was signed out. '),
                 status.lastError ? sentenceOf(status.lastError) : '', ' What you see is from before.'),
