@@ -188,6 +188,9 @@ serverTest('policies merge what two devices write at the same time', async (stag
     assert.deepEqual(store.get('unionOfArrays').toSorted(), ['a', 'b', 'y']);
     assert.deepEqual(store.get('unionOfDictionaries'), { a: 1, b: 2, p: 1, q: 2 });
     assert.deepEqual(store.get('custom'), ['a', 'b']);
+    // Of the past, too.
+    assert.deepEqual((await store.history('custom'))[0].value, ['a', 'b']);
+    assert.deepEqual((await store.valuesAt(new Date(Date.now() + 60_000))).values.get('custom'), ['a', 'b']);
   }
   a.remove('counter');
   await a.synchronizeNow();
