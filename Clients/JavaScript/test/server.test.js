@@ -145,10 +145,12 @@ serverTest('a batch arrives whole, and is refused whole', async (stage) => {
     });
   });
   assert.deepEqual(await told, ['other', 'too']);
+  assert.deepEqual((await again.refusedWrites()).map(({ code }) => code), ['quota-bytes', 'quota-bytes']);
   await again.synchronizeNow();
   assert.equal(again.get('too'), undefined);
   assert.equal(again.get('with'), 1);
-  assert.deepEqual((await again.refusedWrites()).map(({ code }) => code), ['quota-bytes', 'quota-bytes']);
+  await again.forgetRefusedWrites();
+  assert.deepEqual(await again.refusedWrites(), []);
 });
 
 serverTest('policies merge what two devices write at the same time', async (stage) => {
