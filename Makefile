@@ -115,7 +115,7 @@ page:
 	@scripts/embed-page
 
 # What the engine of the JavaScript client is made of. Takes minutes.
-ENGINE := Clients/JavaScript/src/wasm/engine.wasm
+ENGINE := Clients/JavaScript/src/engine.wasm
 
 engine: $(ENGINE)
 

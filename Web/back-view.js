@@ -5,7 +5,8 @@
 import { bdi, button, field, fill, h, icon } from './dom.js';
 import { changeItem } from './data-view.js';
 import { change } from './key-sheet.js';
-import { compareText, isSame, toWire } from './client/values.js';
+import { compareText, isSame, toWire } from './client/exact.js';
+import { exactOf } from './client/values.js';
 import { sentenceOf } from './model.js';
 import { ago, counted, shortKey, time } from './text.js';
 
@@ -36,7 +37,7 @@ export function backView(model) {
 
     const differences = (date, { values, forgottenKeys }) => {
         const unknown = new Set(forgottenKeys);
-        const then = new Map([...values].map(([key, value]) => [key, toWire(value)]));
+        const then = new Map([...exactOf(values)].map(([key, value]) => [key, toWire(value)]));
         const keys = [...new Set([...then.keys(), ...model.keys()])].sort(compareText)
             .filter((key) => !unknown.has(key) && !isSame(then.get(key) ?? null, model.value(key)));
         const forgotten = unknown.size > 0 && h('p.note', {}, 'The values that some keys had then are not known: ',

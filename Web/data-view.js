@@ -7,7 +7,7 @@ import {
 } from './dom.js';
 import { InputError, lineEditor, save, switchFor } from './editor.js';
 import { change, keySheet } from './key-sheet.js';
-import { compareText, isSame } from './client/values.js';
+import { compareText, isSame } from './client/exact.js';
 import { FileError, fileBytesMax, storesOf } from './import-file.js';
 import { readConfig, sentenceOf } from './model.js';
 import { signInView } from './sign-in-view.js';
@@ -112,7 +112,7 @@ class DataView {
     }
 
     drawBanners(status, kind) {
-        const refused = this.model.store.refusedWrites();
+        const { refused } = this.model;
         const text = JSON.stringify([kind, status.diskError, refused.length, status.connection]);
         if (this.bannerText === text) return;
         this.bannerText = text;
@@ -125,12 +125,9 @@ class DataView {
             status.diskError && h('div.note.bad', {}, h('p', {}, `This browser cannot save: ${status.diskError}.`)),
             refused.length > 0 && h('div.note.bad', {}, h('details', {},
                 h('summary', {}, `The server refused ${counted(refused.length, 'change')}`),
-                h('ul', {}, refused.slice(-20).map(({ key, reason, date }) => h('li', {}, h('strong', {}, bdi(shortKey(key))),
+                h('ul', {}, refused.slice(0, 20).map(({ key, reason, date }) => h('li', {}, h('strong', {}, bdi(shortKey(key))),
                     ': ', sentenceOf(reason), ' ', when(date))))),
-            button('Dismiss', () => {
-                this.model.store.forgetRefusedWrites();
-                this.drawStatus();
-            })));
+            button('Dismiss', () => this.model.forgetRefused())));
     }
 
     async signInAgain() {
@@ -138,7 +135,7 @@ class DataView {
         const config = await readConfig();
         return dialog('box', 'Sign in again', (close) => signInView(this.model, { config, onSignedIn: () => {
             // Of another account, everything here is different.
-            if (this.model.account.id !== id) location.replace('/');
+            if (this.model.account.id !== id) location.replace('.');
             close();
             this.drawStatus();
         } }));

@@ -173,5 +173,5 @@ export async function signOutDialog(model) {
         lost.length > lostMax && h('li', {}, `and ${counted(lost.length - lostMax, 'more store')}`))))], 'Sign out');
     if (!isSure) return;
     await model.signOut();
-    location.replace('/');
+    location.replace('.');
 }

@@ -5,7 +5,7 @@
  * returns the value in the protocol's form, or throws an `InputError` with a sentence.
  */
 
-import { toWire, wireArray, wireDictionary, wireReal } from './client/values.js';
+import { toWire, wireArray, wireDictionary, wireReal } from './client/exact.js';
 import { button, h, icon, iconButton } from './dom.js';
 import {
     bytes, bytesOf, contentOf, counted, cut, dataLength, dateReference, hex, kindName, kindOf, kinds, preview,

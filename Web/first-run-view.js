@@ -36,5 +36,5 @@ export function firstRunView(model, code) {
         field('Name of this browser', browser), problem, submit)),
     h('details', {}, h('summary', {}, 'Other ways'), h('p', {}, 'On the server’s machine, this creates an account and prints a code:'),
         command('ubiquity account create NAME'),
-        h('p', {}, 'With the operator’s credential, the ', h('a', { href: '/operator' }, 'operator’s page'), ' does so too.')));
+        h('p', {}, 'With the operator’s credential, the ', h('a', { href: 'operator' }, 'operator’s page'), ' does so too.')));
 }

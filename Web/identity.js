@@ -6,6 +6,8 @@
  * sends them back with a code; the page exchanges it for a token, and the token for its credential.
  */
 
+import { ownAddress } from './text.js';
+
 /** Where a tab keeps what it began. */
 const place = 'ubiquity identity';
 const answerBytesMax = 65_536;
@@ -105,7 +107,7 @@ async function ask(address, options = {}) {
 }
 
 /** The address that the provider sends people back to. */
-const back = () => `${location.origin}/`;
+const back = () => `${ownAddress()}/`;
 
 /** Leaves the page for the provider. @throws {IdentityError} */
 export async function begin({ issuer, client }, deviceName) {

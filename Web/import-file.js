@@ -5,8 +5,8 @@
  * Whatever is in a file, reading it ends, and takes no more than so many bytes, values and levels.
  */
 
-import { base64, checkedValue, isObject, toWire, wireArray, wireDictionary, wireReal } from './client/values.js';
-import { depthMax } from './client/limits.js';
+import { base64, checkedValue, isObject, toWire, wireArray, wireDictionary, wireReal } from './client/exact.js';
+import { depthMax } from './client/values.js';
 import { dateReference, shortKey } from './text.js';
 
 export const fileBytesMax = 64 << 20;

@@ -5,7 +5,7 @@
 import { bdi, button, dialog, dialogHead, field, fill, h, toast, when } from './dom.js';
 import { anyEditor, emptyValue, InputError } from './editor.js';
 import { sentenceOf } from './model.js';
-import { isSame, toWire } from './client/values.js';
+import { isSame } from './client/exact.js';
 import { kindName, preview, shortKey, time } from './text.js';
 
 const versionsMax = 100;
@@ -102,7 +102,8 @@ function keyParts(model, key, element, done) {
         const mine = asked;
         if (!timeline.firstChild) fill(timeline, h('li.quiet', {}, 'Loading…'));
         try {
-            const versions = await model.store.history(key, { limit: versionsMax });
+            // What waits is shown in any case.
+            const versions = (await model.store.history(key, { limit: versionsMax })).filter(({ outcome }) => outcome !== 'waiting');
             if (mine !== asked) return;
             const items = [waitingItem(model, key), versionItems(model, store, key, versions)].flat().filter(Boolean);
             fill(timeline, items.length ? items : h('li.quiet', {}, 'Nothing is known yet.'));
@@ -159,17 +160,17 @@ function waitingItem(model, key) {
         h('div.line', {}, h('span.hint', {}, 'Waits to be sent')));
 }
 
-const outcomes = { current: 'Now', replaced: 'Replaced', lost: 'Lost to a later change' };
+const outcomes = { current: 'Now', replaced: 'Replaced', lost: 'Lost to a later change', refused: 'Not taken' };
 
 function versionItems(model, store, key, versions) {
-    const wires = versions.map(({ value }) => (value === undefined ? null : toWire(value)));
+    const wires = versions.map(({ exact }) => exact);
     const restore = (wire, done) => {
         const failed = change(model, store, new Map([[key, wire]]), done);
         if (failed) toast(failed);
     };
     return versions.map((version, i) => {
         const isRemoval = wires[i] === null;
-        const before = versions.findIndex((one, j) => j > i && one.outcome !== 'lost');
+        const before = versions.findIndex((one, j) => j > i && one.outcome === 'replaced');
         const isCurrent = version.outcome === 'current';
         const canUndo = isCurrent && before >= 0;
         const isOther = !isCurrent && !isSame(wires[i], model.value(key));

@@ -7,7 +7,7 @@ import { dataView } from './data-view.js';
 import { approveDialog, devicesView, signOutDialog } from './devices-view.js';
 import { firstRunView } from './first-run-view.js';
 import {
-    bdi, button, dialog, dialogHead, field, fill, h, icon, keepTimesFresh, mark, plainPage, setCurrent, toast,
+    bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, keepTimesFresh, mark, plainPage, setCurrent, toast,
 } from './dom.js';
 import { finish, providerOf, takeAnswer } from './identity.js';
 import { Model, readConfig, sentenceOf } from './model.js';
@@ -15,6 +15,23 @@ import { signInView } from './sign-in-view.js';
 import { identifierPattern } from './text.js';
 
 const app = document.getElementById('app');
+
+/** Lets the page open without the server. Where there are no service workers, it does not. */
+async function openOffline() {
+    const workers = navigator.serviceWorker;
+    if (!workers) return;
+    let isNew = !workers.controller;
+    workers.addEventListener('controllerchange', () => {
+        if (!isNew) toast('There is a new version of this page.', { name: 'Reload', act: () => location.reload() });
+        isNew = false;
+    });
+    // The only address that may become a script here.
+    const policy = window.trustedTypes?.createPolicy('worker', { createScriptURL: () => 'worker.js' });
+    try {
+        const registration = await workers.register(policy?.createScriptURL('') ?? 'worker.js', { updateViaCache: 'none' });
+        document.addEventListener('visibilitychange', () => { if (!document.hidden) registration.update().catch(() => {}); });
+    } catch { /* The certificate is not trusted, or the browser allows no storage. */ }
+}
 
 /** A code that came with a link: after the number sign, which browsers send to nobody. */
 function takeCode() {
@@ -43,6 +60,7 @@ async function start() {
         return;
     }
     keepTimesFresh();
+    openOffline();
     let failure = '';
     if (answer) {
         try {
@@ -84,16 +102,21 @@ async function showShell(model, code) {
     const choice = h('select', { 'aria-label': 'Store', onchange: () => { location.hash = `#/data/${choice.value}`; } });
     const links = [['data', 'Data', 'data'], ['devices', 'Devices', 'device']].map(([id, name, symbol]) =>
         h('a.tab', { href: `#/${id}`, 'data-view': id }, icon(symbol), h('span', {}, name)));
+    // On a phone, what is not navigation shows when it is asked for.
+    const more = iconButton('person', 'Account', () => {
+        const isOpen = side.classList.toggle('open');
+        more.setAttribute('aria-expanded', String(isOpen));
+    }, { 'aria-expanded': 'false' });
+    const side = h('nav.side', { 'aria-label': 'Main' },
+        h('div.brand', {}, mark(), h('strong', {}, 'Ubiquity'), choice, more),
+        h('h2', {}, 'Stores'), stores,
+        button('Open another store', askForStore, { symbol: 'add', kind: 'quiet' }),
+        h('div.tabs', {}, links),
+        h('footer', {}, h('div.who', {}, h('strong', {}, bdi(model.account.name)), h('span', {}, bdi(model.account.deviceName))),
+            button('Sign out', () => signOutDialog(model), { symbol: 'out', kind: 'quiet' })));
     fill(app, h('div.shell', {},
         h('button.button.skip', { type: 'button', onclick: () => main.focus() }, 'Skip to the content'),
-        h('nav.side', { 'aria-label': 'Main' },
-            h('div.brand', {}, mark(), h('strong', {}, 'Ubiquity'), choice),
-            h('h2', {}, 'Stores'), stores,
-            button('Open another store', askForStore, { symbol: 'add', kind: 'quiet' }),
-            h('div.tabs', {}, links),
-            h('footer', {}, h('div.who', {}, h('strong', {}, bdi(model.account.name)), h('span', {}, bdi(model.account.deviceName))),
-                button('Sign out', () => signOutDialog(model), { symbol: 'out', kind: 'quiet' }))),
-        main));
+        side, main));
 
     const drawStores = () => {
         const { stores: names } = model.notes;

@@ -6,9 +6,12 @@
  */
 
 import { openDevice, unsentStores, UbiquityError } from './client/browser.js';
-import { fromWire } from './client/values.js';
+import { fromWire } from './client/exact.js';
+import { ownAddress } from './text.js';
 
-const notesKey = 'ubiquity page';
+/** Of several servers on one host, each has its own. */
+const home = () => `page${new URL('.', location.href).pathname.slice(0, -1)}`;
+const notesKey = () => `ubiquity ${home()}`;
 /** Stores whose deliveries are asked for. */
 const deliveriesMax = 50;
 /** How long a save, and the sending of a store that is not shown, may take. */
@@ -28,10 +31,10 @@ const within = (milliseconds, promise) => new Promise((resolve, reject) => {
 function readNotes(account) {
     const none = { account, stores: [], devices: [], store: null };
     try {
-        const kept = JSON.parse(localStorage.getItem(notesKey) ?? '{}');
+        const kept = JSON.parse(localStorage.getItem(notesKey()) ?? '{}');
         if (kept.account === account) return { ...none, ...kept };
         // Of an account that was here before.
-        localStorage.removeItem(notesKey);
+        localStorage.removeItem(notesKey());
         return none;
     } catch { return none; }
 }
@@ -53,13 +56,15 @@ export class Model extends EventTarget {
     opening = Promise.resolve();
     /** The stores that are not shown and have unsent changes, with the number of their keys. @type {Map<string, number>} */
     others = new Map();
+    /** The writes of the store that is shown which the server has refused. */
+    refused = [];
     /** The store that is open to be sent. */
     sending = null;
     isSending = false;
 
     static async open() {
         const model = new Model();
-        model.device = await openDevice({ home: 'page' });
+        model.device = await openDevice({ home: home() });
         model.notes = readNotes(model.account?.id);
         return model;
     }
@@ -70,7 +75,7 @@ export class Model extends EventTarget {
     note(changes) {
         Object.assign(this.notes, changes);
         try {
-            localStorage.setItem(notesKey, JSON.stringify(this.notes));
+            localStorage.setItem(notesKey(), JSON.stringify(this.notes));
         } catch { /* Without these names, the page is only less helpful offline. */ }
     }
 
@@ -119,6 +124,7 @@ export class Model extends EventTarget {
         const isOpen = this.sending?.identifier === identifier;
         const store = isOpen ? this.sending : await this.device.openStore(identifier);
         this.store = store;
+        this.refused = [];
         this.others.delete(identifier);
         this.listening = new AbortController();
         const { signal } = this.listening;
@@ -126,9 +132,25 @@ export class Model extends EventTarget {
         this.note({ store: identifier, stores });
         store.addEventListener('status', () => this.tell('status'), { signal });
         store.addEventListener('change', (event) => {
+            if (event.reason === 'quotaViolation') this.readRefused();
             this.dispatchEvent(Object.assign(new Event('change'), { keys: event.keys, reason: event.reason }));
         }, { signal });
         this.tell('stores');
+        await this.readRefused();
+    }
+
+    /** @private */
+    async readRefused() {
+        const { store } = this;
+        const refused = await store.refusedWrites().catch(() => []);
+        if (store !== this.store) return;
+        this.refused = refused;
+        this.tell('status');
+    }
+
+    async forgetRefused() {
+        await this.store.forgetRefusedWrites();
+        await this.readRefused();
     }
 
     // Stores that are not shown
@@ -173,12 +195,12 @@ export class Model extends EventTarget {
             return this.sending;
         });
         if (!store) return;
-        const { length } = store.refusedWrites();
+        const { length } = await store.refusedWrites();
         await within(sendMilliseconds, store.synchronizeNow()).catch(() => {});
         await this.inTurn(async () => {
             this.sending = null;
             if (this.store === store) return;
-            if (store.refusedWrites().length > length) {
+            if ((await store.refusedWrites()).length > length) {
                 this.dispatchEvent(Object.assign(new Event('refused'), { identifier }));
             }
             await store.close();
@@ -272,17 +294,17 @@ export class Model extends EventTarget {
         this.listening?.abort();
         clearTimeout(this.timer);
         await this.inTurn(() => this.device.erase());
-        localStorage.removeItem(notesKey);
+        localStorage.removeItem(notesKey());
     }
 }
 
 /** The page's own server. Over plain HTTP, it came that way already. */
-const here = () => ({ server: location.origin, allowsPlainHTTP: location.protocol === 'http:' });
+const here = () => ({ server: ownAddress(), allowsPlainHTTP: location.protocol === 'http:' });
 
 /** The configuration that the server gives everybody; empty if it does not answer. */
 export async function readConfig() {
     try {
-        return await (await fetch('/v1/config', { headers: { Accept: 'application/json' }, cache: 'no-store' })).json();
+        return await (await fetch('v1/config', { headers: { Accept: 'application/json' }, cache: 'no-store' })).json();
     } catch { return {}; }
 }
 

@@ -4,7 +4,7 @@
 
 import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, toast, when } from './dom.js';
 import { qrPicture } from './qr.js';
-import { bytes, counted, shownName, time, versionText } from './text.js';
+import { bytes, counted, ownAddress, shownName, time, versionText } from './text.js';
 
 const accountsPerPage = 50;
 const typingMilliseconds = 250;
@@ -118,12 +118,12 @@ const createDialog = (server, refresh) => dialog('box', 'Create an account', (cl
 
 /** A code, shown once: the server keeps its hash only. */
 const codeDialog = (name, { code, expiresMilliseconds, pin }) => dialog('box', 'Code for a new device', (close) => [
-    dialogHead('Code for a new device', close), qrPicture(`${location.origin}/#${code}`),
+    dialogHead('Code for a new device', close), qrPicture(`${ownAddress()}/#${code}`),
     h('p.code.shown', { 'aria-label': 'Code' }, code),
     h('p.hint', {}, 'Signs one device in to the account of ', bdi(shown(name)), ', until ',
-        time(new Date(Number(expiresMilliseconds))), '. On that device, scan this, or open ', h('strong', {}, location.origin),
+        time(new Date(Number(expiresMilliseconds))), '. On that device, scan this, or open ', h('strong', {}, ownAddress()),
         ' and enter the code, or type'),
-    command(`ubiquity sign-in --server ${location.origin} --code ${pin ? `'${code};${pin}'` : code}`),
+    command(`ubiquity sign-in --server ${ownAddress()} --code ${pin ? `'${code};${pin}'` : code}`),
     h('footer', {}, button('Done', close, { kind: 'main', autofocus: true })),
 ]);
 

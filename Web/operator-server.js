@@ -37,7 +37,7 @@ export class OperatorServer extends EventTarget {
             throw new Error('No browser can ask for this name. Use the command “ubiquity account”.');
         }
         const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== null && value !== ''));
-        const address = `/v1/${path.map(encodeURIComponent).join('/')}${search.size ? `?${search}` : ''}`;
+        const address = `v1/${path.map(encodeURIComponent).join('/')}${search.size ? `?${search}` : ''}`;
         const headers = { Authorization: `Bearer ${credential}`, Accept: path[0] === 'metrics' ? '*/*' : 'application/json' };
         if (body !== undefined) headers['Content-Type'] = 'application/json';
         let answer;

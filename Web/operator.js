@@ -8,6 +8,7 @@ import { appsView, auditView } from './operator-log.js';
 import { Figures } from './operator-metrics.js';
 import { overview } from './operator-overview.js';
 import { OperatorServer } from './operator-server.js';
+import { ownAddress } from './text.js';
 
 const app = document.getElementById('app');
 const server = new OperatorServer();
@@ -60,7 +61,7 @@ function showSignIn() {
         h('p', {}, 'In the file operator-credential of the server’s data folder, unless it was moved to a safer place. '
             + 'For servers on PostgreSQL, this makes a new one:'),
         command('ubiquity database credential')),
-    h('p.quiet.other', {}, h('a', { href: '/' }, 'My own data'))));
+    h('p.quiet.other', {}, h('a', { href: '.' }, 'My own data'))));
     input.focus();
 }
 
@@ -70,7 +71,7 @@ function showShell() {
     fill(app, h('div.shell.operator', {},
         h('button.button.skip', { type: 'button', onclick: () => main.focus() }, 'Skip to the content'),
         h('nav.side', { 'aria-label': 'Main' }, h('div.brand', {}, mark(), h('strong', {}, 'Operator')), h('div.tabs', {}, links),
-            h('footer', {}, h('div.who', {}, h('strong', {}, location.host)), button('Sign out', () => {
+            h('footer', {}, h('div.who', {}, h('strong', {}, ownAddress().replace(/^https?:\/\//, ''))), button('Sign out', () => {
                 server.signOut();
                 toast('You are signed out. Nothing is left in this browser.');
             }, { symbol: 'out', kind: 'quiet' }))),

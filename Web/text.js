@@ -2,6 +2,9 @@
 
 /** Values, sizes and times as text for people. */
 
+/** The address of the server, which may be below a path of its host. */
+export const ownAddress = () => new URL('.', location.href).href.replace(/\/$/, '');
+
 /** Characters that have no shape, or move others around. */
 const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu;
 

@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A value: what a property list may contain. Reading returns fresh objects. */
-export type Value = string | boolean | number | bigint | Real | Date | Uint8Array
+/** A value: what a property list may contain. What is read is frozen, and the same object until it changes. */
+export type Value = string | boolean | number | bigint | Date | Uint8Array
   | readonly Value[] | { readonly [key: string]: Value };
 
-/** A real number that is a whole one, such as 1.0. Calculates and prints like a number. */
+/** What any store may hold. Give `openStore` a type of your own keys instead: `openStore<{ theme: string }>(…)`. */
+export type AnyValues = Record<string, Value>;
+
+type Leaf = string | boolean | number | bigint | Date | Uint8Array;
+
+/** What is read where a value of this type was written. */
+export type Read<T> = [Value] extends [T] ? Value : T extends Leaf | undefined ? T
+  : T extends object ? { readonly [Name in keyof T]: Read<T[Name]> } : T;
+
+/** What may be written where a value of this type is read: also what `real` makes, and an integer as a `bigint`. */
+export type Written<T> = [Value] extends [T] ? WrittenValue : T extends number ? T | bigint | Real
+  : T extends Leaf | undefined ? T : T extends object ? { readonly [Name in keyof T]: Written<T[Name]> } : T;
+export type WrittenValue = Value | Real | readonly WrittenValue[] | { readonly [key: string]: WrittenValue };
+
+/** The same type, if a store can hold it: an interface has no index for `WrittenValue`. */
+export type Storable<T> = T extends Leaf | Real | undefined ? T
+  : T extends ((...args: any) => any) | ReadonlyMap<any, any> | ReadonlySet<any> | RegExp | Promise<any> ? never
+  : T extends object ? { [Name in keyof T]: Storable<T[Name]> } : never;
+
+/** A number that is written as a real, even if it is a whole one. Reading gives a number. */
 export class Real {
   constructor(value: number);
   readonly value: number;
@@ -13,7 +32,7 @@ export class Real {
   toJSON(): number;
 }
 
-/** Makes a number a real even if it is a whole one. */
+/** Makes a number a real even if it is a whole one. The key then stays one of reals: see README.md. */
 export function real(value: number): Real;
 
 /** A date that a `Date`, which has milliseconds, cannot represent exactly. */
@@ -23,10 +42,29 @@ export class ExactDate extends Date {
   readonly seconds: number;
 }
 
+/** All codes of this library. A server's answer has its own, which docs/PROTOCOL.md lists, such as `code-invalid`. */
+export type ErrorCode =
+  /** A key that no store can have, or an identifier, a policy, an address or a batch that is none. */
+  | 'key' | 'identifier' | 'policy' | 'address' | 'batch'
+  /** A value that no store can hold; the message names the place. */
+  | 'unsupported-value'
+  /** It does not fit into the store, or into one transaction. */
+  | 'key-too-long' | 'value-too-large' | 'quota-bytes' | 'quota-keys' | 'quota-parts' | 'push-bytes'
+  /** The store is open already, or the home in another process. The store is closed. */
+  | 'open' | 'closed'
+  /** The disk, the browser's database, or the engine does not work. */
+  | 'storage' | 'engine'
+  /** Nobody is signed in, or not any more. The person did not want to. */
+  | 'unauthorized' | 'declined'
+  /** There is no answer, or none in time. The process that has the connection does not respond. */
+  | 'unreachable' | 'timedOut' | 'heldUp'
+  /** The server does not do it, or not now. */
+  | 'refused' | 'tooLarge' | 'busy' | 'tooManyStreams' | 'clockAhead' | 'cursorGone';
+
 /** What this library reports: `code` for programs, `message` for people. */
 export class UbiquityError extends Error {
   constructor(code: string, message: string);
-  readonly code: string;
+  readonly code: ErrorCode | (string & {});
   /** The keys whose writes were refused. */
   keys: string[];
 }
@@ -34,17 +72,29 @@ export class UbiquityError extends Error {
 export type Policy = 'latest' | 'maximum' | 'minimum' | 'counter' | 'unionOfArrays'
   | 'unionOfDictionaries' | 'custom';
 
-export interface Seen { value: Value; date: Date }
+export interface Seen<T = Value> { value: T; date: Date }
 
 export type Reason = 'serverChange' | 'initialSyncChange' | 'quotaViolation' | 'accountChange';
 
 /** A change from outside; the new values can be read. */
-export interface ChangeEvent extends Event {
+export interface ChangeEvent<Key extends string = string> extends Event {
   readonly reason: Reason;
-  readonly keys: string[];
+  readonly keys: Key[];
 }
 
-export interface Change { reason: Reason | 'localChange'; keys: string[] }
+/** An error that no call could report, of the disk mostly. */
+export interface ProblemEvent extends Event { readonly detail: string }
+
+export interface StoreEvents<Key extends string = string> {
+  change: ChangeEvent<Key>;
+  status: Event;
+  problem: ProblemEvent;
+}
+
+export interface Change<Key extends string = string> { reason: Reason | 'localChange'; keys: Key[] }
+
+/** Whatever takes one ends when it is aborted. */
+export interface Until { signal?: AbortSignal }
 
 export interface Status {
   connection: 'signedOut' | 'connecting' | 'connected' | 'polling' | 'waiting' | 'unauthorized';
@@ -60,8 +110,10 @@ export interface Status {
   isInitialSyncComplete: boolean;
   /** Why the disk refused the last save. */
   diskError: string | null;
-  /** Whether this tab has the connection. */
+  /** Whether this tab, or process, has the connection. */
   isLeader: boolean;
+  /** The one that has it does not respond. */
+  isHeldUp: boolean;
   usage: { bytes: number; keys: number };
   limits: {
     storeBytesMax: number; keysMax: number; valueBytesMax: number; keyBytesMax: number;
@@ -78,20 +130,31 @@ export interface RefusedWrite {
   reason: string;
 }
 
-export interface Version {
-  value: Value | undefined;
-  outcome: 'current' | 'replaced' | 'lost';
-  revision: number;
-  /** When it came to the server. */
+export interface Version<T = Value> {
+  /** Undefined for a removal. */
+  value: Read<T> | undefined;
+  /** The value with all types apart: see `exact`. */
+  exact: ExactValue | null;
+  /** What waits, and what was refused, only this device has. */
+  outcome: 'waiting' | 'current' | 'replaced' | 'lost' | 'refused';
+  /** Why it was refused. */
+  reason: string | null;
+  /** Null if it did not come to the server, or if that is not known. */
+  revision: number | null;
+  /** When it came to the server; if that is not known, when it was written. */
   date: Date;
   /** When it was written. */
   written: Date;
+  /** The device's ID; empty if nobody was signed in. */
   device: string;
   isThisDevice: boolean;
 }
 
-export interface Snapshot {
-  values: Map<string, Value>;
+/** A value in the protocol's form, which tells all types apart: `{ real: 5 }`, `{ integer: '5' }`. */
+export type ExactValue = { readonly [type: string]: unknown };
+
+export interface Snapshot<Schema extends object = AnyValues> {
+  values: Map<KeyOf<Schema>, Read<Schema[KeyOf<Schema>]>>;
   revision: number;
   /** Keys whose earlier value is not known: they changed too often since, or the history leaves them out. */
   forgottenKeys: string[];
@@ -115,10 +178,14 @@ export interface Delivery {
   isComplete: boolean;
 }
 
-export interface Batch {
-  get(key: string): Value | undefined;
-  set(key: string, value: Value | null | undefined): void;
-  remove(key: string): void;
+export type KeyOf<Schema> = keyof Schema & string;
+type AnyKey<Schema> = string extends keyof Schema ? string : never;
+
+export interface Batch<Schema extends object = AnyValues> {
+  get<Key extends KeyOf<Schema>>(key: Key): Read<Schema[Key]> | undefined;
+  set<Key extends KeyOf<Schema>>(key: Key, value: Written<Schema[Key]> | null | undefined): void;
+  set<T>(key: AnyKey<Schema>, value: T & Storable<T>): void;
+  remove(key: KeyOf<Schema>): void;
 }
 
 export interface StoreOptions {
@@ -128,60 +195,77 @@ export interface StoreOptions {
   historyExcluded?: Iterable<string>;
 }
 
-/** Made by `openStore`, or by a device. Reading is local, and writing never waits. */
-export interface Store extends EventTarget {
+/**
+ * Made by `openStore`, or by a device. Reading is local, and writing never waits. What is said of `Value` holds
+ * for whatever is read.
+ */
+export interface Store<Schema extends object = AnyValues> extends EventTarget {
   readonly identifier: string;
   readonly device: Device;
   readonly status: Status;
-  get(key: string): Value | undefined;
-  has(key: string): boolean;
+  get<Key extends KeyOf<Schema>>(key: Key): Read<Schema[Key]> | undefined;
+  has(key: KeyOf<Schema>): boolean;
   /** In the order of their Unicode scalars. */
-  keys(): string[];
-  /** The value in the protocol's form, which tells all types apart; null for none. */
-  exact(key: string): { readonly [type: string]: unknown } | null;
+  keys(): KeyOf<Schema>[];
+  /** The value with all types apart; null for none. */
+  exact(key: KeyOf<Schema>): ExactValue | null;
   /** What a key counts towards `status.usage.bytes`; with a policy, all of its parts. */
-  bytes(key: string): number;
+  bytes(key: KeyOf<Schema>): number;
   /** The last write of a key; its device is null if nobody was signed in. Null if none is known. */
-  lastWrite(key: string): { deviceID: string | null; date: Date } | null;
-  values(): Map<string, Value>;
+  lastWrite(key: KeyOf<Schema>): { deviceID: string | null; date: Date } | null;
+  values(): Map<KeyOf<Schema>, Read<Schema[KeyOf<Schema>]>>;
   /** Null or undefined removes. @throws {UbiquityError} Nothing has changed then. */
-  set(key: string, value: Value | null | undefined): void;
-  remove(key: string): void;
+  set<Key extends KeyOf<Schema>>(key: Key, value: Written<Schema[Key]> | null | undefined): void;
+  set<T>(key: AnyKey<Schema>, value: T & Storable<T>): void;
+  remove(key: KeyOf<Schema>): void;
   removeAll(): void;
   /** All or nothing, on all devices. */
-  batch<Result>(body: (batch: Batch) => Result): Result;
+  batch<Result>(body: (batch: Batch<Schema>) => Result): Result;
   /** Adds to a number, also if others do at the same time. */
-  increment(key: string, by?: number | bigint | Real): void;
+  increment(key: KeyOf<Schema>, by?: number | bigint | Real): void;
   /** Declares how writes of a key merge, each time the app starts. */
-  setConflictPolicy(key: string, policy: Exclude<Policy, 'custom'>): void;
-  setConflictPolicy(
-    key: string, policy: 'custom', resolve: (earlier: Seen, later: Seen) => Value): void;
+  setConflictPolicy(key: KeyOf<Schema>, policy: Exclude<Policy, 'custom'>): void;
+  setConflictPolicy<Key extends KeyOf<Schema>>(key: Key, policy: 'custom',
+    resolve: (earlier: Seen<Read<Schema[Key]>>, later: Seen<Read<Schema[Key]>>) => Written<Schema[Key]>): void;
+  /**
+   * Calls back when the value has become another one, at once if this app has written it. Returns what ends that.
+   * With `get`, it is what React's `useSyncExternalStore` wants.
+   */
+  subscribe<Key extends KeyOf<Schema>>(
+    key: Key, callback: (value: Read<Schema[Key]> | undefined) => void, until?: Until): () => void;
   /** All changes from now on, by this app too. */
-  changes(): AsyncIterableIterator<Change>;
+  changes(until?: Until): AsyncIterableIterator<Change<KeyOf<Schema>>>;
   /** The current one, and each new one; a slow reader gets the newest. */
-  valuesOf(key: string): AsyncIterableIterator<Value | undefined>;
-  statuses(): AsyncIterableIterator<Status>;
-  addEventListener(type: 'change', listener: (event: ChangeEvent) => void,
+  valuesOf<Key extends KeyOf<Schema>>(
+    key: Key, until?: Until): AsyncIterableIterator<Read<Schema[Key]> | undefined>;
+  statuses(until?: Until): AsyncIterableIterator<Status>;
+  addEventListener<Type extends keyof StoreEvents>(type: Type,
+    listener: ((event: StoreEvents<KeyOf<Schema>>[Type]) => void) | null,
     options?: boolean | AddEventListenerOptions): void;
-  addEventListener(type: 'status', listener: (event: Event) => void,
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject | null,
     options?: boolean | AddEventListenerOptions): void;
+  removeEventListener<Type extends keyof StoreEvents>(type: Type,
+    listener: ((event: StoreEvents<KeyOf<Schema>>[Type]) => void) | null,
+    options?: boolean | EventListenerOptions): void;
+  removeEventListener(type: string, listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | EventListenerOptions): void;
   /** True if everything before is on disk. Never waits for the network. */
   synchronize(): Promise<boolean>;
   /** What was written before is at the server, and what it has is here. */
   synchronizeNow(): Promise<void>;
   /** Resolves when the first download has completed: then a key without a value has none. */
   initialSync(): Promise<void>;
-  /** Writes that the server refused, the newest last. */
-  refusedWrites(): RefusedWrite[];
-  forgetRefusedWrites(): void;
+  /** Writes that the server refused, the newest first. Reads the disk, which keeps them for all tabs. */
+  refusedWrites(): Promise<RefusedWrite[]>;
+  forgetRefusedWrites(): Promise<void>;
   /** Which devices have the store's changes, or those of one key. */
-  delivery(key?: string): Promise<Delivery>;
+  delivery(key?: KeyOf<Schema>): Promise<Delivery>;
   /** What a key was, the newest first. */
-  history(key: string, options?: { limit?: number }): Promise<Version[]>;
+  history<Key extends KeyOf<Schema>>(key: Key, options?: { limit?: number }): Promise<Version<Schema[Key]>[]>;
   /** The store as it was. */
-  valuesAt(date: Date): Promise<Snapshot>;
+  valuesAt(date: Date): Promise<Snapshot<Schema>>;
   /** Gives keys the values that they had, as a transaction that can be undone too; undefined removes. */
-  revert(values: Iterable<readonly [string, Value | null | undefined]>): void;
+  revert(values: Iterable<readonly [KeyOf<Schema>, WrittenValue | null | undefined]>): void;
   close(): Promise<void>;
 }
 
@@ -202,7 +286,8 @@ export interface Rights { stores?: string[]; validForSeconds?: number }
 export interface Device {
   /** The account that this device is signed in to. */
   readonly account: Account | null;
-  openStore(identifier: string, options?: StoreOptions): Promise<Store>;
+  openStore<Schema extends object = AnyValues>(
+    identifier: string, options?: StoreOptions): Promise<Store<Schema>>;
   /** With a code, or with the token of an identity provider that the server trusts. */
   signIn(options: SignInOptions & ({ code: string } | { identityToken: string }
     /** With the code of an empty server's log, which makes its first account. */
@@ -241,10 +326,14 @@ export interface Device {
   close(): Promise<void>;
 }
 
-/** @param options `home`: in Node a folder, which is required; in a browser a name. */
-export function openDevice(options: { home: string }): Promise<Device>;
+export interface HomeOptions {
+  /** In Node a folder, which is required; in a browser a name, `ubiquity` if there is none. */
+  home?: string;
+}
+
+export function openDevice(options?: HomeOptions): Promise<Device>;
 /** Opens a store with a device of its own, which is closed with it. */
-export function openStore(
-  options: { home: string; identifier: string } & StoreOptions): Promise<Store>;
+export function openStore<Schema extends object = AnyValues>(
+  options: HomeOptions & { identifier: string } & StoreOptions): Promise<Store<Schema>>;
 
 export const version: string;

@@ -35,6 +35,7 @@ struct Engine {
             seed: seed,
             at: ClockReading(wall: Int64(bounded: wall), uptime: Int64(bounded: uptime), boot: boot)
         )
+        driver.engine.notifiesOwnWrites = try event.boolean("ownWrites") ?? false
         if let policies = try event.fields("policies") {
             for (name, letter) in try policies.strings() { try setPolicy(letter, of: name) }
         }
@@ -55,11 +56,14 @@ struct Engine {
         case "values": return .fields(["values": .entries(driver.engine.values)])
         case "state": return state
         case "status": return status
+        case "keys": return keys
+        case "refused": return try refused(event)
         case "start", "wake": break
         case "boot": boot = StableHash(try event.text("boot")).value
         case "answer", "event", "progress", "end", "fail": try hear(event, at: now)
         case "sync":
             trips[driver.engine.requestSync(at: now)] = try event.number("id")
+        case "ask": try ask(event)
         case "policy": try setPolicy(event.string("policy"), of: event.text("key"))
         case "decided":
             let number = try event.number("conflict")
@@ -108,8 +112,13 @@ struct Engine {
             operations[key] = MergeOperation(policy, from: write["base"], to: write["value"])
         }
         do throws(LimitViolation) {
-            try driver.engine.write(changes, merging: operations, at: now)
-            return .fields([:])
+            switch try? event.string("how") {
+            case "parts": try driver.engine.writeInParts(changes, at: now)
+            case "revert": try driver.engine.writeInParts(changes, reverts: true, at: now)
+            default: try driver.engine.write(changes, merging: operations, at: now)
+            }
+            let own = driver.engine.notices.takeOwnWrites()
+            return .fields(["changed": own.map { .keys($0) }])
         } catch {
             return .fields(["error": .string(error.code), "detail": .string(error.description)])
         }
@@ -178,6 +187,7 @@ struct Engine {
                 [
                     "id": .integer(id),
                     "error": failure.map { .string($0.detail) },
+                    "code": failure.map { .string($0.word) },
                     "refused": failure.map { .keys($0.refusedKeys) },
                 ])
         case .listen, .hangUp, .push, .pull: send(effect, at: now)
@@ -199,20 +209,6 @@ struct Engine {
             "cursor": engine.meta.cursor.map { .string($0.text) },
             "isConnected": .boolean([.connected, .polling].contains(engine.status.link.state)),
             "isNotifying": .boolean(!engine.notices.isEmpty),
-        ])
-    }
-
-    private var status: PropertyListValue {
-        let status = driver.status
-        return .fields([
-            "account": status.account.map { .string($0) },
-            "isSignedIn": .boolean(status.isSignedIn), "isLeading": .boolean(status.isLeading),
-            "isHeldUp": .boolean(status.isHeldUp), "link": status.link.fields,
-            "pendingKeys": .keys(status.pendingKeys), "limits": status.limits.fields,
-            "bytes": .integer(Int64(status.usage.bytes)),
-            "keys": .integer(Int64(status.usage.keys)),
-            "hasCompletedFirstSync": .boolean(status.hasCompletedFirstSync),
-            "diskFailure": status.diskFailure.map { .string($0) },
         ])
     }
 }

@@ -7,6 +7,7 @@ struct Requests {
         case push(Int)
         case changes(ofPull: Int)
         case config(ofPull: Int)
+        case question(Question)
     }
 
     /// The two answers of a pull that also asks for the configuration.
@@ -29,15 +30,16 @@ struct Requests {
 
     /// - Returns: The words of the request.
     mutating func begin(
-        _ purpose: Purpose, query: String = "", body: [UInt8]? = nil
+        _ purpose: Purpose, _ resource: String = "changes", query: String = "",
+        body: [UInt8]? = nil
     ) -> [ExactString: PropertyListValue?] {
         last += 1
         all[last] = purpose
-        var (path, accept) = (Self.path(of: store) + query, "application/json")
+        var (path, accept) = (Self.path(of: store, resource) + query, "application/json")
         switch purpose {
         case .config: path = "/v1/config"
         case .stream: accept = "text/event-stream"
-        case .push, .changes: break
+        case .push, .changes, .question: break
         }
         var headers: [ExactString: PropertyListValue] = ["Accept": .string(accept)]
         if let account { headers["Authorization"] = .string("Bearer \(account.credential)") }
@@ -61,7 +63,9 @@ struct Requests {
         return words
     }
 
-    static func path(of store: String) -> String { "/v1/stores/\(store)/changes" }
+    static func path(of store: String, _ resource: String = "changes") -> String {
+        "/v1/stores/\(store)/\(resource)"
+    }
 
     /// A cursor's characters need no escapes, except for a server that is not ours.
     static func query(_ cursor: Cursor?, _ isSaved: Bool) -> String {
@@ -138,6 +142,7 @@ extension Engine {
             // The other answer, or its failure, has been too late or will be.
             guard requests.pulls.removeValue(forKey: number) != nil else { return }
             driver.handle(.engine(.pullFailed(number, failure ?? other)), at: now)
+        case .question(let question): answer(question.id, failure ?? other)
         }
     }
 
@@ -158,6 +163,7 @@ extension Engine {
             let config = try ServerConfig(WireFields(body, within: .small))
             requests.pulls[number]?.config = config
             finishPull(number, at: now)
+        case .question(let question): try answered(question, body)
         }
     }
 
@@ -223,7 +229,7 @@ extension LinkFailure {
 
 extension String {
     /// As a part of a query.
-    fileprivate var escaped: String {
+    var escaped: String {
         var text = ""
         for byte in utf8 {
             if byte.isAlphanumeric || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") {

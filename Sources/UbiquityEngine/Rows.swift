@@ -112,6 +112,19 @@ extension RefusedWrite {
                 .string(refusal.detail),
             ]))
     }
+
+    /// - Parameter row: The data.
+    init(row: PropertyListValue) throws(StoredFieldError) {
+        guard case .data(let bytes) = row else { throw Row.otherForm }
+        var row = try Row(.decoded(bytes))
+        guard case .data(let bytes)? = row.rest(), var record = try row.row(),
+            let key = bytes.withUnsafeBytes({ try? Key(bytes: $0) }),
+            case .string(let code)? = row.rest(), case .string(let detail)? = row.rest()
+        else { throw Row.otherForm }
+        self.init(
+            record: try Record(key: key, row: &record),
+            refusal: Refusal(code: code.string, detail: detail.string))
+    }
 }
 
 /// The elements of a list, in their order: names would take most of the time to open a store.
@@ -125,7 +138,7 @@ private struct Row {
         self.elements = elements[...]
     }
 
-    /// The value after all others, if there is one.
+    /// The next value, if there is one.
     mutating func rest() -> PropertyListValue? { elements.popFirst() }
 
     /// Nil for false.

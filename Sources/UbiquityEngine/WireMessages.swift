@@ -14,16 +14,22 @@ extension Record {
             guard let part = PartID(part) else { throw WireFault(KeyError.noPart.description) }
             key = key.part(part)
         }
+        var stamp = try Stamp(time: wire)
+        stamp.digest = try wire.number("digest")
+        self.init(key: key, content: try Content(wire), stamp: stamp)
+    }
+}
+
+extension Stamp {
+    /// Without a digest.
+    init(time wire: WireFields) throws(WireFault) {
         let milliseconds = try wire.number("milliseconds")
         guard (1..<1 << 48).contains(milliseconds),
             let counter = UInt16(exactly: try wire.number("counter")),
             let device = DeviceID(try wire.text("device"))
         else { throw WireFault("a record has no valid time and device") }
         self.init(
-            key: key, content: try Content(wire),
-            stamp: Stamp(
-                HybridTimestamp(milliseconds: Int64(milliseconds), counter: counter), device,
-                digest: try wire.number("digest")))
+            HybridTimestamp(milliseconds: Int64(milliseconds), counter: counter), device, digest: 0)
     }
 }
 
@@ -172,6 +178,14 @@ extension LinkFailure {
         let problem = try? WireFields(body, within: .small)
         func text(_ name: ExactString) -> String { (try? problem?.text(name)) ?? "" }
         let code = text("code")
+        // Browsers do not show the status of a redirect.
+        guard status != 0, !(300..<400).contains(status) else {
+            self.init(
+                .unreachable,
+                "\(server) redirects requests to another address, which no credential follows; sign in "
+                    + "with that address")
+            return
+        }
         // Of something in front of the server: a proxy, or the page of a network to sign in to.
         guard
             text("type").hasPrefix("urn:ubiquity:problem:") || Self.isFromAnybody(status)

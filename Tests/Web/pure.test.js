@@ -205,7 +205,7 @@ test('of two stores that are opened at once, only the last one stays open', asyn
       await new Promise(setImmediate);
       open.splice(open.indexOf(identifier), 1);
     };
-    return { identifier, close, synchronize: async () => true, addEventListener() {} };
+    return { identifier, close, synchronize: async () => true, refusedWrites: async () => [], addEventListener() {} };
   };
   const model = Object.assign(new Model(), { device: { openStore }, notes: { stores: [] }, store: null });
   await model.openStore('first');

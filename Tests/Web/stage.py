@@ -254,6 +254,10 @@ class Browser:
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
 
+    def works_offline(self):
+        """Waits until the page is kept."""
+        self.wait(lambda: self.run("return navigator.serviceWorker.controller?.state") == "activated", "no service worker")
+
     def row(self, key):
         """The row of a key in the list; None if it is not there."""
         return next((one for one in self.all(".keys > li")

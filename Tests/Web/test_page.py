@@ -2,7 +2,9 @@
 
 """The page for people in a browser, by clicks and keys, beside the command line."""
 
+import contextlib
 import gzip
+import http.client
 import http.server
 import json
 import pathlib
@@ -20,11 +22,15 @@ from stage import BROWSER, KIND, STORE, Accessible, Browser, Device, PageTest, S
 
 
 class Files(PageTest):
+    def paths(self, text):
+        """Of all files that a page names."""
+        return ["/" + path for path in re.findall(r'(?:href|src)="([^"/][^"]+)"', text)]
+
     def test_the_files_come_with_a_strict_policy_and_are_not_sent_twice(self):
         page = self.server.get("/")
         text = page.read().decode()
-        paths = re.findall(r'(?:href|src)="(/[^"]+)"', text)
-        self.assertIn("/app/main.js", paths)
+        paths = self.paths(text)
+        self.assertTrue(any(path.endswith("/main.js") for path in paths))
         self.assertNotRegex(text, r"https?:|style=|<script>|\son[a-z]+=")
         for path in ["/", *paths]:
             with self.subTest(path):
@@ -32,21 +38,21 @@ class Files(PageTest):
                 headers = answer.headers
                 self.assertEqual(answer.status, 200)
                 policy = headers["Content-Security-Policy"]
-                for rule in ["default-src 'none'", "script-src 'self'", "form-action 'none'", "base-uri 'none'",
-                             "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"]:
+                for rule in ["default-src 'none'", "script-src 'self' 'wasm-unsafe-eval';", "form-action 'none'", "base-uri 'none'",
+                             "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types worker"]:
                     self.assertIn(rule, policy)
-                self.assertNotIn("unsafe", policy)
+                self.assertEqual(policy.count("unsafe"), 1)
                 self.assertEqual(headers["Referrer-Policy"], "no-referrer")
                 self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
                 self.assertEqual(headers["Cross-Origin-Opener-Policy"], "same-origin")
-                self.assertEqual(headers["Cache-Control"], "no-cache")
+                self.assertIn("no-cache" if path == "/" else "immutable", headers["Cache-Control"])
                 again = self.server.get(path, **{"If-None-Match": f'"other", {headers["ETag"]}'})
                 self.assertEqual((again.status, again.read()), (304, b""))
                 self.assertEqual(self.server.get(path, **{"If-None-Match": '"other"'}).status, 200)
         self.assertEqual(self.server.get("/app/nothing.js").status, 404)
 
     def test_the_whole_page_is_small_and_the_same_by_gzip(self):
-        paths = ["/", *re.findall(r'(?:href|src)="(/[^"]+)"', self.server.get("/").read().decode())]
+        paths = ["/", *self.paths(self.server.get("/").read().decode())]
         sent = 0
         for path in set(paths):
             plain, short = self.server.get(path), self.server.get(path, **{"Accept-Encoding": "gzip"})
@@ -56,10 +62,46 @@ class Files(PageTest):
             sent += len(body) + len(str(short.headers))
         self.assertLess(sent, 150_000)
 
+    def test_the_page_works_below_a_path_and_keeps_to_it(self):
+        device = self.account()
+        device("set", "theme", "dark")
+        proxy = Proxy(self.server, "/keys")
+        self.addCleanup(proxy.close)
+        address = proxy.url
+        browser = self.browser().open(f"{address}/#{self.server.code(self.name, False)}")
+        browser.click(".button", "Sign in")
+        browser.click("dialog .button", "Sign in")
+        browser.store()
+        browser.shows("theme", "dark")
+        device("set", "theme", "light")
+        browser.shows("theme", "light")
+        browser.driver.refresh()
+        browser.shows("theme", "light")
+        self.assertEqual(browser.driver.current_url.split("#")[0], f"{address}/")
+        kept = browser.run("return indexedDB.databases()")
+        self.assertEqual([one["name"] for one in kept], ["ubiquity page/keys"])
+        browser.open(f"{address}/operator").says("Operator")
+
+    def test_a_new_version_of_the_page_says_so_and_is_there_after_a_reload(self):
+        self.account()
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        browser = self.browser().open(proxy.url)
+        browser.works_offline()
+        version = browser.run("return document.querySelector('link').href.match(/app\\/(\\w+)/)[1]")
+        proxy.version = {version: "0123456789"}
+        browser.run("return navigator.serviceWorker.ready.then((one) => one.update()).then(() => true)")
+        browser.says("There is a new version of this page.", ".toast")
+        browser.click(".toast button", "Reload")
+        browser.wait(lambda: "0123456789" in browser.run("return document.querySelector('link')?.href ?? ''"), "the new one")
+        kept = browser.run("return caches.keys()")
+        self.assertEqual(len(kept), 1)
+        self.assertIn("0123456789", kept[0])
+
     def test_a_server_can_do_without_the_page(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--no-web")
         self.addCleanup(server.close)
-        self.assertEqual([server.get(path).status for path in ["/", "/app/main.js", "/v1/config"]], [404, 404, 200])
+        self.assertEqual([server.get(path).status for path in ["/", "/operator", "/v1/config"]], [404, 404, 200])
 
 
 class SigningIn(PageTest):
@@ -563,6 +605,50 @@ class AnotherOrigin(PageTest):
             self.assertTrue(any("frame-ancestors" in one for one in browser.complaints()), browser.complaints())
 
 
+class Proxy(http.server.ThreadingHTTPServer):
+    """Has a server below a path of its own host, and may show its page as another version."""
+
+    def __init__(self, server, path=""):
+        super().__init__(("127.0.0.1", 0), Passing)
+        self.behind, self.path, self.version = server.url.removeprefix("http://"), path, {}
+        self.url = f"http://127.0.0.1:{self.server_port}{path}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.shutdown()
+        self.server_close()
+
+
+class Passing(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if not self.path.startswith(f"{self.server.path}/"):
+            self.send_error(404)
+            return
+        path, version = self.path.removeprefix(self.server.path), self.server.version
+        for old, new in version.items():
+            path = path.replace(new, old)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        server = http.client.HTTPConnection(self.server.behind)
+        headers = dict(self.headers) | ({"Accept-Encoding": "identity"} if version else {})
+        with contextlib.closing(server), contextlib.suppress(OSError):
+            server.request(self.command, path, body, headers)
+            answer = server.getresponse()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name not in ("connection", "transfer-encoding", "etag"):
+                    self.send_header(name, value)
+            self.end_headers()
+            while piece := answer.read1(65_536):
+                for old, new in version.items():
+                    piece = piece.replace(old.encode(), new.encode())
+                self.wfile.write(piece)
+
+    do_POST = do_DELETE = do_PATCH = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
 class Elsewhere(http.server.BaseHTTPRequestHandler):
     """A page of another origin."""
 
@@ -597,6 +683,24 @@ class Trouble(PageTest):
         self.assertEqual(device.value("theme"), {"string": "written offline"})
         device("set", "theme", "and live again")
         browser.shows("theme", "and live again")
+
+    def test_the_page_opens_without_the_server_and_can_be_installed(self):
+        device, browser = self.stage()
+        browser.works_offline()
+        self.assertEqual(browser.driver.execute_cdp_cmd("Page.getInstallabilityErrors", {}), {"installabilityErrors": []})
+        self.assertEqual(browser.driver.execute_cdp_cmd("Page.getAppManifest", {})["errors"], [])
+        self.server.kill()
+        browser.driver.refresh()
+        browser.shows("theme", "dark")
+        browser.in_row("theme", ".edit").click()
+        browser.press(Keys.CONTROL, "a")
+        browser.press("written offline", Keys.ENTER)
+        browser.says("Offline, 1 change waits", ".head .status")
+        browser.driver.refresh()
+        browser.shows("theme", "written offline")
+        self.server.start()
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("theme"), {"string": "written offline"})
 
     def test_a_browser_that_was_signed_out_says_so_and_may_return(self):
         device, browser = self.stage()

@@ -5,10 +5,11 @@
  * members are for.
  */
 
+import { checkedList } from './exact.js';
 import { RequestError, request, serverAddress } from './http.js';
-import { checkedDevice } from './records.js';
+import { Pool } from './pool.js';
 import { Store } from './store.js';
-import { UbiquityError, WireError, checkedList } from './values.js';
+import { UbiquityError, WireError } from './values.js';
 
 const document = 'account';
 /** The longest that a sign-in request can be approved. */
@@ -28,9 +29,9 @@ async function sleep(milliseconds, signal) {
   signal.throwIfAborted();
 }
 
-/** @param {Folder} folder @param {(device: Device, identifier: string, options: any) => any} [makeStore] */
-export async function openDeviceIn(folder, makeStore = undefined) {
-  try { return await Device.open(folder, makeStore); } catch (error) {
+/** @param {Folder} folder @param {WebAssembly.Module} module @param {import('./pool.js').Slots} [slots] */
+export async function openDeviceIn(folder, module, slots = undefined) {
+  try { return await Device.open(folder, module, slots); } catch (error) {
     await folder.close();
     throw error;
   }
@@ -38,11 +39,9 @@ export async function openDeviceIn(folder, makeStore = undefined) {
 
 /**
  * A store with a device of its own, which is closed with it.
- * @param {Folder} folder @param {{identifier?: string}} options
- * @param {(device: Device, identifier: string, options: any) => any} [makeStore]
+ * @param {Device} device @param {{identifier?: string}} options
  */
-export async function openStoreIn(folder, { identifier, ...options }, makeStore = undefined) {
-  const device = await openDeviceIn(folder, makeStore);
+export async function openStoreOf(device, { identifier, ...options }) {
   try {
     return Object.assign(await device.openStore(identifier, options), { ownsDevice: true });
   } catch (error) {
@@ -52,27 +51,35 @@ export async function openStoreIn(folder, { identifier, ...options }, makeStore 
 }
 
 export class Device {
-  /** What the stores send their requests by. @type {any} */
-  pool = undefined;
+  /** @type {Set<Store>} */
+  openStores = new Set();
+  state = newState();
+  isClosed = false;
+  requests = new AbortController();
 
-  /** Use `openDevice`. @param {Folder} folder @param {(device: Device, identifier: string, options: any) => any} makeStore */
-  constructor(folder, makeStore = (device, identifier, options) => new Store(device, identifier, options)) {
+  /**
+   * Use `openDevice`.
+   * @param {Folder} folder @param {WebAssembly.Module} module @param {import('./pool.js').Slots} [slots]
+   */
+  constructor(folder, module, slots = undefined) {
     this.folder = folder;
-    this.makeStore = makeStore;
-    this.openStores = new Set();
-    this.state = newState();
-    this.isClosed = false;
-    this.requests = new AbortController();
+    this.module = module;
+    this.pool = new Pool(module, slots);
   }
 
-  static async open(folder, makeStore) {
-    const device = new Device(folder, makeStore);
+  /** @param {Folder} folder @param {WebAssembly.Module} module @param {import('./pool.js').Slots} [slots] */
+  static async open(folder, module, slots) {
+    const device = new Device(folder, module, slots);
     await device.read();
     // A sign-out that was cut off has left what no account has any more.
     await folder.removeUnowned(owned);
     folder.onMessage((message) => { if (message === document) device.changedElsewhere(); });
     return device;
   }
+
+  /** Nothing of the credential. */
+  toJSON() { return { account: this.account }; }
+  [Symbol.for('nodejs.util.inspect.custom')]() { return this.toJSON(); }
 
   async read() { this.state = await this.folder.readAccount() ?? newState(); }
 
@@ -99,7 +106,7 @@ export class Device {
       throw new UbiquityError('open', `the store ${identifier} is open already`);
     }
     if (this.isClosed) throw new UbiquityError('closed', 'the device is closed');
-    const store = this.makeStore(this, identifier, options);
+    const store = new Store(this, identifier, options, this.module);
     this.openStores.add(store);
     try { await store.start(); } catch (error) {
       this.openStores.delete(store);
@@ -107,9 +114,6 @@ export class Device {
     }
     return store;
   }
-
-  /** Where a store's rows are: each account has its own. */
-  documentOf(identifier) { return `${this.state.folder}/${identifier}`; }
 
   /** The state is on disk before anything follows it. @param {(state: State) => State} change */
   async adopt(change) {
@@ -230,8 +234,8 @@ export class Device {
 
   // The person's devices
 
-  /** Sends a request as an account, which is the device's own unless a store still has the one before. */
-  async ask(segments, options = {}, account = this.state.signedIn) {
+  async ask(segments, options = {}) {
+    const account = this.state.signedIn;
     if (!account) throw new UbiquityError('unauthorized', 'this device is not signed in');
     return request(account, segments, { signal: this.requests.signal, ...options });
   }
@@ -300,6 +304,11 @@ export class Device {
     for (const store of [...this.openStores]) await store.close();
     await this.folder.close();
   }
+}
+
+function checkedDevice(json) {
+  if (typeof json === 'string' && /^[0-9a-fA-F]{16}$/.test(json)) return json.toLowerCase();
+  throw new WireError('a device is not 16 hexadecimal digits');
 }
 
 /** If the server is away, the device can be revoked from another one. */

@@ -2,7 +2,6 @@
 
 /** Requests to a server by `fetch`. All that it sends has a bound in bytes, elements and time. */
 
-import { failure, sentence } from './messages.js';
 import { UbiquityError, WireError } from './values.js';
 
 export const version = '0.2.0';
@@ -15,11 +14,17 @@ const isNode = typeof process !== 'undefined' && process.versions?.node !== unde
 /** The client's name, where a program may say it. */
 export const userAgent = isNode ? { 'User-Agent': `ubiquity-store-js/${version}` } : {};
 
+/** @param {Failure['kind']} kind @returns {Failure} */
+const failure = (kind, detail = '') => ({ kind, detail });
+
+/** A text of a server for people: one line, not too long. */
+const sentence = (text) =>
+  String(text).slice(0, 1_000).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').replace(/\.$/, '');
+
 export class RequestError extends UbiquityError {
   constructor(why) {
     super(why.code ?? why.kind, why.detail);
     this.failure = why;
-    this.keys = why.keys ?? [];
   }
 }
 
@@ -46,23 +51,24 @@ const isFromAnybody = (status) => [408, 413, 429].includes(status) || status >= 
 /** The meaning of statuses without a code, and the pause if the server asks for none. */
 const meanings = {
   400: ['refused'], 401: ['unauthorized'], 403: ['refused'], 404: ['refused'], 408: ['timedOut'],
-  409: ['refused'], 410: ['cursorGone'], 413: ['tooLarge'], 415: ['refused'], 422: ['refused'],
+  409: ['refused'], 413: ['tooLarge'], 415: ['refused'], 422: ['refused'],
   429: ['busy', 1_000], 503: ['busy', 5_000], 504: ['timedOut'], 507: ['busy', 5_000],
 };
 
 /** The failure that an answer is. @param {{get(name: string): string | null}} headers @returns {Failure} */
-export function failureOf(status, headers, problem, server) {
+function failureOf(status, headers, problem, server) {
   const code = typeof problem?.code === 'string' ? problem.code : undefined;
   const detail = problem?.detail ? sentence(problem.detail) : `${server} answered ${status}`;
   const seconds = Number(headers.get('retry-after') ?? NaN);
   const wait = seconds >= 0 ? Math.min(seconds, 3_600) * 1_000 : undefined;
-  const ahead = Number(problem?.serverMilliseconds);
   const as = (kind, pause = undefined) => ({ kind, code, detail, wait: wait ?? pause });
-  if (code === 'clock-ahead' && ahead > 0) return { ...as('clockAhead'), server: ahead };
-  if (code === 'cursor-other-history') return as('otherHistory');
-  if (code === 'too-many-streams') return as('tooManyStreams', 30_000);
-  if (code === 'too-many' || code?.startsWith('history-')) return as('refused');
+  if (code === 'too-many') return as('refused');
   const isOfServer = String(problem?.type ?? '').startsWith('urn:ubiquity:problem:');
+  // Browsers do not show the status of a redirect.
+  if (!isOfServer && (status === 0 || (status >= 300 && status < 400))) {
+    return { kind: 'unreachable', detail: `${server} redirects requests to another address, which no credential `
+      + 'follows; sign in with that address' };
+  }
   if (!isOfServer && !isFromAnybody(status)) {
     return { kind: 'unreachable',
       detail: `something other than the Ubiquity server answered at ${server} (${status})` };
@@ -73,12 +79,13 @@ export function failureOf(status, headers, problem, server) {
 
 /**
  * @param {Server} server
+ * @param {string[]} segments
  * @param {{method?: string, body?: any, query?: Record<string, string | number | undefined>,
- *     signal?: AbortSignal, accept?: string}} options
- * @param {(response: Response, silence: Silence) => Promise<any>} read
+ *     signal?: AbortSignal}} [options]
+ * @returns {Promise<any>} The answer's JSON. @throws {RequestError}
  */
-async function perform({ server, credential }, segments, options, read) {
-  const { method = 'GET', body, query = {}, signal, accept = 'application/json' } = options;
+export async function request({ server, credential }, segments, options = {}) {
+  const { method = 'GET', body, query = {}, signal } = options;
   const fields = Object.entries(query).filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${encodeURIComponent(/** @type {any} */ (value))}`);
   const path = segments.map(encodeURIComponent).join('/');
@@ -88,32 +95,29 @@ async function perform({ server, credential }, segments, options, read) {
   if (signal?.aborted) abort();
   signal?.addEventListener('abort', abort);
   let [timer, isSilent] = [undefined, false];
-  const endsAt = performance.now() + (accept === 'text/event-stream' ? Infinity : totalMilliseconds);
-  const silence = {
-    patience: silenceMilliseconds,
-    moved() {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        isSilent = true;
-        abort();
-      }, Math.min(silence.patience, endsAt - performance.now()));
-    },
+  const endsAt = performance.now() + totalMilliseconds;
+  const moved = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      isSilent = true;
+      abort();
+    }, Math.min(silenceMilliseconds, endsAt - performance.now()));
   };
-  silence.moved();
+  moved();
   try {
     const response = await fetch(url, {
       method, signal: controller.signal, redirect: 'manual', credentials: 'omit', cache: 'no-store',
       headers: {
-        Accept: accept,
+        Accept: 'application/json',
         ...(credential ? { Authorization: `Bearer ${credential}` } : {}),
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
         ...userAgent,
       },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
-    silence.moved();
-    if (response.ok) return await read(response, silence);
-    const problem = await json(response, silence, 2 ** 16).catch(() => null);
+    moved();
+    if (response.ok) return await json(response, moved);
+    const problem = await json(response, moved, 2 ** 16).catch(() => null);
     throw new RequestError(failureOf(response.status, response.headers, problem, server));
   } catch (error) {
     throw error instanceof RequestError ? error : new RequestError(unanswered(error, isSilent, server));
@@ -189,10 +193,10 @@ async function* eventsIn(pieces) {
   }
 }
 
-async function json(response, silence, max = bytesMax) {
+async function json(response, moved, max = bytesMax) {
   if (!response.body || response.status === 204) return null;
   let text = '';
-  for await (const more of textOf(response, silence.moved)) {
+  for await (const more of textOf(response, moved)) {
     text += more;
     if (text.length > max) throw new WireError('it is too large');
   }
@@ -200,7 +204,7 @@ async function json(response, silence, max = bytesMax) {
 }
 
 /** Parses JSON whose objects have a bound too: one of two bytes takes a hundred. */
-export function parse(text) {
+function parse(text) {
   let elements = 0;
   for (let i = 0; i < text.length; i += 1) {
     const unit = text.charCodeAt(i);
@@ -209,23 +213,3 @@ export function parse(text) {
   if (elements > elementsMax) throw new WireError('it has too many elements');
   return JSON.parse(text);
 }
-
-/** @param {Server} server @param {Parameters<typeof perform>[2]} [options] */
-export const request = (server, segments, options = {}) => perform(server, segments, options, json);
-
-/**
- * Reads a stream of events until it ends. `heard` is called for whatever comes, and `received` with each
- * event; the latter returns the milliseconds that the stream may be silent from then on.
- */
-export const listen = (server, segments, options, { heard, received }) => perform(
-  server, segments, { ...options, accept: 'text/event-stream' }, async (response, silence) => {
-    const pieces = eventsOf(response, silence.moved);
-    heard();
-    for await (const { events } of pieces) {
-      heard();
-      for (const [name, event] of events) {
-        silence.patience = received(name, () => parse(event)) ?? silence.patience;
-        silence.moved();
-      }
-    }
-  });

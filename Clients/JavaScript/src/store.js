@@ -1,150 +1,368 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A store: what an app reads, writes and watches. index.d.ts says what its members are for. */
+/** A store, as an app reads, writes and watches it. index.d.ts says what its members are for. */
 
-import { Entries } from './entries.js';
-import { readHistory, valuesOf } from './history.js';
-import { add, policies, sumOf, wireSum } from './merging.js';
-import { checkedNumber, checkedRow, deviceOf, idOf, milliseconds, noDevice } from './records.js';
+import { isSame, toWire } from './exact.js';
+import { Feed } from './feed.js';
+import { decode } from './plist.js';
 import { Shell } from './shell.js';
-import { UbiquityError, checkedList, compareText, fromWire, isText, toWire } from './values.js';
+import { UbiquityError, exactOf, isText, readable, remember, writable } from './values.js';
+
+/** The engine's letters. */
+const policies = { latest: undefined, counter: 'c', maximum: 'x', minimum: 'n', unionOfArrays: 'a',
+  unionOfDictionaries: 'd', custom: 'r' };
+const reasons = { initialSync: 'initialSyncChange', ownWrite: 'localChange' };
+const nothing = { account: null, lastError: null, lastSync: null, nextRetry: null, diskError: null };
 
 function checkedKey(key) {
   if (isText(key) && key !== '') return key;
   throw new UbiquityError('key', 'a key is a string that is not empty');
 }
 
-// Null and undefined, or no value, are a removal.
-const wireOf = (key, value) => (value === null || value === undefined ? null : toWire(value, key));
-const valueOf = (wire) => (wire ? fromWire(wire) : undefined);
+const isGone = (value) => value === null || value === undefined;
+const isEqual = (a, b) => a.length === b.length && a.every((byte, index) => byte === b[index]);
+/** An error of an app's callback does not keep the others from being called. */
+function call(callback) {
+  try { callback(); } catch (error) { queueMicrotask(() => { throw error; }); }
+}
 
-/** An app's rule, for whose faults the later value stands in. */
-const resolverOf = (resolve) => (earlier, later) => {
-  const seen = ({ value, stamp }) => ({ value: fromWire(value), date: new Date(milliseconds(stamp)) });
-  try { return toWire(resolve(seen(earlier), seen(later))); } catch { return later.value; }
-};
+export class Store extends EventTarget {
+  ownsDevice = false;
+  shell;
+  /** How often the engine has heard of something: what was read before may be another value now. */
+  #round = 0;
+  /** @type {Map<string, {bytes: Uint8Array, exact: any, value: any, round: number}>} What was read, by keys. */
+  #kept = new Map();
+  #table = { round: -1, keys: [], places: new Map(), bytes: [], milliseconds: [], devices: [] };
+  /** @type {Map<string, Set<() => void>>} */
+  #watchers = new Map();
+  /** @type {Map<Feed, (reason: string, keys: string[]) => void>} */
+  #changes = new Map();
+  /** @type {Map<Feed, null>} */
+  #statuses = new Map();
+  #resolvers = new Map();
+  #status = '';
+  #looks = false;
+  /** Whether anybody ever wanted to hear of the status. */
+  #hasListener = false;
 
-export class Store extends Shell {
-  /** @param {{firstSync?: 'serverWins' | 'timestamps', historyExcluded?: Iterable<string>}} options */
-  constructor(device, identifier, options) {
-    const { firstSync = 'serverWins', historyExcluded = [] } = options;
-    super(device, identifier, { firstSync, unkept: [...historyExcluded] });
+  /**
+   * @param {import('./device.js').Device} device @param {string} identifier
+   * @param {{firstSync?: 'serverWins' | 'timestamps', historyExcluded?: Iterable<string>}} options
+   * @param {WebAssembly.Module} module
+   */
+  constructor(device, identifier, options, module) {
+    super();
+    this.device = device;
+    this.identifier = identifier;
+    this.shell = new Shell(device, identifier, options, module, {
+      heard: () => {
+        this.#round += 1;
+        this.#look();
+      },
+      notice: (reason, keys) => this.#changed(reasons[reason] ?? reason, keys),
+      decide: (key, values) => this.#decide(key, values),
+      problem: (detail) => this.dispatchEvent(Object.assign(new Event('problem'), { detail })),
+    });
   }
 
-  // Reading and writing
+  start() { return this.shell.start(); }
 
-  get(key) { return valueOf(this.exact(key)); }
-  has(key) { return this.exact(key) !== null; }
-  exact(key) { return this.engine.value(checkedKey(key)); }
-  keys() { return [...this.engine.entries.values().keys()].sort(compareText); }
-  bytes(key) { return this.engine.entries.bytes(checkedKey(key)); }
+  /** Nothing of the sign-in. */
+  toJSON() { return { identifier: this.identifier, status: this.status }; }
+  [Symbol.for('nodejs.util.inspect.custom')]() { return this.toJSON(); }
+
+  // Reading
+
+  /** What is kept of a key, if the key has a value. */
+  #read(key) {
+    const kept = this.#kept.get(key);
+    if (kept?.round === this.#round) return kept;
+    const bytes = this.shell.value(checkedKey(key));
+    if (!bytes) {
+      this.#kept.delete(key);
+      return null;
+    }
+    if (kept && isEqual(kept.bytes, bytes)) {
+      kept.round = this.#round;
+      return kept;
+    }
+    const exact = decode(bytes);
+    const read = { bytes, exact, value: readable(exact), round: this.#round };
+    this.#kept.set(key, read);
+    return read;
+  }
+
+  get(key) { return this.#read(key)?.value; }
+  has(key) { return this.#read(key) !== null; }
+
+  exact(key) {
+    const read = this.#read(key);
+    return read && toWire(read.exact);
+  }
+
+  #all() {
+    if (this.#table.round !== this.#round) {
+      const table = this.shell.ask({ do: 'keys' });
+      const places = new Map(table.keys.map((key, place) => [key, place]));
+      this.#table = { ...table, places, round: this.#round };
+    }
+    return this.#table;
+  }
+
+  keys() { return [...this.#all().keys]; }
+  values() { return new Map(this.keys().map((key) => [key, this.get(key)])); }
+
+  bytes(key) {
+    const { bytes, places } = this.#all();
+    return bytes[places.get(checkedKey(key))] ?? 0;
+  }
 
   lastWrite(key) {
-    const stamp = this.engine.entries.lastStamp(checkedKey(key));
-    if (!stamp) return null;
-    const deviceID = deviceOf(stamp);
-    return { deviceID: deviceID === noDevice ? null : deviceID, date: new Date(milliseconds(stamp)) };
+    const { devices, milliseconds, places } = this.#all();
+    const place = places.get(checkedKey(key));
+    return place === undefined ? null
+      : { deviceID: devices[place] || null, date: new Date(milliseconds[place]) };
   }
 
-  values() { return new Map(this.keys().map((key) => [key, this.get(key)])); }
-  set(key, value) { this.write(this.engine.intent([[checkedKey(key), wireOf(key, value)]])); }
-  remove(key) { this.set(key, null); }
+  get status() {
+    const { saved: _, ...status } = this.shell.ask({ do: 'status' });
+    return { ...nothing, ...status };
+  }
+
+  // Writing
+
+  /** @param {object} [more] How it is written. */
+  #write(writes, more = {}) {
+    const refusal = this.shell.write(writes, more);
+    if (refusal.error) {
+      const place = writes.length === 1 ? `${writes[0].key}: ` : '';
+      throw Object.assign(new UbiquityError(refusal.error, `${place}${refusal.detail}`),
+        { keys: writes.map(({ key }) => key) });
+    }
+    if (!refusal.changed) return;
+    for (const key of refusal.changed) {
+      const kept = this.#kept.get(key);
+      if (kept) kept.round = -1;
+    }
+    this.#table.round = -1;
+    this.#changed('localChange', refusal.changed);
+  }
+
+  #intent(key, value, old = undefined) {
+    if (isGone(value)) return { key: checkedKey(key) };
+    const mayHaveNumbers = typeof value === 'number' || typeof value === 'object';
+    const before = old ?? (mayHaveNumbers ? this.#read(key)?.exact : undefined);
+    return { key: checkedKey(key), value: writable(value, before, key) };
+  }
+
+  set(key, value) { this.#write([this.#intent(key, value)]); }
+  remove(key) { this.#write([{ key: checkedKey(key) }]); }
 
   batch(body) {
-    const values = new Map();
-    const get = (key) => (values.has(key) ? valueOf(values.get(key)) : this.get(key));
-    const set = (key, value) => { values.set(checkedKey(key), wireOf(key, value)); };
+    const writes = new Map();
+    const get = (key) => (writes.has(key) ? readable(writes.get(key).value) : this.get(key));
+    const set = (key, value) => { writes.set(key, this.#intent(key, value, writes.get(key)?.value)); };
     const outcome = body({ get, set, remove: (key) => set(key, null) });
     if (typeof outcome?.then === 'function') {
       throw new UbiquityError('batch', 'a batch cannot wait: nobody else may see half of it');
     }
-    this.write(this.engine.intent(values));
+    this.#write([...writes.values()]);
     return outcome;
   }
 
-  removeAll() { this.batch(({ remove }) => { for (const key of this.keys()) remove(key); }); }
+  removeAll() { this.#write(this.keys().map((key) => ({ key })), { how: 'parts' }); }
 
   increment(key, by = 1) {
-    const old = this.exact(key);
-    const amount = sumOf(toWire(by));
-    if (amount === null) throw new UbiquityError('unsupported-value', `${key}: ${by} is not a number`);
-    const value = wireSum(add(sumOf(old) ?? 0n, amount));
-    this.write({ plain: [], merging: [[key, { policy: policies.counter, old, value }]] });
+    const value = writable(by, undefined, key);
+    if (!['{"integer"', '{"unsigned', '{"real":'].includes(JSON.stringify(toWire(value)).slice(0, 10))) {
+      throw new UbiquityError('unsupported-value', `${key}: ${by} is not a number`);
+    }
+    this.#write([{ key: checkedKey(key), policy: policies.counter, base: 0, value }]);
   }
+
+  revert(values) {
+    const exact = exactOf(values);
+    const writes = [...values].map(([key, value]) => this.#intent(key, value, exact?.get(key)));
+    this.#write(writes, { how: 'revert' });
+  }
+
+  // Policies
 
   setConflictPolicy(key, name, resolve = undefined) {
     checkedKey(key);
-    if (name !== 'latest' && !Object.hasOwn(policies, name)) {
-      throw new UbiquityError('policy', `${name} is not a conflict policy`);
-    }
-    const [letter, resolver] = [policies[name] ?? null, resolve ? resolverOf(resolve) : null];
-    this.declared.set(key, [letter, resolver]);
-    this.engine.setPolicy(key, letter, resolver);
+    if (!Object.hasOwn(policies, name)) throw new UbiquityError('policy', `${name} is not a conflict policy`);
+    this.#resolvers.set(key, resolve);
+    this.shell.setPolicy(key, policies[name]);
+    this.#tell(key);
+  }
+
+  /** What an app's rule makes of values; the later one stands in for its faults. */
+  #decide(key, values) {
+    const resolve = this.#resolvers.get(key);
+    const seen = ({ value, milliseconds }) => ({ value: readable(value), date: new Date(milliseconds) });
+    return values.reduce((earlier, later) => {
+      if (isSame(toWire(earlier.value), toWire(later.value))) return later;
+      try { return { ...later, value: writable(resolve(seen(earlier), seen(later)), later.value, key) }; } catch {
+        return later;
+      }
+    }).value;
   }
 
   // Watching
 
-  changes() {
-    return this.queue('change', ({ reason, keys }, more) =>
-      ({ reason, keys: [...new Set([...keys, ...more.keys])] }));
+  /** Tells everybody of changes. */
+  #changed(reason, keys) {
+    if (!keys.length && reason !== 'accountChange') return;
+    for (const key of keys) this.#tell(key);
+    for (const [feed, note] of [...this.#changes]) {
+      note(reason, keys);
+      feed.poke();
+    }
+    if (reason !== 'localChange') this.dispatchEvent(Object.assign(new Event('change'), { reason, keys }));
   }
 
-  async* valuesOf(key) {
-    const changes = this.changes();
-    try {
-      yield this.get(key);
-      for await (const { keys } of changes) if (keys.includes(key)) yield this.get(key);
-    } finally { changes.end(); }
+  /** Tells those who watch a key. What is kept of a key without a value goes. */
+  #tell(key) {
+    if (this.#kept.has(key)) this.#read(key);
+    for (const watch of [...this.#watchers.get(key) ?? []]) call(watch);
   }
 
-  async* statuses() {
-    const statuses = this.queue('status', (_old, newest) => newest);
-    try {
-      yield this.status;
-      yield* statuses;
-    } finally { statuses.end(); }
+  subscribe(key, callback, { signal = undefined } = {}) {
+    let last = this.get(key);
+    const watch = () => {
+      const value = this.get(key);
+      if (Object.is(value, last)) return;
+      last = value;
+      callback(value);
+    };
+    const stop = () => {
+      signal?.removeEventListener('abort', stop);
+      const watchers = this.#watchers.get(key);
+      if (watchers?.delete(watch) && !watchers.size) this.#watchers.delete(key);
+    };
+    if (signal?.aborted) return stop;
+    signal?.addEventListener('abort', stop, { once: true });
+    if (!this.#watchers.has(key)) this.#watchers.set(key, new Set());
+    this.#watchers.get(key)?.add(watch);
+    return stop;
   }
 
-  async initialSync() {
-    await this.until(() => this.isClosed || this.status.isInitialSyncComplete);
-    if (this.isClosed) throw new UbiquityError('closed', 'the store is closed');
+  /** @param {Map<Feed, any>} feeds @param {any} about What `feeds` has of it. */
+  #open(feeds, about, take, signal) {
+    const feed = new Feed(take, () => feeds.delete(feed), signal);
+    feeds.set(feed, about);
+    if (this.shell.isClosed || signal?.aborted) feed.end();
+    return feed;
   }
 
-  refusedWrites() {
-    return this.refused().map(([, { record, code, detail }]) => ({ key: record.key, code, reason: detail,
-      value: valueOf(record.value), date: new Date(milliseconds(record.stamp)) }));
+  /** Of what a reader has not taken yet, there is one element for each reason. */
+  changes({ signal = undefined } = {}) {
+    const waiting = new Map();
+    const take = () => {
+      const [[reason, keys] = []] = waiting;
+      waiting.delete(reason);
+      return keys ? [{ reason, keys: [...keys] }] : null;
+    };
+    return this.#open(this.#changes, (reason, keys) => {
+      waiting.set(reason, new Set([...waiting.get(reason) ?? [], ...keys]));
+    }, take, signal);
   }
+
+  valuesOf(key, { signal = undefined } = {}) {
+    let [last, isFirst] = [undefined, true];
+    checkedKey(key);
+    return this.#open(this.#changes, () => {}, () => {
+      const value = this.get(key);
+      if (Object.is(value, last) && !isFirst) return null;
+      [last, isFirst] = [value, false];
+      return [value];
+    }, signal);
+  }
+
+  statuses({ signal = undefined } = {}) {
+    let last = '';
+    return this.#open(this.#statuses, null, () => {
+      const { status } = this;
+      const text = JSON.stringify(status);
+      if (text === last) return null;
+      last = text;
+      return [status];
+    }, signal);
+  }
+
+  /** @param {[string, ...any]} terms */
+  addEventListener(...terms) {
+    if (terms[0] === 'status') this.#hasListener = true;
+    super.addEventListener(.../** @type {[string, any]} */ (terms));
+  }
+
+  /** Looks soon whether the status is another one. */
+  #look() {
+    if (this.#looks || this.shell.isClosed || !(this.#hasListener || this.#statuses.size)) return;
+    this.#looks = true;
+    queueMicrotask(() => {
+      this.#looks = false;
+      if (this.shell.isClosed || !this.shell.engine) return;
+      const text = JSON.stringify(this.status);
+      if (text === this.#status) return;
+      this.#status = text;
+      for (const feed of [...this.#statuses.keys()]) feed.poke();
+      this.dispatchEvent(new Event('status'));
+    });
+  }
+
+  initialSync() { return this.shell.initialSync(); }
+  synchronize() { return this.shell.synchronize(); }
+  synchronizeNow() { return this.shell.synchronizeNow(); }
+
+  async refusedWrites() {
+    const { refused } = this.shell.ask({ do: 'refused', rows: await this.shell.storage.refused() });
+    return refused.map(({ key, value, milliseconds, code, reason }) =>
+      ({ key, value: readable(value), date: new Date(milliseconds), code, reason }));
+  }
+
+  async forgetRefusedWrites() {
+    const { storage } = this.shell;
+    const rows = await storage.refused();
+    const { rest } = this.shell.ask({ do: 'refused', rows });
+    await storage.forget(rows.filter((row) => !rest.some((one) => isEqual(one, row))));
+  }
+
+  // What the server knows
 
   async delivery(key = undefined) {
-    // The server takes the last word, so only the leader says what is saved.
-    const saved = (this.isLeader ? this.engine.receipts.saved : null) ?? undefined;
-    const waits = this.status.pendingKeys.some((one) => key === undefined || one === key);
+    const { saved, pendingKeys } = this.shell.ask({ do: 'status' });
+    const waits = pendingKeys.some((one) => key === undefined || one === key);
     return this.device.delivery(this.identifier, { key, saved }, waits);
   }
 
-  // History
-
   async history(key, { limit = 100 } = {}) {
-    const versions = await readHistory((query) => this.ask(['history'], { query }), checkedKey(key), limit);
-    const resolver = this.engine.entries.resolvers.get(key);
-    return valuesOf(key, versions, limit, resolver).map(({ wire, ...version }) => ({
-      ...version, value: valueOf(wire), isThisDevice: version.device === this.device.account?.deviceID,
+    const refused = await this.shell.storage.refused();
+    const { versions } = await this.shell.askServer({ key: checkedKey(key), max: limit, refused });
+    const own = this.device.account?.deviceID;
+    return versions.map(({ value, outcome, revision = null, came, milliseconds, device, reason = null }) => ({
+      value: readable(value), exact: value === undefined ? null : toWire(value), outcome, reason, revision,
+      date: new Date(came), written: new Date(milliseconds), device,
+      isThisDevice: device === '' || device === own,
     }));
   }
 
   async valuesAt(date) {
-    const answer = await this.ask(['snapshot'], { query: { milliseconds: date.getTime() } });
-    const entries = new Entries();
-    entries.resolvers = this.engine.entries.resolvers;
-    for (const confirmed of checkedList(answer, 'records').map(checkedRow)) {
-      entries.update(idOf(confirmed), (entry) => Object.assign(entry, { confirmed }));
-    }
-    return { values: new Map([...entries.values()].map(([key, wire]) => [key, fromWire(wire)])),
-      revision: checkedNumber(answer.revision),
-      forgottenKeys: checkedList(answer, 'forgottenKeys').map(String) };
+    const { values, revision, forgottenKeys } = await this.shell.askServer({ milliseconds: date.getTime() });
+    const exact = new Map(Object.entries(values));
+    const read = new Map([...exact].map(([key, value]) => [key, readable(value)]));
+    return { values: remember(read, exact), revision, forgottenKeys };
   }
 
-  revert(values) {
-    this.write(this.engine.revert([...values].map(([key, value]) => [checkedKey(key), wireOf(key, value)])));
+  // The end
+
+  followAccount() { return this.shell.followAccount(); }
+
+  async close() {
+    await this.shell.close();
+    for (const feed of [...this.#changes.keys(), ...this.#statuses.keys()]) feed.end();
+    this.device.openStores.delete(this);
+    if (this.ownsDevice) await this.device.close();
   }
 }

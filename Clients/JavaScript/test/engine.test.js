@@ -1,42 +1,153 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Rules of the engine that neither a vector nor the harness shows. */
+/** The engine, and a store around it with a real server. */
 
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { Engine } from '../src/engine.js';
+import { ExactDate, Real } from '../src/values.js';
+import { openDevice } from '../src/node.js';
+import { decode, encode } from '../src/plist.js';
+import { identifier, serverTest } from './support/server.js';
 
-const at = (uptime) => ({ wall: 1_800_000_000_000 + uptime, uptime, boot: 'a' });
-const newEngine = () => new Engine(new Map(), { seed: '1', now: at(0) });
-const set = (engine, key, value, now = at(0)) => engine.write(engine.intent([[key, value]]), now);
+/** One of each kind of value, and of each size in which it is written. */
+const samples = [
+  0, 255, 256, 65_536, 2 ** 31, 2 ** 32, 2 ** 40, -1, Number.MAX_SAFE_INTEGER, 2n ** 63n, 2n ** 64n - 1n,
+  -(2n ** 63n), 1.5, new Real(3), -0, NaN, -Infinity, 5e-324, 1.7976931348623157e308, 0.1, new Date(5),
+  new ExactDate(0.123456789), '', 'é😀', 'e\u0301', 'x'.repeat(70), 'é'.repeat(300), true, false,
+  new Uint8Array([0, 255]), new Uint8Array(70_000), [], {}, [[1], { a: [{}] }], { é: 1, 'e\u0301': 2 },
+  Array.from({ length: 300 }, (_, index) => index),
+  // The most levels that a value may have.
+  Array.from({ length: 511 }).reduce((inner) => [inner], 1),
+];
 
-test('a save that failed and is not needed any more is not repeated', () => {
-  for (const [policy, value] of [['r', { string: 'x' }], ['a', { array: { values: [{ string: 'x' }] } }]]) {
-    const engine = newEngine();
-    engine.setPolicy('k', policy);
-    set(engine, 'k', value);
-    assert.equal(engine.nextEffect(at(0)).type, 'save');
-    engine.handle({ type: 'saveFailed', reason: 'no space' }, at(0));
-    set(engine, 'k', null, at(1));
-    assert.equal(engine.nextEffect(at(1)), null);
-    assert.equal(engine.nextWake, Infinity);
-    assert.equal(engine.status.diskError, null);
-  }
+/** What an app reads of a sample. */
+const read = (value) => (value instanceof Real ? value.value : value);
+
+async function withHome(body) {
+  const home = mkdtempSync(join(tmpdir(), 'ubiquity-js-'));
+  try { await body(home); } finally { rmSync(home, { recursive: true, force: true }); }
+}
+
+test('a property list is read as it was written', () => {
+  assert.deepEqual(decode(encode(samples)), samples);
 });
 
-test('a counter goes back by a difference, or where that does not fit into 64 bits, by a new value', () => {
-  const max = 2n ** 63n - 1n;
-  const integer = (number) => ({ integer: String(number) });
-  // From one number to another: the difference does not fit, then the total of the run, then all does.
-  for (const [own, count, target, isDifference] of [
-    [0n, -max, max, false], [-max, 0n, 10n, false], [0n, 5n, 3n, true],
-  ]) {
-    const engine = newEngine();
-    set(engine, 'k', integer(own));
-    engine.setPolicy('k', 'c');
-    set(engine, 'k', integer(count));
-    engine.write(engine.revert([['k', integer(target)]]), at(0));
-    assert.deepEqual(engine.value('k'), integer(target));
-    assert.deepEqual(engine.entries.content('k'), integer(isDifference ? own : target));
+test('what was written is on the disk when the store says so', () => withHome(async (home) => {
+  const device = await openDevice({ home });
+  const store = await device.openStore(identifier);
+  for (const [index, value] of samples.entries()) store.set(`k${index}`, value);
+  store.set('removed', 1);
+  store.remove('removed');
+  assert.throws(() => store.set('k'.repeat(65), 1), { code: 'key-too-long' });
+  assert.throws(() => store.set('', 1), { code: 'key' });
+  assert.throws(() => store.set('a', { b: null }), { code: 'unsupported-value' });
+  assert.equal(await store.synchronize(), true);
+  const status = { ...store.status };
+  assert.equal(status.pendingKeys.length, samples.length + 1);
+  await device.close();
+
+  const again = await openDevice({ home });
+  const opened = await again.openStore(identifier);
+  for (const [index, value] of samples.entries()) assert.deepEqual(opened.get(`k${index}`), read(value));
+  assert.equal(opened.get('removed'), undefined);
+  assert.equal(opened.values().size, samples.length);
+  await again.close();
+}));
+
+test("the app is notified of what its own rule has made, and once", async () => {
+  const { Device } = await import('./conformance/device.js');
+  const device = new Device();
+  const take = (command) => device.take({ wall: 1_800_000_000_000, uptime: 0, ...command });
+  let answer = take({ do: 'start', account: '1', name: '000000000000000a', credential: 'c', store: 's', seed: '1',
+    boot: '1', firstSync: 'timestamps', policies: { k: 'r' } });
+  while (!answer.requests) answer = take({ do: 'saved' });
+  const [{ id: request }] = answer.requests;
+  take({ do: 'answer', request, status: 200, headers: {}, body: '' });
+  const record = (number, string) => ({ key: 'k', part: `r000000000000000${number}.0000001`, value: { string },
+    milliseconds: '1800000000000', device: `000000000000000${number}` });
+  const data = JSON.stringify({ records: [record(1, 'more'), record(2, 'less')], cursor: '1-1' });
+  const { notices, isNotifying, state } = take({ do: 'event', request, name: 'changes', data });
+  assert.deepEqual(notices, [{ reason: 'serverChange', keys: ['k'] }]);
+  assert.equal(isNotifying, false);
+  assert.deepEqual(state.values, [{ key: 'k', value: { string: 'more' } }]);
+  assert.equal(take({ do: 'saved' }).notices, undefined);
+});
+
+/** A store of a device that is signed in. */
+async function signedIn(stage, name) {
+  const device = await openDevice({ home: stage.home(name) });
+  stage.open.add(device);
+  const store = await device.openStore(identifier);
+  await device.signIn({ server: stage.server.url, code: await stage.server.code('ann'), deviceName: name });
+  await store.synchronizeNow();
+  return store;
+}
+
+const change = (store) => new Promise((resolve) => { store.addEventListener('change', resolve, { once: true }); });
+
+serverTest('what one device writes reaches another, whose engine is another one', async (stage) => {
+  const [a, b] = [await signedIn(stage, 'a'), await signedIn(stage, 'b')];
+  const other = await stage.signedIn('other');
+  const told = change(b);
+  for (const [index, value] of samples.entries()) a.set(`k${index}`, value);
+  const { reason, keys } = await told;
+  assert.equal(reason, 'serverChange');
+  assert.equal(keys.length, samples.length);
+  await other.synchronizeNow();
+  for (const [index, value] of samples.entries()) {
+    assert.deepEqual(b.get(`k${index}`), read(value));
+    assert.deepEqual(other.get(`k${index}`), read(value));
   }
+  await a.synchronizeNow();
+  assert.deepEqual(a.status.pendingKeys, []);
+  assert.equal(a.status.connection, 'connected');
+  await stage.command('c', 'sign-in', '--server', stage.server.url, '--code', await stage.server.code('ann'));
+  assert.equal((await stage.command('c', 'get', 'k2')).trim(), '256');
+});
+
+serverTest('what is written offline is sent after a restart', async (stage) => {
+  const [a, b] = [await signedIn(stage, 'a'), await signedIn(stage, 'b')];
+  await stage.server.kill();
+  a.set('offline', 1);
+  await assert.rejects(a.synchronizeNow());
+  await a.device.close();
+  await stage.server.start();
+  const device = await openDevice({ home: stage.home('a') });
+  stage.open.add(device);
+  const again = await device.openStore(identifier);
+  assert.equal(again.get('offline'), 1);
+  await again.synchronizeNow();
+  await b.synchronizeNow();
+  assert.equal(b.get('offline'), 1);
+});
+
+serverTest('another account has a file of its own', async (stage) => {
+  const a = await signedIn(stage, 'a');
+  a.set('mine', 1);
+  await a.synchronizeNow();
+  const { device } = a;
+  const told = change(a);
+  await device.signIn({ server: stage.server.url, code: await stage.server.code('bob'), deviceName: 'a' });
+  const { reason, keys } = await told;
+  assert.deepEqual([reason, keys], ['accountChange', ['mine']]);
+  assert.equal(a.get('mine'), undefined);
+  a.set('his', 2);
+  await a.synchronizeNow();
+  await device.signIn({ server: stage.server.url, code: await stage.server.code('ann'), deviceName: 'a' });
+  await a.synchronizeNow();
+  assert.equal(a.get('mine'), 1);
+  assert.equal(a.get('his'), undefined);
+});
+
+serverTest('a device that was revoked says so, and keeps its values', async (stage) => {
+  const [a, b] = [await signedIn(stage, 'a'), await signedIn(stage, 'b')];
+  b.set('kept', true);
+  await b.synchronizeNow();
+  await a.device.signOutDevice(b.device.account.deviceID);
+  await assert.rejects(async () => { for (;;) await b.synchronizeNow(); });
+  assert.equal(b.status.connection, 'unauthorized');
+  assert.equal(b.get('kept'), true);
 });

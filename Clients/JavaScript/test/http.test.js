@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What answers mean, besides what `problems.json` says: docs/PROTOCOL.md, "Problems". */
+/** What answers to a device mean: docs/PROTOCOL.md, "Problems". */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,8 +24,8 @@ function failureOf(status, problem, headers = {}) {
 const answers = [
   [400, { type: 'urn:ubiquity:problem:malformed', code: 'malformed', detail: 'It is wrong.' }, {},
     'refused', undefined, 'It is wrong'],
-  [409, { type: 'urn:ubiquity:problem:clock-ahead', code: 'clock-ahead', serverMilliseconds: '-5' }, {},
-    'refused'],
+  [401, { type: 'urn:ubiquity:problem:credential-invalid', code: 'credential-invalid' }, {}, 'unauthorized'],
+  [401, '<html>a network to sign in to', {}, 'unreachable'],
   [413, '<html>a proxy', {}, 'tooLarge'],
   [429, { code: 'too-many-requests' }, { 'Retry-After': '7' }, 'busy', 7_000],
   [302, '', { Location: 'http://127.0.0.1:1/' }, 'unreachable'],

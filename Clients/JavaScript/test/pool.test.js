@@ -6,13 +6,13 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { test } from 'node:test';
-import { openDevice } from '../src/wasm/node.js';
-import { Pool, Slots, Turns } from '../src/wasm/pool.js';
+import { openDevice } from '../src/node.js';
+import { Pool, Slots, Turns } from '../src/pool.js';
 import { Browser, chromium, withBrowser } from './support/chromium.js';
 import { Firefox, firefox } from './support/firefox.js';
 import { served, serverTest } from './support/server.js';
 
-const file = new URL('../src/wasm/engine.wasm', import.meta.url);
+const file = new URL('../src/engine.wasm', import.meta.url);
 const skip = existsSync(file) ? false : '`make engine` was not run';
 const module = skip ? undefined : new WebAssembly.Module(readFileSync(file));
 const deadline = 300_000;
@@ -219,7 +219,7 @@ serverTest('twelve stores of a device have two connections', async (stage) => {
     const [mine, others] = [devices[0], devices[1]];
     const stores = await Promise.all(names(12).map((one) => mine.openStore(one)));
     await Promise.all(stores.map((store) => store.synchronizeNow()));
-    await soon(() => streams === 1 && stores.every(({ status }) => status.link.state === 'connected'));
+    await soon(() => streams === 1 && stores.every(({ status }) => status.connection === 'connected'));
     await soon(() => sockets.size <= 2);
     for (const [index, one] of names(12).entries()) {
       const other = await others.openStore(one);
@@ -240,15 +240,14 @@ serverTest('a store without a stream asks now and then', async (stage) => {
   device.pool = new Pool(/** @type {any} */ (module), slotsOf(0));
   await device.signIn({ server: stage.server.url, code: await stage.server.code('ann'), deviceName: 'a' });
   const store = await device.openStore(names(1)[0]);
-  await soon(() => store.status.link.state === 'polling');
+  await soon(() => store.status.connection === 'polling');
   store.set('a', 1);
   await store.synchronizeNow();
   assert.deepEqual(store.status.pendingKeys, []);
-  assert.equal(store.status.link.error, undefined);
 }, skip);
 
 const begin = (identifiers) => `
-  const { openDevice } = await import('/src/wasm/browser.js');
+  const { openDevice } = await import('/src/browser.js');
   window.device = await openDevice();
   window.signIn = (code) => device.signIn({ server: location.origin, code, deviceName: 'browser' });
   window.stores = [];
@@ -256,7 +255,7 @@ const begin = (identifiers) => `
     stores.push(...await Promise.all(${JSON.stringify(identifiers)}.map((one) => device.openStore(one))));
     await Promise.all(stores.map((store) => store.synchronizeNow()));
   };`;
-const states = (tab) => tab.run('return stores.map(({ status }) => status.link.state)');
+const states = (tab) => tab.run('return stores.map(({ status }) => status.connection)');
 
 const name = 'seven stores of a tab, and stores of more tabs, leave connections for requests';
 serverTest(name, (stage) => withBrowser(stage, leavesConnections(stage)),

@@ -55,6 +55,12 @@ package struct NoticeQueue: Hashable, Sendable {
         return notice
     }
 
+    /// The keys that the app has changed itself, for a caller that tells it at once; nil if there are none.
+    package mutating func takeOwnWrites() -> Set<Key>? {
+        guard let index = waiting.firstIndex(where: { $0.reason == .ownWrite }) else { return nil }
+        return waiting.remove(at: index).keys
+    }
+
     /// Call when the app's observers have returned.
     package mutating func posted() { isPosting = false }
 

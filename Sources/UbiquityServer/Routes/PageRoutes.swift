@@ -24,24 +24,30 @@ struct PageRoutes: Sendable {
 struct PageFile: Sendable {
     let path: String
     let type: String
-    /// By gzip, with which all browsers ask for it.
-    let compressed: ByteBuffer
-    let content: ByteBuffer
+    /// By gzip, with which all browsers ask for it, by Brotli, and as it is.
+    let gzip: ByteBuffer
+    let brotli: ByteBuffer?
+    let plain: ByteBuffer?
 
-    /// - Parameters: Both forms in base64, as `scripts/embed-page` writes them.
-    init(path: String, type: String, gzip: String, content: String) {
+    /// - Parameters: All forms in base64, as `scripts/embed-page` writes them.
+    init(path: String, type: String, gzip: String, brotli: String? = nil, plain: String? = nil) {
         func bytes(_ base64: String) -> ByteBuffer {
             ByteBuffer(bytes: Data(base64Encoded: base64) ?? Data())
         }
         (self.path, self.type) = (path, type)
-        (compressed, self.content) = (bytes(gzip), bytes(content))
+        self.gzip = bytes(gzip)
+        (self.brotli, self.plain) = (brotli.map(bytes), plain.map(bytes))
     }
+
+    /// Whether the address has a hash of the content.
+    var isForGood: Bool { path.hasPrefix("/app/") }
 }
 
 /// The answers to requests for one file.
 private struct PageAnswers: Sendable {
-    private let plain: Form
-    private let compressed: Form
+    /// The one that is sent if all are accepted first.
+    private let encoded: [(encoding: String, form: Form)]
+    private let plain: Form?
 
     /// A file as it is sent. Each form has a tag of its own.
     private struct Form: Sendable {
@@ -51,48 +57,54 @@ private struct PageAnswers: Sendable {
 
         init(_ body: ByteBuffer, tag: String, headers: HTTPHeaders, encoding: String? = nil) {
             self.body = body
-            self.tag = tag
+            self.tag = "\"\(tag)\(encoding.map { "-\($0)" } ?? "")\""
             var headers = headers
             headers.add(name: "Content-Length", value: "\(body.readableBytes)")
-            headers.add(name: "ETag", value: tag)
+            headers.add(name: "ETag", value: self.tag)
             if let encoding { headers.add(name: "Content-Encoding", value: encoding) }
             self.headers = headers
         }
     }
 
     init(_ file: PageFile, provider: PageProvider?) {
-        let digest = SHA256.hash(data: Array(file.content.readableBytesView)).prefix(12)
-        let digits = digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        let digest = SHA256.hash(data: Array(file.gzip.readableBytesView)).prefix(12)
+        let tag = digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
         let headers: HTTPHeaders = [
             "Content-Type": file.type,
-            // Kept, and asked for again: an updated server has an updated page.
-            "Cache-Control": "no-cache",
+            // What may change is asked for again: an updated server has an updated page.
+            "Cache-Control": file.isForGood ? "public, max-age=31536000, immutable" : "no-cache",
             "Vary": "Accept-Encoding",
             "Content-Security-Policy": Self.policy(provider),
             "Cross-Origin-Opener-Policy": "same-origin",
             "Cross-Origin-Resource-Policy": "same-origin",
             "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
         ]
-        plain = Form(file.content, tag: "\"\(digits)\"", headers: headers)
-        compressed = Form(
-            file.compressed, tag: "\"\(digits)-gzip\"", headers: headers, encoding: "gzip")
+        encoded = [("br", file.brotli), ("gzip", file.gzip)].compactMap { encoding, body in
+            body.map { (encoding, Form($0, tag: tag, headers: headers, encoding: encoding)) }
+        }
+        plain = file.plain.map { Form($0, tag: tag, headers: headers) }
     }
 
-    /// Nothing from elsewhere, nothing inline, and no text that becomes markup or a script. Requests
-    /// go to the server, and to the identity provider if there is one.
+    /// Nothing from elsewhere, nothing inline, and no text that becomes markup or a script; a script
+    /// may compile WebAssembly, which can do no more than the script. The policy "worker" of the page
+    /// makes the address of its service worker, and no other. Requests go to the server, and
+    /// to the identity provider if there is one.
     private static func policy(_ provider: PageProvider?) -> String {
         let reachable = ["connect-src 'self'", provider?.origin].compactMap(\.self)
         return [
-            "default-src 'none'", "script-src 'self'", "style-src 'self'",
+            "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "style-src 'self'",
             reachable.joined(separator: " "), "img-src 'self'", "manifest-src 'self'",
+            "worker-src 'self'",
             "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
-            "require-trusted-types-for 'script'", "trusted-types 'none'",
+            "require-trusted-types-for 'script'", "trusted-types worker",
         ].joined(separator: "; ")
     }
 
     func answer(_ request: HTTPHeaders) -> Answer {
-        let isCompressed = AcceptedEncodings(request["accept-encoding"]).hasGzip
-        let form = isCompressed ? compressed : plain
+        let accepted = AcceptedEncodings(request["accept-encoding"])
+        // Without a form that is accepted, any is (RFC 9110, section 12.5.3).
+        let form =
+            encoded.first { accepted.has($0.encoding) }?.form ?? plain ?? encoded[0].form
         let known = request["if-none-match"]
             .flatMap { $0.split(separator: ",") }
             .map { $0.drop { $0 == " " }.trimmingPrefix("W/") }
@@ -108,11 +120,10 @@ private struct PageAnswers: Sendable {
 
 /// The encodings that a request accepts (RFC 9110, section 12.5.3).
 struct AcceptedEncodings: Hashable, Sendable {
-    let hasGzip: Bool
+    private var weights: [String: Double] = [:]
 
-    /// An encoding that is named counts before the asterisk. A weight that is not a number is zero.
+    /// A weight that is not a number is zero.
     init(_ headers: [String]) {
-        var weights: [String: Double] = [:]
         for member in headers.flatMap({ $0.split(separator: ",") }) {
             let parts = member.split(separator: ";").map {
                 $0.filter { $0 != " " && $0 != "\t" }.lowercased()
@@ -121,6 +132,10 @@ struct AcceptedEncodings: Hashable, Sendable {
             let weight = parts.dropFirst().first { $0.hasPrefix("q=") }
             weights[name] = weight.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
         }
-        hasGzip = weights["gzip"] ?? weights["x-gzip"] ?? weights["*"] ?? 0 > 0
+    }
+
+    /// An encoding that is named counts before the asterisk.
+    func has(_ encoding: String) -> Bool {
+        weights[encoding] ?? weights["x-\(encoding)"] ?? weights["*"] ?? 0 > 0
     }
 }

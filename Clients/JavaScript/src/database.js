@@ -2,10 +2,10 @@
 
 /** Browsers: a database that all tabs open. What one saves, it tells the others, who look. */
 
-import { newFolder, newState } from '../device.js';
-import { UbiquityError } from '../values.js';
+import { newFolder, newState } from './device.js';
+import { UbiquityError } from './values.js';
+import { DatabaseDisk, within } from './database-disk.js';
 import { Lease } from './lease.js';
-import { refusedMax } from './disk.js';
 
 /** The version of the database. */
 const format = 2;
@@ -13,8 +13,6 @@ const format = 2;
 const patienceMilliseconds = 10_000;
 const tables = ['account', 'stores', 'entries', 'refused'];
 
-/** What a list of a row's key can begin with. An array is greater than any text, number and data. */
-const within = (...key) => IDBKeyRange.bound(key, [...key, []]);
 const storageError = (sentence) => new UbiquityError('storage', sentence);
 
 /** @param {any} [state] */
@@ -96,117 +94,6 @@ const run = (database, mode, body) => new Promise((resolve, reject) => {
   if (mode === 'readonly') commit();
 });
 
-/** The rows of one store. */
-class DatabaseDisk {
-  /** @param {DatabaseFolder} home @param {string} folder @param {string} store */
-  constructor(home, folder, store) {
-    this.home = home;
-    this.folder = folder;
-    this.store = store;
-    this.document = `${folder}/${store}`;
-  }
-
-  load() { return this.read(null); }
-
-  /** What was saved after a version; undefined if nothing was. */
-  async changedAfter(version) {
-    const content = await this.read(version);
-    return content.version === version ? undefined : content;
-  }
-
-  /** @param {number | null} after */
-  read(after) {
-    return this.home.transact('readonly', ({ stores, entries }) => {
-      const row = stores.get([this.folder, this.store]);
-      const changed = this.changed(entries, after);
-      return () => {
-        if (after > (row.result?.version ?? 0)) throw this.removed;
-        return contentOf(row.result, changed.result, after === null);
-      };
-    });
-  }
-
-  /** The request for what was saved after a version. */
-  changed(entries, after) {
-    const { folder, store } = this;
-    return after === null ? entries.getAll(within(folder, store)) : entries.index('versions').getAll(
-      IDBKeyRange.bound([folder, store, after], [folder, store, []], true));
-  }
-
-  get removed() { return storageError('the account of these values was removed'); }
-
-  /** This tab leads from now on: a save by the one before says that it does not any more. */
-  claim(leader) {
-    return this.home.transact('readwrite', ({ stores }, commit) => {
-      const row = stores.get([this.folder, this.store]);
-      row.onsuccess = () => {
-        stores.put({ folder: this.folder, store: this.store, version: 0, refused: 0, ...row.result, leader });
-        commit();
-      };
-      return () => undefined;
-    });
-  }
-
-  /**
-   * Saves, if the disk has the version that the step expects, and nobody else leads by now.
-   * @param {{expects: number, entries: {key: Uint8Array, entry?: Uint8Array}[], meta?: Uint8Array,
-   *     refused?: Uint8Array[]}} step
-   * @param {string | null} leader This tab, if it leads.
-   * @returns {Promise<{version?: number, content?: any, isDeposed?: boolean}>}
-   */
-  save(step, leader) {
-    return this.home.transact('readwrite', ({ stores, entries, refused }, commit, refuse) => {
-      const request = stores.get([this.folder, this.store]);
-      let outcome;
-      request.onsuccess = () => {
-        const row = { folder: this.folder, store: this.store, version: 0, refused: 0, ...request.result };
-        const isDeposed = leader !== null && row.leader !== leader;
-        if (row.version < step.expects) return refuse(this.removed);
-        if (isDeposed || row.version !== step.expects) {
-          const changed = this.changed(entries, step.expects);
-          outcome = () => ({ isDeposed, content: contentOf(row, changed.result, false) });
-          return commit();
-        }
-        row.version += 1;
-        if (step.meta) row.meta = step.meta;
-        this.put(step, row, entries, refused);
-        stores.put(row);
-        outcome = () => ({ version: row.version });
-        return commit();
-      };
-      return () => outcome();
-    });
-  }
-
-  /** An entry without anything stays as a row, for tabs that have known the key. */
-  put(step, row, entries, refused) {
-    const { folder, store } = this;
-    for (const { key, entry } of step.entries) entries.put({ folder, store, key, version: row.version, entry });
-    for (const write of step.refused ?? []) {
-      row.refused += 1;
-      refused.put({ folder, store, number: row.refused, write });
-    }
-    if (step.refused) {
-      refused.delete(IDBKeyRange.bound([folder, store], [folder, store, row.refused - refusedMax]));
-    }
-  }
-
-  /** The newest refused writes, the newest first. @returns {Promise<Uint8Array[]>} */
-  refused() {
-    return this.home.transact('readonly', ({ refused }) => {
-      const rows = refused.getAll(within(this.folder, this.store));
-      return () => rows.result.map(({ write }) => write).reverse();
-    });
-  }
-
-  async close() {}
-}
-
-function contentOf(row, entries, isWhole) {
-  const wanted = isWhole ? entries.filter(({ entry }) => entry) : entries;
-  return { version: row?.version ?? 0, meta: row?.meta, entries: wanted.map(({ key, entry }) => ({ key, entry })) };
-}
-
 export class DatabaseFolder {
   /** Why the values are gone for good, in this tab. */
   gone = '';
@@ -221,12 +108,25 @@ export class DatabaseFolder {
     this.name = `ubiquity ${home}`;
     this.channel = new BroadcastChannel(this.name);
     this.channel.onmessage = ({ data }) => { this.tell(data); };
+    /** Held while this tab is there, from before it has read anything. @type {Promise<void>} */
+    this.isPresent = new Promise((resolve) => {
+      this.presence = new Lease(`${this.name} tabs`, () => resolve(), 'shared');
+    });
+  }
+
+  /** Whether no other tab can have known what is in the database. */
+  async isAlone() {
+    const { held = [] } = await navigator.locks.query();
+    return held.filter(({ name }) => name === this.presence.name).length === 1;
   }
 
   static async open(home) {
     if (!navigator.locks) throw storageError('a page has locks only with https, or on localhost');
     const folder = new DatabaseFolder(home);
-    try { await folder.connect(); } catch (error) {
+    try {
+      await folder.isPresent;
+      await folder.connect();
+    } catch (error) {
       await folder.close();
       throw error instanceof UbiquityError ? error : storageError(`the browser keeps no values: ${error?.message}`);
     }
@@ -358,6 +258,7 @@ export class DatabaseFolder {
   async close() {
     this.isClosed = true;
     this.channel.close();
+    this.presence.release();
     (await this.database?.catch(() => null))?.close();
   }
 

@@ -2,24 +2,16 @@
 
 /**
  * Property lists in the binary form ("bplist00"), which is what the engine speaks. A value is what an app reads
- * and writes: see `fromWire` and `toWire`.
+ * and writes, with all types apart: see values.js.
  */
 
-import { ExactDate, Real } from '../values.js';
+import { Real, dateOf, isDictionary, isInteger, secondsOf } from './values.js';
 
-const reference = 978_307_200_000;
 const trailerBytes = 32;
 const text = new TextDecoder();
 
 /** @param {number} number @returns {number | Real} */
-const realOf = (number) => (Number.isSafeInteger(number) && !Object.is(number, -0) ? new Real(number) : number);
-
-/** @param {number} seconds */
-function dateOf(seconds) {
-  const exact = new ExactDate(seconds);
-  const isPlain = Object.is((exact.getTime() - reference) / 1_000, seconds);
-  return isPlain && Number.isFinite(seconds) ? new Date(exact.getTime()) : exact;
-}
+const realOf = (number) => (isInteger(number) ? new Real(number) : number);
 
 // Reading
 
@@ -198,9 +190,6 @@ export function encode(root) {
   return out.bytes.subarray(0, out.at);
 }
 
-const isDictionary = (value) => typeof value === 'object' && value !== null && !(value instanceof Real)
-  && !(value instanceof Date) && !(value instanceof Uint8Array);
-
 /** @param {Writer} out */
 function write(out, object, referenceBytes) {
   switch (typeof object) {
@@ -208,7 +197,7 @@ function write(out, object, referenceBytes) {
     case 'boolean': return out.byte(object ? 0x09 : 0x08);
     case 'bigint': return out.integer(object);
     case 'number':
-      return Number.isSafeInteger(object) && !Object.is(object, -0) ? out.integer(object) : out.real(0x23, object);
+      return isInteger(object) ? out.integer(object) : out.real(0x23, object);
     default:
   }
   if (object instanceof Real) return out.real(0x23, object.value);
@@ -217,9 +206,4 @@ function write(out, object, referenceBytes) {
   out.marker(object.marker, object.count);
   for (const part of object.parts) out.number(part, referenceBytes);
   return undefined;
-}
-
-function secondsOf(date) {
-  if (date instanceof ExactDate && Object.is(date.getTime(), date.unset)) return date.seconds;
-  return (date.getTime() - reference) / 1_000;
 }

@@ -69,5 +69,5 @@ export class Leading {
     if (await lease?.yields() && turn === this.turn) this.resign();
   }
 
-  diskWorked() { if (!this.lease && this.shell.storage.disk.document && !this.shell.status.diskFailure) this.lead(); }
+  diskWorked() { if (!this.lease && this.shell.storage.disk.document && !this.shell.status.diskError) this.lead(); }
 }

@@ -9,7 +9,7 @@ import { once } from 'node:events';
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { UbiquityError } from '../values.js';
+import { UbiquityError } from './values.js';
 
 const prefix = 'lock.';
 /** As many bytes as every system allows for the name of a socket. */

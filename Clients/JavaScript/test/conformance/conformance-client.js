@@ -6,7 +6,7 @@
  * must be found.
  */
 
-import { chosen, serve } from '../conformance-language.js';
+import { chosen, serve } from './language.js';
 import { Device } from './device.js';
 import { faultyShells } from './faulty-shells.js';
 

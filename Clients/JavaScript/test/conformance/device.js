@@ -3,11 +3,12 @@
 /** A device of `ubiquity-conformance`: the engine in WebAssembly, and a shell without a network or a disk. */
 
 import { readFileSync } from 'node:fs';
-import { compareValues, fromWire, toWire } from '../../src/values.js';
-import { Engine } from '../../src/wasm/engine.js';
-import { Disk } from '../../src/wasm/disk.js';
+import { fromWire, toWire } from '../../src/exact.js';
+import { Engine } from '../../src/engine.js';
+import { Disk } from '../../src/disk.js';
+import { compareValues } from './order.js';
 
-const module = new WebAssembly.Module(readFileSync(new URL('../../src/wasm/engine.wasm', import.meta.url)));
+const module = new WebAssembly.Module(readFileSync(new URL('../../src/engine.wasm', import.meta.url)));
 const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 const server = 'https://conformance.example';
 

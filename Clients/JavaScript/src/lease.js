@@ -2,14 +2,18 @@
 
 /** The right to lead a store: a Web Lock, which the browser gives to the next tab when this one ends. */
 
+/** @typedef {'exclusive' | 'shared'} Mode */
+
 export class Lease {
   isHeld = false;
   isEnded = false;
   /** Ends the request of now. */
   stop = () => {};
 
-  /** Waits for it. @param {string} name @param {(isHeld: boolean) => void} tell */
-  constructor(name, tell) {
+  /** Waits for it. @param {string} name @param {(isHeld: boolean) => void} tell @param {Mode} mode */
+  constructor(name, tell, mode = /** @type {Mode} */ ('exclusive')) {
+    /** @type {Mode} */
+    this.mode = mode;
     this.name = name;
     this.tell = tell;
     this.ask();
@@ -32,7 +36,8 @@ export class Lease {
       this.tell(true);
       return released;
     };
-    navigator.locks.request(this.name, steals ? { steal: true } : { signal: waiting.signal }, held).catch(() => {
+    navigator.locks.request(this.name, steals ? { steal: true } : { signal: waiting.signal, mode: this.mode },
+      held).catch(() => {
       if (!isCurrent || !this.isHeld) return;
       // Another tab has taken it, because this one stood still.
       this.isHeld = false;

@@ -10,7 +10,7 @@ const unsavedMax = 4_096;
 /** What there is instead of a file that cannot be opened: nothing is saved to it. */
 const unopened = (error) => {
   const fails = async () => { throw error; };
-  return { document: '', claim: fails, changedAfter: fails, save: fails, refused: fails, close() {} };
+  return { document: '', claim: fails, changedAfter: fails, save: fails, refused: fails, forget: fails, close() {} };
 };
 
 export class Storage {
@@ -22,7 +22,7 @@ export class Storage {
   file = 0;
   /** What the disk does at the moment. */
   work = Promise.resolve();
-  /** What was written and is not on the disk; of it, so many are being saved. @type {any[][]} */
+  /** What was written and is not on the disk; of it, so many are being saved. @type {{writes: any[], more: object}[]} */
   unsaved = [];
   saving = 0;
 
@@ -41,8 +41,8 @@ export class Storage {
   }
 
   /** Takes note of what the next save will have. */
-  wrote(writes) {
-    this.unsaved.push(writes);
+  wrote(transaction) {
+    this.unsaved.push(transaction);
     if (this.unsaved.length <= unsavedMax) return;
     this.unsaved.shift();
     this.saving = Math.max(0, this.saving - 1);
@@ -80,6 +80,12 @@ export class Storage {
   }
 
   notOpened(error) { this.opened = unopened(error); }
+
+  /** The refused writes of the file, the newest first. @returns {Promise<Uint8Array[]>} */
+  refused() { return this.disk.refused(); }
+
+  /** Removes these of them. @param {Uint8Array[]} rows */
+  forget(rows) { return this.disk.forget(rows); }
 
   release() {
     this.opened?.close();

@@ -6,7 +6,7 @@
  * store can only be read.
  */
 
-import { UbiquityError } from '../values.js';
+import { UbiquityError } from './values.js';
 import { Engine } from './engine.js';
 
 /** So many engines a store may have in a minute, after the first. */

@@ -2,7 +2,7 @@
 
 /** A store's rows in memory, of a process that has its disk alone: bytes that only the engine reads. */
 
-import { base64 } from '../values.js';
+import { base64 } from './exact.js';
 
 /** As many refused writes as the engine's other disks keep. */
 export const refusedMax = 1_024;
@@ -53,6 +53,18 @@ export class Disk {
       writes.push(bytesOf(this.rows.get(`r${number}`)));
     }
     return writes;
+  }
+
+  /** The rows that change when these refused writes go: the others get numbers without gaps. @param {Uint8Array[]} gone */
+  forgetting(gone) {
+    const names = new Set(gone.map(base64));
+    const rest = this.refused().map(base64).filter((text) => !names.has(text)).reverse();
+    const last = Number(this.rows.get('refused') ?? 0);
+    /** @type {Map<string, string | null>} */
+    const rows = new Map();
+    for (let number = last; this.rows.has(`r${number}`); number -= 1) rows.set(`r${number}`, null);
+    for (const [index, text] of rest.entries()) rows.set(`r${index + 1}`, text);
+    return rows.set('refused', String(rest.length));
   }
 
   /** @param {Map<string, string | null>} rows */

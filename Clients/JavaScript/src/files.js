@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { UbiquityError } from '../values.js';
+import { UbiquityError } from './values.js';
 import { Disk } from './disk.js';
 import { lockHome } from './lock.js';
 
@@ -52,6 +52,8 @@ class Journal {
   /** @type {any} The file, once this process has written it. */
   handle = null;
   isRemoved = false;
+  /** What is being written. */
+  turn = Promise.resolve();
   bytes = 0;
   /** The rows as they would be in a journal of one save. */
   rowBytes = 0;
@@ -95,14 +97,28 @@ class Journal {
 
   async refused() { return this.rows.refused(); }
 
-  async save(step) {
+  save(step) {
+    return this.inTurn(async () => {
+      if (step.expects !== this.rows.version) return { content: this.rows.load() };
+      await this.write(this.rows.changes(step));
+      return { version: this.rows.version };
+    });
+  }
+
+  /** Removes refused writes. @param {Uint8Array[]} gone */
+  forget(gone) { return this.inTurn(() => this.write(this.rows.forgetting(gone))); }
+
+  inTurn(act) {
+    const turn = this.turn.then(act);
+    this.turn = turn.catch(() => {});
+    return turn;
+  }
+
+  async write(rows) {
     if (this.isRemoved) throw new UbiquityError('storage', 'the account of these values was removed');
-    if (step.expects !== this.rows.version) return { content: this.rows.load() };
-    const rows = this.rows.changes(step);
     if (this.handle && this.bytes < Math.max(journalMax, 2 * this.rowBytes)) await this.append(rows);
     else await this.fold(rows);
     this.rows.keep(rows);
-    return { version: this.rows.version };
   }
 
   async append(rows) {

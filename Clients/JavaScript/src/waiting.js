@@ -2,16 +2,16 @@
 
 /** Those who wait for a store. Whatever becomes of it, they are told. */
 
-import { RequestError } from '../http.js';
-import { failure } from '../messages.js';
-import { UbiquityError } from '../values.js';
+import { UbiquityError } from './values.js';
 
 export const closed = () => new UbiquityError('closed', 'the store is closed');
 
 export class Waiting {
   /** For round trips, by their number. */
   trips = new Map();
-  tripsMade = 0;
+  /** For answers of the server, by the number of the question. */
+  questions = new Map();
+  numbersGiven = 0;
   /** For the disk. */
   waiters = [];
   /** For the values of an account. */
@@ -40,17 +40,33 @@ export class Waiting {
   synchronizeNow() {
     return new Promise((resolve, reject) => {
       if (this.refusal) throw this.refusal;
-      this.tripsMade += 1;
-      this.trips.set(this.tripsMade, { resolve, reject });
-      this.shell.report({ do: 'sync', id: this.tripsMade });
+      this.numbersGiven += 1;
+      this.trips.set(this.numbersGiven, { resolve, reject });
+      this.shell.report({ do: 'sync', id: this.numbersGiven });
     });
   }
 
-  endTrip({ id, error, refused = [] }) {
+  endTrip({ id, error, code, refused = [] }) {
     const trip = this.trips.get(id);
     this.trips.delete(id);
     if (error === undefined) trip?.resolve();
-    else trip?.reject(new RequestError({ ...failure('unreachable', error), keys: refused }));
+    else trip?.reject(Object.assign(new UbiquityError(code, error), { keys: refused }));
+  }
+
+  ask(question) {
+    return new Promise((resolve, reject) => {
+      if (this.refusal) throw this.refusal;
+      this.numbersGiven += 1;
+      this.questions.set(this.numbersGiven, { resolve, reject, question });
+      this.shell.report({ do: 'ask', id: this.numbersGiven, ...question });
+    });
+  }
+
+  answered({ id, error, code, ...answer }) {
+    const asked = this.questions.get(id);
+    this.questions.delete(id);
+    if (error === undefined) asked?.resolve(answer);
+    else asked?.reject(new UbiquityError(code, error));
   }
 
   initialSync() {
@@ -64,27 +80,30 @@ export class Waiting {
   lookForFirstSync() {
     const { engine, device } = this.shell;
     if (!this.firstSyncs.length || !engine) return;
-    const { hasCompletedFirstSync } = this.shell.status;
+    const { isInitialSyncComplete } = this.shell.status;
     const account = device.state.signedIn?.account;
     this.firstSyncs = this.firstSyncs.filter((one) => {
       one.account ??= account;
       if (one.account !== account) {
         one.reject(new UbiquityError('unauthorized', 'this device is not signed in to that account any more'));
-      } else if (hasCompletedFirstSync) one.resolve();
-      return one.account === account && !hasCompletedFirstSync;
+      } else if (isInitialSyncComplete) one.resolve();
+      return one.account === account && !isInitialSyncComplete;
     });
   }
 
   /** A new engine has to be asked again. */
   askAgain() {
     for (const id of this.trips.keys()) this.shell.report({ do: 'sync', id });
+    for (const [id, { question }] of this.questions) this.shell.report({ do: 'ask', id, ...question });
     if (this.waiters.length) this.shell.report({ do: 'synchronize' });
   }
 
   /** Tells all that it is over. */
   fail(error) {
-    for (const { reject } of [...this.trips.values(), ...this.firstSyncs.splice(0)]) reject(error);
+    const all = [...this.trips.values(), ...this.questions.values(), ...this.firstSyncs.splice(0)];
+    for (const { reject } of all) reject(error);
     this.trips.clear();
+    this.questions.clear();
     this.saved(false);
   }
 }

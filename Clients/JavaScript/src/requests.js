@@ -2,8 +2,8 @@
 
 /** Requests by `fetch`. All that a server sends has a bound in bytes and in time. */
 
-import { bytesMax, eventsOf, piecesOf, silenceMilliseconds, totalMilliseconds, unanswered, userAgent } from '../http.js';
-import { WireError } from '../values.js';
+import { bytesMax, eventsOf, piecesOf, silenceMilliseconds, totalMilliseconds, unanswered, userAgent } from './http.js';
+import { WireError } from './values.js';
 
 export class Requests {
   /** @type {Map<number, {end: () => void, patience: number}>} */

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** A home in memory, which several tabs of a test open, and which can fail, stand still and forget. */
+
+import { readFileSync } from 'node:fs';
+import { openDeviceIn } from '../../src/device.js';
+
+const file = new URL('../../src/engine.wasm', import.meta.url);
+let compiled = null;
+const compile = () => { compiled ??= new WebAssembly.Module(readFileSync(file)); return compiled; };
+const hex = (bytes) => Buffer.from(bytes).toString('hex');
+
+export class Home {
+  account = null;
+  /** The stores: version, leader, meta, and entries by their keys. */
+  documents = new Map();
+  tabs = new Set();
+  /** The tabs that wait for a lease, the first of which has it. */
+  leases = new Map();
+
+  async openTab(identifier = 'T.example') {
+    const tab = new Tab(this);
+    const device = await openDeviceIn(tab, compile());
+    return { tab, device, store: await device.openStore(identifier) };
+  }
+
+  grant(name) {
+    const [first] = this.leases.get(name) ?? [];
+    if (first && !first.isHeld) {
+      first.isHeld = true;
+      first.tell(true);
+    }
+  }
+}
+
+/** What a device needs of its platform. `fails` says why something fails; `waits` is awaited before it. */
+class Tab {
+  listeners = new Set();
+  wakes = new Set();
+  fails = {};
+  waits = {};
+  saves = 0;
+
+  constructor(home) {
+    this.home = home;
+    home.tabs.add(this);
+  }
+
+  async begin(what) {
+    await this.waits[what];
+    await new Promise(setImmediate);
+    if (this.fails[what]) throw new Error(this.fails[what]);
+  }
+
+  disk(folder, identifier) {
+    const { documents } = this.home;
+    const document = `${folder}/${identifier}`;
+    const row = () => documents.get(document) ?? { version: 0, leader: null, entries: new Map() };
+    const content = (after) => {
+      const { version, meta, entries } = row();
+      const wanted = [...entries.values()].filter((one) => (after === null ? one.entry : one.version > after));
+      return { version, meta, entries: wanted.map(({ key, entry }) => ({ key, entry })) };
+    };
+    return {
+      document, close() {},
+      load: () => this.begin('load').then(() => content(null)),
+      changedAfter: (after) => this.begin('read').then(() => (after === row().version ? undefined : content(after))),
+      claim: (leader) => this.begin('claim').then(() => { documents.set(document, { ...row(), leader }); }),
+      save: (step, leader) => this.begin('save').then(() => {
+        const old = row();
+        const isDeposed = leader !== null && leader !== old.leader;
+        if (isDeposed || step.expects !== old.version) return { isDeposed, content: content(step.expects) };
+        const version = old.version + 1;
+        const entries = new Map(old.entries);
+        for (const { key, entry } of step.entries) entries.set(hex(key), { key, entry, version });
+        documents.set(document, { ...old, version, meta: step.meta ?? old.meta, entries });
+        this.saves += 1;
+        return { version };
+      }),
+    };
+  }
+
+  readAccount() { return this.begin('account').then(() => structuredClone(this.home.account)); }
+  changeAccount(change) {
+    return this.begin('account').then(() => {
+      this.home.account = change(structuredClone(this.home.account));
+      return structuredClone(this.home.account);
+    });
+  }
+  async removeUnowned() {}
+
+  post(message) {
+    for (const tab of this.home.tabs) if (tab !== this) setImmediate(() => tab.receive(message));
+  }
+  receive(message) { for (const listener of this.listeners) listener(message); }
+  onMessage(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+  onWake(wake) {
+    this.wakes.add(wake);
+    return () => this.wakes.delete(wake);
+  }
+  onFreeze() { return () => {}; }
+
+  lead(name, tell) {
+    const { leases } = this.home;
+    const lease = { isHeld: false, tell };
+    const remove = () => leases.set(name, (leases.get(name) ?? []).filter((one) => one !== lease));
+    const go = (first) => {
+      remove();
+      leases.set(name, first ? [lease, ...leases.get(name)] : [...leases.get(name), lease]);
+      setImmediate(() => this.home.grant(name));
+    };
+    const release = () => {
+      remove();
+      lease.isHeld = false;
+      setImmediate(() => this.home.grant(name));
+    };
+    go(false);
+    return {
+      release,
+      seize: () => {
+        const [old] = leases.get(name);
+        if (old === lease) return;
+        if (old?.isHeld) {
+          old.isHeld = false;
+          setImmediate(() => old.tell(false));
+        }
+        go(true);
+      },
+      yields: async () => {
+        if (leases.get(name).length < 2) return false;
+        release();
+        return true;
+      },
+    };
+  }
+
+  /** The tab ends, and says nothing. */
+  crash() {
+    this.home.tabs.delete(this);
+    this.fails = { save: 'gone', read: 'gone', load: 'gone', account: 'gone', claim: 'gone' };
+    for (const [name, all] of this.home.leases) this.home.leases.set(name, all.filter((one) => one.tab !== this));
+  }
+
+  async close() { this.home.tabs.delete(this); }
+  async erase() { this.home.documents.clear(); }
+}
