@@ -25,12 +25,12 @@ public func buffer(_ count: Int32) -> UnsafeMutableRawPointer? {
 @_expose(wasm, "handle") @_cdecl("ubiquity_handle")
 public func handle(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
     answer(to: count) { event throws(StoredFieldError) in
-        if try event.text("do") == "start" {
+        if try event.word("do") == "start" {
             engine = nil
             engine = try Engine(starting: event, wall: wall, uptime: uptime)
         }
-        guard engine != nil else { throw .missing("start") }
-        return try engine!.handle(event, at: engine!.reading(wall, uptime))
+        guard let engine else { throw .missing("start") }
+        return try engine.handle(event, at: engine.reading(wall, uptime))
     }
 }
 
@@ -40,8 +40,8 @@ public func handle(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
 @_expose(wasm, "write") @_cdecl("ubiquity_write")
 public func write(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
     answer(to: count) { event throws(StoredFieldError) in
-        guard engine != nil else { throw .missing("start") }
-        return try engine!.write(event, at: engine!.reading(wall, uptime))
+        guard let engine else { throw .missing("start") }
+        return try engine.write(event, at: engine.reading(wall, uptime))
     }
 }
 

@@ -4,7 +4,7 @@
 
 extension Driver.Event {
     /// Nil for a word that is none of these.
-    init?(_ word: String, _ fields: StoredFields) throws(StoredFieldError) {
+    init?(_ word: ExactString, _ fields: StoredFields) throws(StoredFieldError) {
         switch word {
         case "saved": self = .engine(.saved(version: try fields.number("version")))
         case "conflict": self = .engine(.saveConflicted(try fields.content()))

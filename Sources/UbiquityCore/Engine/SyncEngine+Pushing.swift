@@ -73,7 +73,7 @@ extension SyncEngine {
             outbox.unknownPush = counts.fetches
             retryPush(after: outbox.backoff.fail(using: &random), at: now)
         }
-        if meta.link.lastError != failure.detail {
+        if meta.link.lastError.exactString != failure.detail.exactString {
             meta.link.lastError = failure.detail
             unsaved.meta = true
         }

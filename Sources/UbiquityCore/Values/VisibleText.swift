@@ -78,7 +78,7 @@ extension Unicode.Scalar {
         default:
             UTF16.encode(self)!.map { unit in
                 let digits = String(unit, radix: 16)
-                return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                return "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits
             }.joined()
         }
     }
