@@ -187,8 +187,8 @@ final class Engine {
         return .fields([
             "values": .entries(driver.engine.values),
             "records": .array(
-                records.sorted { $0.key < $1.key }.map { .entry($0.key, $0.value) }),
-            "waiting": .array(driver.engine.ownRecords.sorted().map { .entry($0, nil) }),
+                records.inOrder { $0.key < $1.key }.map { .entry($0.key, $0.value) }),
+            "waiting": .array(driver.engine.ownRecords.inOrder().map { .entry($0, nil) }),
             "cursor": driver.engine.meta.cursor.map { .string($0.text) },
             "isConnected": .boolean(
                 [.connected, .polling].contains(driver.engine.status.link.state)),

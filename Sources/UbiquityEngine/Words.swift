@@ -73,7 +73,7 @@ extension StoredFields {
 }
 
 extension PropertyListValue {
-    static func keys(_ keys: Set<Key>) -> Self { .array(keys.sorted().map { .string($0.name) }) }
+    static func keys(_ keys: Set<Key>) -> Self { .array(keys.inOrder().map { .string($0.name) }) }
 
     /// An entry as the harness names it.
     static func entry(_ key: Key, _ value: PropertyListValue?) -> Self {

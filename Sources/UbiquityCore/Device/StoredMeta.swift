@@ -37,7 +37,7 @@ package struct SyncFailure: Hashable, Sendable {
     package init(_ numbers: ClosedRange<Int64>, _ failure: LinkFailure) {
         self.numbers = numbers
         detail = failure.detail
-        refusedKeys = Set(failure.refusedKeys.sorted().prefix(Self.keysMax))
+        refusedKeys = Set(failure.refusedKeys.inOrder().prefix(Self.keysMax))
     }
 
     var failure: LinkFailure {
@@ -115,7 +115,7 @@ extension SyncFailure {
             "first": .integer(numbers.lowerBound), "last": .integer(numbers.upperBound),
             "detail": .string(ExactString(detail)),
             "refused": refusedKeys.isEmpty
-                ? nil : .array(refusedKeys.sorted().map { .string($0.name) }),
+                ? nil : .array(refusedKeys.inOrder().map { .string($0.name) }),
         ])
     }
 

@@ -137,3 +137,12 @@ extension String: ExactlyComparable {
 extension String?: ExactlyComparable {
     package var exactString: ExactString? { map { ExactString($0) } }
 }
+
+extension String {
+    /// The same as `utf16.count`, without the index that the standard library makes of long text.
+    var utf16Count: Int {
+        utf8.reduce(0) { count, byte in
+            byte & 0xC0 == 0x80 ? count : byte < 0xF0 ? count + 1 : count + 2
+        }
+    }
+}
