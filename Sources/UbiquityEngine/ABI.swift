@@ -27,7 +27,7 @@ public func buffer(_ count: Int32) -> UnsafeMutableRawPointer? {
 @_expose(wasm, "handle") @_cdecl("ubiquity_handle")
 public func handle(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
     answer(to: count) { event throws(StoredFieldError) in
-        switch try event.text("do") {
+        switch try event.word("do") {
         case "start":
             engine = nil
             engine = try Engine(starting: event, wall: wall, uptime: uptime)
@@ -35,8 +35,8 @@ public func handle(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
         default: break
         }
         if pool != nil { return try pool!.handle(event, at: Int64(bounded: uptime)) }
-        guard engine != nil else { throw .missing("start") }
-        return try engine!.handle(event, at: engine!.reading(wall, uptime))
+        guard let engine else { throw .missing("start") }
+        return try engine.handle(event, at: engine.reading(wall, uptime))
     }
 }
 
@@ -46,8 +46,8 @@ public func handle(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
 @_expose(wasm, "write") @_cdecl("ubiquity_write")
 public func write(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
     answer(to: count) { event throws(StoredFieldError) in
-        guard engine != nil else { throw .missing("start") }
-        return try engine!.write(event, at: engine!.reading(wall, uptime))
+        guard let engine else { throw .missing("start") }
+        return try engine.write(event, at: engine.reading(wall, uptime))
     }
 }
 

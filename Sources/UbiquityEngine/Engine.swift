@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// One store: what happened, as words of its shell, and what to do.
-struct Engine {
+final class Engine {
     var driver: Driver
     private var boot: UInt64
     var requests: Requests
@@ -26,12 +26,7 @@ struct Engine {
         boot = StableHash(try event.text("boot")).value
         requests = Requests(store: try event.text("store"))
         var settings = SyncEngine.Settings()
-        if let word = try event.string("firstSync") {
-            guard let firstSync = FirstSyncPolicy(rawValue: word) else {
-                throw .otherType("firstSync")
-            }
-            settings.firstSync = firstSync
-        }
+        settings.firstSync = try event.choice("firstSync") ?? settings.firstSync
         settings.unkept = Set(try event.keys("unkept").map { $0.name })
         driver = Driver(
             content: try event.fields("content").map(DiskChanges.init) ?? DiskChanges(),
@@ -41,7 +36,9 @@ struct Engine {
         )
         driver.engine.notifiesOwnWrites = try event.boolean("ownWrites") ?? false
         if let policies = try event.fields("policies") {
-            for (name, letter) in try policies.strings() { try setPolicy(letter, of: name) }
+            for (name, letter) in try policies.strings() {
+                try setPolicy(letter.string, of: name.string)
+            }
         }
     }
 
@@ -52,11 +49,11 @@ struct Engine {
     // MARK: - Events
 
     /// - Returns: What to do now.
-    mutating func handle(
+    func handle(
         _ event: StoredFields, at now: ClockReading
     ) throws(StoredFieldError) -> PropertyListValue {
         steps = []
-        switch try event.text("do") {
+        switch try event.word("do") {
         case "values": return .fields(["values": .entries(driver.engine.values)])
         case "state": return state
         case "status": return status
@@ -89,9 +86,9 @@ struct Engine {
         return .fields(["steps": .array(steps), "wake": wake.map { .integer($0) }])
     }
 
-    private mutating func setPolicy(_ letter: String?, of name: String) throws(StoredFieldError) {
+    private func setPolicy(_ letter: String?, of name: String) throws(StoredFieldError) {
         guard let key = try? Key(name) else { throw .otherType("key") }
-        let policy = letter?.first.flatMap { MergePolicy(rawValue: $0) }
+        let policy = letter?.unicodeScalars.first.flatMap { MergePolicy(rawValue: $0) }
         guard (policy == nil) == (letter == nil) else { throw .otherType("policy") }
         // Of a register, the shell calls the app's rule: ``Driver/Step/decide``. The engine calls this
         // one for the past only.
@@ -100,7 +97,7 @@ struct Engine {
     }
 
     /// - Returns: The refusal, or nothing.
-    mutating func write(
+    func write(
         _ event: StoredFields, at now: ClockReading
     ) throws(StoredFieldError) -> PropertyListValue {
         var changes: [Key: Content] = [:]
@@ -112,7 +109,7 @@ struct Engine {
             do throws(KeyError) { key = try Key(name) } catch {
                 return .fields(["error": .string("key"), "detail": .string(error.description)])
             }
-            guard let letter = try write.string("policy")?.first else {
+            guard let letter = try write.string("policy")?.unicodeScalars.first else {
                 changes[key] = write["value"].map(Content.value) ?? .deleted
                 continue
             }
@@ -120,7 +117,7 @@ struct Engine {
             operations[key] = MergeOperation(policy, from: write["base"], to: write["value"])
         }
         do throws(LimitViolation) {
-            switch try? event.string("how") {
+            switch try? event.word("how") {
             case "parts": try driver.engine.writeInParts(changes, at: now)
             case "revert": try driver.engine.writeInParts(changes, reverts: true, at: now)
             default: try driver.engine.write(changes, merging: operations, at: now)
@@ -135,7 +132,7 @@ struct Engine {
     // MARK: - Steps
 
     /// The app's own rule comes before anything else, so that a notice tells what it has made.
-    private mutating func run(at now: ClockReading) {
+    private func run(at now: ClockReading) {
         takeConflicts()
         while conflicts.isEmpty, let step = driver.next(at: now) {
             switch step {
@@ -155,11 +152,11 @@ struct Engine {
         }
     }
 
-    mutating func add(_ word: String, _ fields: [ExactString: PropertyListValue?] = [:]) {
+    func add(_ word: String, _ fields: [ExactString: PropertyListValue?] = [:]) {
         steps.append(.word(word, fields))
     }
 
-    private mutating func takeConflicts() {
+    private func takeConflicts() {
         while let conflict = driver.engine.takeConflict() {
             conflictsTaken += 1
             conflicts[conflictsTaken] = conflict
@@ -167,7 +164,7 @@ struct Engine {
         }
     }
 
-    mutating func addDecide(_ number: Int64, _ key: Key, _ values: [ConcurrentValue]) {
+    func addDecide(_ number: Int64, _ key: Key, _ values: [ConcurrentValue]) {
         let values = values.map { value in
             PropertyListValue.fields([
                 "value": value.value,
@@ -182,7 +179,7 @@ struct Engine {
             ])
     }
 
-    private mutating func perform(_ effect: SyncEngine.Effect, at now: ClockReading) {
+    private func perform(_ effect: SyncEngine.Effect, at now: ClockReading) {
         switch effect {
         case .save(let batch): add("save", batch.fields)
         case .notify(let notice):
@@ -211,17 +208,18 @@ struct Engine {
 
     /// For the harness of conformance.
     private var state: PropertyListValue {
-        let engine = driver.engine
-        let withParts = Set(engine.contents.keys.filter { $0.isPart }.map { $0.whole })
-        let records = engine.contents.filter { withParts.contains($0.key.whole) }
+        let contents = driver.engine.contents
+        let withParts = Set(contents.keys.filter { $0.isPart }.map { $0.whole })
+        let records = contents.filter { withParts.contains($0.key.whole) }
         return .fields([
-            "values": .entries(engine.values),
+            "values": .entries(driver.engine.values),
             "records": .array(
-                records.sorted { $0.key < $1.key }.map { .entry($0.key, $0.value) }),
-            "waiting": .array(engine.ownRecords.sorted().map { .entry($0, nil) }),
-            "cursor": engine.meta.cursor.map { .string($0.text) },
-            "isConnected": .boolean([.connected, .polling].contains(engine.status.link.state)),
-            "isNotifying": .boolean(!engine.notices.isEmpty),
+                records.inOrder { $0.key < $1.key }.map { .entry($0.key, $0.value) }),
+            "waiting": .array(driver.engine.ownRecords.inOrder().map { .entry($0, nil) }),
+            "cursor": driver.engine.meta.cursor.map { .string($0.text) },
+            "isConnected": .boolean(
+                [.connected, .polling].contains(driver.engine.status.link.state)),
+            "isNotifying": .boolean(!driver.engine.notices.isEmpty),
         ])
     }
 }

@@ -43,7 +43,7 @@ struct Decisions {
 nonisolated(unsafe) var decisions = Decisions()
 
 extension Engine {
-    mutating func ask(_ event: StoredFields) throws(StoredFieldError) {
+    func ask(_ event: StoredFields) throws(StoredFieldError) {
         let id = try event.number("id")
         guard driver.engine.isSignedIn, requests.account != nil else {
             return answer(
@@ -71,7 +71,7 @@ extension Engine {
     }
 
     /// Asks for the next page.
-    private mutating func read(_ question: Question, from place: String? = nil) {
+    private func read(_ question: Question, from place: String? = nil) {
         guard case .history(_, let key, let max, _) = question.subject else { return }
         let limit = min(max, HistoryReading.pageMax)
         begin(
@@ -80,12 +80,12 @@ extension Engine {
                 + (place.map { "&before=\($0.escaped)" } ?? ""))
     }
 
-    private mutating func begin(_ question: Question, _ resource: String, _ query: String) {
+    private func begin(_ question: Question, _ resource: String, _ query: String) {
         add("request", requests.begin(.question(question), resource, query: query))
     }
 
     /// Takes an answer, or a part of it.
-    mutating func answered(_ question: Question, _ body: [UInt8]) throws(WireFault) {
+    func answered(_ question: Question, _ body: [UInt8]) throws(WireFault) {
         let wire = try WireFields(body, within: IntakeLimits(nil).message)
         var question = question
         switch question.subject {
@@ -103,7 +103,7 @@ extension Engine {
     }
 
     /// Answers, unless the app's rule must make values of the past first.
-    private mutating func conclude(_ question: Question) {
+    private func conclude(_ question: Question) {
         let answer = answer(to: question)
         let missing = decisions.takeMissing()
         guard missing.isEmpty else {
@@ -120,7 +120,7 @@ extension Engine {
     }
 
     /// The app's rule has made a value of the past.
-    mutating func decide(_ number: Int64, as value: PropertyListValue) {
+    func decide(_ number: Int64, as value: PropertyListValue) {
         guard let conflict = pastConflicts.removeValue(forKey: number) else { return }
         decisions.made[conflict] = value
         guard pastConflicts.isEmpty else { return }
@@ -149,7 +149,7 @@ extension Engine {
     }
 
     /// There is no answer.
-    mutating func answer(_ id: Int64, _ failure: LinkFailure) {
+    func answer(_ id: Int64, _ failure: LinkFailure) {
         add(
             "answered",
             [

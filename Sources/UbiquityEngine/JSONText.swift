@@ -94,7 +94,7 @@ struct JSONText {
             raw("]}")
         case .dictionary(let entries):
             raw("{\"dictionary\":{\"entries\":[")
-            list(entries.sorted { $0.key < $1.key }) { json, entry in
+            list(entries.inOrder { $0.key < $1.key }) { json, entry in
                 json.raw("{\"key\":")
                 json.text(entry.key.string)
                 json.raw(",\"value\":")

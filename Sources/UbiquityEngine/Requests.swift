@@ -78,7 +78,7 @@ extension PropertyListValue: ExpressibleByStringLiteral {
 }
 
 extension Engine {
-    mutating func send(_ effect: SyncEngine.Effect, at now: ClockReading) {
+    func send(_ effect: SyncEngine.Effect, at now: ClockReading) {
         switch effect {
         case .listen(let number, let cursor, let isSaved):
             add("request", requests.begin(stream: number, since: cursor, isSaved: isSaved))
@@ -105,7 +105,7 @@ extension Engine {
     // MARK: - Answers
 
     /// Takes what came of a request. Nothing of one that is not wanted any more.
-    mutating func hear(_ event: StoredFields, at now: ClockReading) throws(StoredFieldError) {
+    func hear(_ event: StoredFields, at now: ClockReading) throws(StoredFieldError) {
         let id = Int(clamping: try event.number("request"))
         guard let purpose = requests.all[id] else { return }
         do throws(WireFault) {
@@ -129,7 +129,7 @@ extension Engine {
         }
     }
 
-    private mutating func fail(
+    private func fail(
         _ purpose: Requests.Purpose, _ failure: LinkFailure?, at now: ClockReading
     ) {
         let other = LinkFailure(.unreachable, "the server at \(requests.server) ended the request")
@@ -146,7 +146,7 @@ extension Engine {
         }
     }
 
-    private mutating func answered(
+    private func answered(
         _ purpose: Requests.Purpose, _ body: [UInt8], at now: ClockReading
     ) throws(WireFault) {
         let bounds = driver.engine.intake.message
@@ -167,7 +167,7 @@ extension Engine {
         }
     }
 
-    private mutating func finishPull(_ number: Int, at now: ClockReading) {
+    private func finishPull(_ number: Int, at now: ClockReading) {
         guard let pull = requests.pulls[number], var changes = pull.changes,
             !pull.wantsConfig || pull.config != nil
         else { return }
@@ -176,11 +176,11 @@ extension Engine {
         driver.handle(.engine(.pulled(number, changes)), at: now)
     }
 
-    private mutating func hear(
+    private func hear(
         _ event: StoredFields, _ failure: LinkFailure?, on stream: Int, of id: Int,
         at now: ClockReading
     ) throws(WireFault) {
-        let word = (try? event.text("do")) ?? ""
+        let word = (try? event.word("do")) ?? ""
         if failure != nil || word == "end" {
             requests.all[id] = nil
             return driver.handle(.engine(.streamEnded(stream, failure)), at: now)
@@ -188,7 +188,7 @@ extension Engine {
         if word == "progress" {
             return driver.handle(.engine(.streamReceived(stream, .progress)), at: now)
         }
-        guard word == "event", let name = try? event.text("name") else { return }
+        guard word == "event", let name = try? event.word("name") else { return }
         let data = (try? event.data("data")) ?? []
         guard
             let message = try StreamMessage(name, data, within: driver.engine.intake.message)
@@ -204,10 +204,10 @@ extension LinkFailure {
         in event: StoredFields, server: String
     ) throws(WireFault) -> LinkFailure? {
         do throws(StoredFieldError) {
-            switch try event.text("do") {
+            switch try event.word("do") {
             case "fail":
                 let kind: Kind =
-                    switch try event.text("why") {
+                    switch try event.word("why") {
                     case "timeout": .timedOut
                     case "tooManyStreams": .tooManyStreams(retryAfterMilliseconds: 30_000)
                     default: .unreachable

@@ -28,7 +28,7 @@ struct StreamPool {
         _ event: StoredFields, at now: Int64
     ) throws(StoredFieldError) -> PropertyListValue {
         (steps, told) = ([], nil)
-        switch try event.text("do") {
+        switch try event.word("do") {
         case "pool", "wake": break
         case "listen":
             let since = try event.string("since")
@@ -72,19 +72,19 @@ struct StreamPool {
     private mutating func hear(
         _ event: StoredFields, of single: StoreIdentifier?, on number: Int, at now: Int64
     ) throws(WireFault) {
-        switch try? event.text("do") {
+        switch try? event.word("do") {
         case "end": return end(number, nil, at: now)
         case "progress": shared.progressed(on: number, at: now)
         case "event":
             let data = (try? event.data("data")) ?? []
-            try take((try? event.text("name")) ?? "", data, of: single, on: number, at: now)
+            try take((try? event.word("name")) ?? "", data, of: single, on: number, at: now)
         default: return
         }
         shared.setPartial((try? event.boolean("isPartial")) ?? false, on: number)
     }
 
     private mutating func take(
-        _ name: String, _ data: [UInt8], of single: StoreIdentifier?, on number: Int, at now: Int64
+        _ name: ExactString, _ data: [UInt8], of single: StoreIdentifier?, on number: Int, at now: Int64
     ) throws(WireFault) {
         guard ["changes", "ready", "resync", "ended"].contains(name) else { return }
         // Its records are for the engine of its store.
@@ -116,7 +116,7 @@ struct StreamPool {
     ) {
         let status = Int(clamping: (try? problem.number("status")) ?? 0)
         let wait = (try? problem.number("retryAfterSeconds")) ?? 0
-        let headers = wait > 0 ? ["Retry-After": "\(wait)"] : [:]
+        let headers: [ExactString: ExactString] = wait > 0 ? ["Retry-After": "\(wait)"] : [:]
         told = .word(
             "answer",
             [

@@ -155,7 +155,7 @@ extension ServerConfig {
 
 extension StreamMessage {
     /// Nil for an event that this version does not know.
-    init?(_ name: String, _ data: [UInt8], within bounds: MessageBounds) throws(WireFault) {
+    init?(_ name: ExactString, _ data: [UInt8], within bounds: MessageBounds) throws(WireFault) {
         switch name {
         case "changes": self = .changes(try ChangeSet(WireFields(data, within: bounds)))
         case "ready": self = try .ready(WireFields(data, within: .small))
@@ -174,10 +174,10 @@ extension StreamMessage {
 
 extension LinkFailure {
     /// Translates an unsuccessful answer. Its problem details become the sentence.
-    init(status: Int, headers: [String: String], body: [UInt8], server: String) {
+    init(status: Int, headers: [ExactString: ExactString], body: [UInt8], server: String) {
         let problem = try? WireFields(body, within: .small)
         func text(_ name: ExactString) -> String { (try? problem?.text(name)) ?? "" }
-        let code = text("code")
+        let code = ExactString(text("code"))
         // Browsers do not show the status of a redirect.
         guard status != 0, !(300..<400).contains(status) else {
             self.init(
@@ -188,7 +188,8 @@ extension LinkFailure {
         }
         // Of something in front of the server: a proxy, or the page of a network to sign in to.
         guard
-            text("type").hasPrefix("urn:ubiquity:problem:") || Self.isFromAnybody(status)
+            text("type").utf8.starts(with: "urn:ubiquity:problem:".utf8)
+                || Self.isFromAnybody(status)
         else {
             self.init(
                 .unreachable,
@@ -196,8 +197,8 @@ extension LinkFailure {
             return
         }
         var wait: Int64?
-        for (name, value) in headers where name.isHeader("retry-after") {
-            wait = Int64(value).map { min(max($0, 0), 3_600) * 1_000 }
+        for (name, value) in headers where name.string.isHeader("retry-after") {
+            wait = Int64(value.string).map { min(max($0, 0), 3_600) * 1_000 }
         }
         let detail = text("detail")
         let ahead = (try? problem?.milliseconds("serverMilliseconds")) ?? 0
@@ -205,8 +206,9 @@ extension LinkFailure {
             Kind(status, code, ahead: ahead, wait: wait),
             detail.isEmpty
                 ? "the server at \(server) answered \(status)"
-                : detail.hasSuffix(".") ? String(detail.dropLast()) : detail)
-        self.code = code.isEmpty ? nil : code
+                : detail.utf8.last == UInt8(ascii: ".")
+                    ? String(detail.unicodeScalars.dropLast()) : detail)
+        self.code = code.string.isEmpty ? nil : code.string
     }
 }
 
@@ -218,7 +220,7 @@ extension String {
 }
 
 extension LinkFailure.Kind {
-    fileprivate init(_ status: Int, _ code: String, ahead: Int64, wait: Int64?) {
+    fileprivate init(_ status: Int, _ code: ExactString, ahead: Int64, wait: Int64?) {
         switch code {
         case "clock-ahead" where ahead > 0: self = .clockAhead(serverMilliseconds: ahead)
         case "too-many", "history-forgotten", "history-off": self = .refused

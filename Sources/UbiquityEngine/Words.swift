@@ -4,7 +4,7 @@
 
 extension Driver.Event {
     /// Nil for a word that is none of these.
-    init?(_ word: String, _ fields: StoredFields) throws(StoredFieldError) {
+    init?(_ word: ExactString, _ fields: StoredFields) throws(StoredFieldError) {
         switch word {
         case "saved": self = .engine(.saved(version: try fields.number("version")))
         case "conflict": self = .engine(.saveConflicted(try fields.content()))
@@ -92,7 +92,7 @@ extension PropertyListValue {
             ["id": .integer(Int64(request)), "milliseconds": .integer(milliseconds)])
     }
 
-    static func keys(_ keys: Set<Key>) -> Self { .array(keys.sorted().map { .string($0.name) }) }
+    static func keys(_ keys: Set<Key>) -> Self { .array(keys.inOrder().map { .string($0.name) }) }
 
     /// An entry as the harness names it.
     static func entry(_ key: Key, _ value: PropertyListValue?) -> Self {

@@ -144,7 +144,7 @@ final class ClientProcess {
         for write in writes {
             let key = try Key(write["key"] as? String ?? "")
             let value = try write["value"].map(Self.value)
-            if let letter = (write["policy"] as? String)?.first,
+            if let letter = (write["policy"] as? String)?.unicodeScalars.first,
                 let policy = MergePolicy(rawValue: letter)
             {
                 operations[key] = MergeOperation(

@@ -20,8 +20,8 @@ extension DeviceHome {
     /// - Throws: ``LinkFailure``, ``HomeError``, `LocalStorageError`.
     package func firstSync(of account: SignedInAccount) async throws -> [FirstSyncStore] {
         let state = try load()
-        let known = state.folders[account.account]
-        guard known != nil || !state.folders.values.contains(state.folder) else { return [] }
+        let known = state.folders[ExactString(account.account)]?.string
+        guard known != nil || !state.isOwned(state.folder) else { return [] }
         var stores: [FirstSyncStore] = []
         for (name, path) in storeFiles(in: known ?? state.folder) {
             guard let identifier = try? StoreIdentifier(name) else { continue }

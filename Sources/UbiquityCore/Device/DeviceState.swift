@@ -5,9 +5,9 @@ package struct DeviceState: Hashable, Sendable {
     /// Nil while signed out.
     package var signedIn: SignedInAccount?
     /// The folder in use.
-    package var folder = "1"
+    @Exact package var folder = "1"
     /// The folder of each account that ever signed in here, by account identifier.
-    package var folders: [String: String] = [:]
+    package var folders: [ExactString: ExactString] = [:]
     /// The greatest folder number ever used; nil if there is only the first folder.
     package var lastFolder: Int?
 
@@ -21,19 +21,18 @@ package struct DeviceState: Hashable, Sendable {
     /// ours.
     package func abandonedFolders(among names: [String]) -> [String] {
         guard let lastFolder, lastFolder > 0 else { return [] }
-        let used = Set(folders.values).union([folder])
+        let used = Set(folders.values).union([ExactString(folder)])
         return names.filter { name in
-            guard let number = Int(name), name == "\(number)" else { return false }
-            return (1...lastFolder).contains(number) && !used.contains(name)
+            guard let number = Int(name), ExactString(name) == "\(number)" else { return false }
+            return (1...lastFolder).contains(number) && !used.contains(ExactString(name))
         }
     }
 
     /// Whether all folder names are of the form that this library makes. They become parts of paths
     /// and are removed with everything in them.
     package var hasFolders: Bool {
-        (folders.values + [folder]).allSatisfy { name in
-            (1...64).contains(name.count)
-                && name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+        (folders.values.map { $0.string } + [folder]).allSatisfy { name in
+            (1...64).contains(name.utf8.count) && name.utf8.allSatisfy { $0.isAlphanumeric }
         }
     }
 }
@@ -43,14 +42,17 @@ extension DeviceState {
     /// account finds its values again, unsent ones included. A new account starts with a folder of
     /// its own and never sees the others' values.
     package mutating func signIn(_ account: SignedInAccount) {
-        if let known = folders[account.account] {
-            folder = known
-        } else if folders.values.contains(folder) {
+        if let known = folders[ExactString(account.account)] {
+            folder = known.string
+        } else if isOwned(folder) {
             folder = takeUnusedFolder()
         }
-        folders[account.account] = folder
+        folders[ExactString(account.account)] = ExactString(folder)
         signedIn = account
     }
+
+    /// Whether an account has the folder.
+    package func isOwned(_ folder: String) -> Bool { folders.values.contains(ExactString(folder)) }
 
     /// Signs out. The values stay readable and writable, and new writes stay with the account that
     /// was last signed in.
@@ -66,7 +68,7 @@ extension DeviceState {
     /// - Returns: The account that was signed in.
     package mutating func signOutWiping() -> SignedInAccount? {
         guard let account = signOut() else { return nil }
-        let wiped = folder
+        let wiped = ExactString(folder)
         folder = takeUnusedFolder()
         folders = folders.filter { $0.value != wiped }
         return account
@@ -76,8 +78,8 @@ extension DeviceState {
     /// into a folder that another account gets. The count starts again only if the file claims an
     /// impossible number of accounts.
     private mutating func takeUnusedFolder() -> String {
-        let used = Set(folders.values).union([folder])
-        let greatest = max(used.compactMap { Int($0) }.max() ?? 0, lastFolder ?? 0)
+        let used = Set(folders.values).union([ExactString(folder)])
+        let greatest = max(used.compactMap { Int($0.string) }.max() ?? 0, lastFolder ?? 0)
         var number = (0..<Self.folderNumberMax).contains(greatest) ? greatest + 1 : 1
         while used.contains("\(number)") { number += 1 }
         lastFolder = number
@@ -90,19 +92,19 @@ extension DeviceState {
 /// The account that a device is signed in to, and the device's credential.
 package struct SignedInAccount: Hashable, Sendable {
     /// The server's address, such as `https://ubiquity.example`.
-    package var server: String
+    @Exact package var server: String
     /// The account's identifier, which its server drew at random.
-    package var account: String
-    package var accountName: String
+    @Exact package var account: String
+    @Exact package var accountName: String
     /// 16 hexadecimal digits.
-    package var device: String
-    package var deviceName: String
-    package var credential: String
+    @Exact package var device: String
+    @Exact package var deviceName: String
+    @Exact package var credential: String
     /// The only certificates accepted for the server, in PEM; nil means the system's.
-    package var certificates: String?
+    @Exact package var certificates: String?
     /// The only public key accepted, of a server that was signed in to by a link with it. Nil means
     /// any.
-    package var pin: String?
+    @Exact package var pin: String?
 
     package init(
         server: String, account: String, accountName: String, device: String, deviceName: String,
@@ -125,8 +127,7 @@ extension DeviceState {
         .fields([
             "signedIn": signedIn?.fields,
             "folder": .string(folder),
-            "folders": .dictionary(
-                Dictionary(last: folders.lazy.map { (ExactString($0.key), .string($0.value)) })),
+            "folders": .dictionary(folders.mapValues { .string($0) }),
             "lastFolder": lastFolder.map { .integer(Int64($0)) },
         ])
     }

@@ -21,7 +21,7 @@ package struct DiskContent: Sendable {
             return stored.version > version
         }
         return DiskChanges(
-            version: self.version, entries: changed.map { $0.entry }.sorted { $0.key < $1.key },
+            version: self.version, entries: changed.map { $0.entry }.inOrder { $0.key < $1.key },
             meta: meta)
     }
 

@@ -22,6 +22,22 @@ package struct StoredFields: Sendable {
         return string.string
     }
 
+    /// A string that must be there and is one of several words.
+    package func word(_ name: ExactString) throws(StoredFieldError) -> ExactString {
+        ExactString(try text(name))
+    }
+
+    /// One of a type's words; nil if the field is absent.
+    package func choice<Choice: CaseIterable & RawRepresentable<String>>(
+        _ name: ExactString
+    ) throws(StoredFieldError) -> Choice? {
+        guard let word = try string(name) else { return nil }
+        for choice in Choice.allCases where ExactString(choice.rawValue) == ExactString(word) {
+            return choice
+        }
+        throw .otherType(name.string)
+    }
+
     /// A string that must be there.
     package func text(_ name: ExactString) throws(StoredFieldError) -> String {
         try Self.need(string(name), name)
@@ -69,11 +85,11 @@ package struct StoredFields: Sendable {
     }
 
     /// All fields, if each is a string.
-    package func strings() throws(StoredFieldError) -> [String: String] {
-        var strings: [String: String] = [:]
+    package func strings() throws(StoredFieldError) -> [ExactString: ExactString] {
+        var strings: [ExactString: ExactString] = [:]
         for (name, value) in fields {
             guard case .string(let string) = value else { throw .otherType(name.string) }
-            strings[name.string] = string.string
+            strings[name] = string
         }
         return strings
     }

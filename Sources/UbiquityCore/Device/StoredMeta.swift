@@ -3,7 +3,7 @@
 /// The device's stored state besides the keys.
 package struct StoredMeta: Hashable, Sendable {
     /// The account that the cursor belongs to; nil before the first sign-in.
-    package var account: String?
+    @Exact package var account: String? = nil
     package var cursor: Cursor?
     package var hasCompletedFirstSync = false
     package var correction: ClockCorrection?
@@ -27,7 +27,7 @@ package struct StoredMeta: Hashable, Sendable {
 package struct SyncFailure: Hashable, Sendable {
     /// The numbers of the requests, see ``StoredMeta/syncsRequested``.
     package var numbers: ClosedRange<Int64>
-    package var detail: String
+    @Exact package var detail: String
     /// At most ``keysMax`` of ``LinkFailure/refusedKeys``.
     package var refusedKeys: Set<Key>
 
@@ -37,7 +37,7 @@ package struct SyncFailure: Hashable, Sendable {
     package init(_ numbers: ClosedRange<Int64>, _ failure: LinkFailure) {
         self.numbers = numbers
         detail = failure.detail
-        refusedKeys = Set(failure.refusedKeys.sorted().prefix(Self.keysMax))
+        refusedKeys = Set(failure.refusedKeys.inOrder().prefix(Self.keysMax))
     }
 
     var failure: LinkFailure {
@@ -47,7 +47,7 @@ package struct SyncFailure: Hashable, Sendable {
 
 /// The state of the connection to the server, for people and for processes that do not hold it.
 package struct LinkStatus: Hashable, Sendable {
-    package enum State: String, Hashable, Sendable {
+    package enum State: String, Hashable, Sendable, CaseIterable {
         case signedOut, connecting, connected, waiting, unauthorized
         /// There is no stream, but requests are answered: the device polls.
         case polling
@@ -57,7 +57,7 @@ package struct LinkStatus: Hashable, Sendable {
     /// Milliseconds since 1970 when device and server last agreed; nil means never.
     package var lastSync: Int64?
     /// A sentence about the last error; nil after a success.
-    package var lastError: String?
+    @Exact package var lastError: String? = nil
     /// Milliseconds since 1970, by the device's clock.
     package var nextRetry: Int64?
 
@@ -115,7 +115,7 @@ extension SyncFailure {
             "first": .integer(numbers.lowerBound), "last": .integer(numbers.upperBound),
             "detail": .string(ExactString(detail)),
             "refused": refusedKeys.isEmpty
-                ? nil : .array(refusedKeys.sorted().map { .string($0.name) }),
+                ? nil : .array(refusedKeys.inOrder().map { .string($0.name) }),
         ])
     }
 
@@ -207,10 +207,7 @@ extension LinkStatus {
 
     fileprivate init(_ fields: StoredFields) throws(StoredFieldError) {
         self.init()
-        if let word = try fields.string("state") {
-            guard let known = State(rawValue: word) else { throw .otherType("state") }
-            state = known
-        }
+        state = try fields.choice("state") ?? state
         lastSync = try fields.integer("lastSync")
         lastError = try fields.string("lastError")
         nextRetry = try fields.integer("nextRetry")

@@ -4,7 +4,7 @@
 extension Driver {
     mutating func follow(_ state: DeviceState, at now: ClockReading) {
         device = state
-        guard state.folder == folder else {
+        guard ExactString(state.folder) == ExactString(folder) else {
             guard !isLeaving else { return }
             isLeaving = true
             return engine.handle(.leaving, at: now)
@@ -38,9 +38,9 @@ extension Driver {
     mutating func nextAccountStep(at now: ClockReading) -> Step? {
         guard let device else { return nil }
         // A folder that no account has any more is being wiped.
-        let discardsUnsaved = !device.folders.values.contains(folder)
+        let discardsUnsaved = !device.isOwned(folder)
         let leaves = isLeaving && (engine.isSaved || discardsUnsaved)
-        let target = leaves ? device.folder : isOpen ? nil : folder
+        let target = (leaves ? device.folder : isOpen ? nil : folder).map { ExactString($0) }
         if opened?.folder != target, let unused = releaseOpened() { return unused }
         if openingFolder != target {
             (openingFolder, opening) = (target, Attempt(isWanted: true))
@@ -53,7 +53,7 @@ extension Driver {
         if opening.begin(at: now) {
             filesOpened += 1
             opened = OpenedFile(number: filesOpened, folder: target)
-            return .open(folder: target)
+            return .open(folder: target.string)
         }
         return leaves ? switchAccount(to: nil, discardsUnsaved, at: now) : nil
     }
@@ -83,7 +83,7 @@ extension Driver {
 
     private mutating func use(isOpen: Bool) -> Step {
         (file, opened, self.isOpen, isNextLeader) = (filesOpened, nil, isOpen, false)
-        openingFolder = isOpen ? nil : folder
+        openingFolder = isOpen ? nil : ExactString(folder)
         if isOpen { opening = Attempt(isWanted: true) }
         // Reads what was written there since it was opened.
         reading = Attempt(isWanted: true)

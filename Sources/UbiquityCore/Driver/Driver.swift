@@ -41,7 +41,7 @@ package struct Driver: Sendable {
     var opened: OpenedFile?
     var opening = Attempt(isWanted: true)
     /// The folder of the file to open; nil if there is none.
-    var openingFolder: String?
+    var openingFolder: ExactString?
     /// Whether the file in use could be opened.
     var isOpen = true
 
@@ -53,7 +53,7 @@ package struct Driver: Sendable {
 
     struct OpenedFile: Sendable {
         var number: Int
-        var folder: String
+        var folder: ExactString
         /// Nil while it is being opened.
         var content: DiskChanges?
     }

@@ -113,9 +113,9 @@ package struct DeviceClock: Hashable, Sendable {
         _ provisional: [Stamp: ProvisionalStamp]
     ) -> [(key: Stamp, value: ProvisionalStamp)] {
         let boots = Dictionary(grouping: provisional) { $0.value.madeAt.boot }.values.map {
-            $0.sorted { ($0.value.madeAt.uptime, $0.key) < ($1.value.madeAt.uptime, $1.key) }
+            $0.inOrder { ($0.value.madeAt.uptime, $0.key) < ($1.value.madeAt.uptime, $1.key) }
         }
         // A process that starts stamps later than everything on disk.
-        return boots.sorted { $0.map { $0.key }.max()! < $1.map { $0.key }.max()! }.flatMap { $0 }
+        return boots.inOrder { $0.map { $0.key }.max()! < $1.map { $0.key }.max()! }.flatMap { $0 }
     }
 }

@@ -40,7 +40,7 @@ package struct NoticeQueue: Hashable, Sendable {
         let waitingCount = waiting.first { $0.reason == .quotaViolation }?.keys.count ?? 0
         let room = max(0, Self.refusedKeysMax - waitingCount)
         if keys.count <= room { return post(Notice(.quotaViolation, keys)) }
-        post(Notice(.quotaViolation, Set(keys.sorted().prefix(room))))
+        post(Notice(.quotaViolation, Set(keys.inOrder().prefix(room))))
     }
 
     /// The next notice to post; nil if there is none, or none before ``wake``. Must be followed by

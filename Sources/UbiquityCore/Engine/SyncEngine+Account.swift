@@ -3,11 +3,12 @@
 extension SyncEngine {
     /// A disk belongs to one account. Its content must never reach another.
     mutating func signIn(account: String, device: DeviceID) {
-        guard meta.account == nil || meta.account == account else {
+        let isOwner = meta.account.exactString == ExactString(account)
+        guard meta.account == nil || isOwner else {
             setLink(.unauthorized, error: "this store's file belongs to another account")
             return
         }
-        if meta.account != account {
+        if !isOwner {
             meta.account = account
             unsaved.meta = true
         }

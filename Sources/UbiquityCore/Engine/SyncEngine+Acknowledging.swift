@@ -30,7 +30,7 @@ extension SyncEngine {
                     if withdraw(write, refusal) { compacted.insert(write.key) }
                 }
             case .refused(let refusal):
-                let isCompacted = refusal.code == Refusal.olderThanCompacted.code
+                let isCompacted = refusal.isOlderThanCompacted
                 for write in transaction.writes {
                     refused[write.key] = refusal
                     if !isCompacted { neverHad(write, over: transaction.had[write.key]) }

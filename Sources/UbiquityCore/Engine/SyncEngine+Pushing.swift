@@ -73,7 +73,7 @@ extension SyncEngine {
             outbox.unknownPush = counts.fetches
             retryPush(after: outbox.backoff.fail(using: &random), at: now)
         }
-        if meta.link.lastError != failure.detail {
+        if meta.link.lastError.exactString != failure.detail.exactString {
             meta.link.lastError = failure.detail
             unsaved.meta = true
         }
@@ -111,12 +111,12 @@ extension SyncEngine {
     private mutating func splitTooLarge() {
         let max = meta.limits.pushBytesMax
         guard waitingBytesBound > max else { return }
-        for transaction in waitingBytes.filter({ $0.value > max }).keys.sorted() {
+        for transaction in waitingBytes.filter({ $0.value > max }).keys.inOrder() {
             let records = waiting.compactMap { entries[$0]?.pending }
                 .filter { $0.transaction == transaction }.map { $0.record }
             let writes = Dictionary(grouping: records) { $0.stamp }
             var (name, bytes) = (transaction, 0)
-            for (_, records) in writes.sorted(by: { $0.key < $1.key }) {
+            for (_, records) in writes.inOrder(by: { $0.key < $1.key }) {
                 let added = records.reduce(0) { $0 + $1.pushBytes }
                 if bytes > 0, bytes + added > max { (name, bytes) = (random.next(), 0) }
                 bytes += added
@@ -181,7 +181,7 @@ extension SyncEngine {
         // A transaction gets one stamp, in the order in which it was written.
         var stamps: [Stamp: HybridTimestamp] = [:]
         let old = Set(keys.compactMap { entries[$0]?.pending?.record.stamp })
-        for stamp in old.sorted() { stamps[stamp] = clock.issue(at: now).timestamp }
+        for stamp in old.inOrder() { stamps[stamp] = clock.issue(at: now).timestamp }
         post(Notice(.serverChange, stamp(keys, by: stamps)))
     }
 }
@@ -222,7 +222,7 @@ private struct OutgoingTransaction {
 
     /// Nil does not occur: the keys are unique, because each comes from a different entry.
     var transaction: Transaction? {
-        try? Transaction(writes.sorted { $0.key < $1.key }, had: had, unkept: unkept)
+        try? Transaction(writes.inOrder { $0.key < $1.key }, had: had, unkept: unkept)
     }
 }
 
@@ -235,7 +235,7 @@ extension SyncEngine {
     /// end. It does not where even the minimum is still too much. A transaction that was too large
     /// is sent alone.
     func sendable() -> [Transaction] {
-        let ready = outgoing().sorted { $0.isBefore($1) }
+        let ready = outgoing().inOrder { $0.isBefore($1) }
         let soft = min(meta.limits.pushBytesMax, outbox.bytesMax)
         let factor = outbox.bytesMax > Self.pushBytesMin ? 4 : 1
         let hard = min(meta.limits.pushBytesMax, soft > Int.max / factor ? Int.max : soft * factor)

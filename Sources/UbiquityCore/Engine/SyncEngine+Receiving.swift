@@ -181,7 +181,7 @@ extension SyncEngine {
     /// tombstone horizon.
     private mutating func dropTombstones(beyond max: Int) {
         guard entries.tombstones > max else { return }
-        for (key, _) in agreedTombstones.sorted(by: { $0.stamp < $1.stamp })
+        for (key, _) in agreedTombstones.inOrder(by: { $0.stamp < $1.stamp })
         where entries.tombstones > max / 2 {
             entries.update(key) { $0.confirmed = nil }
         }

@@ -56,7 +56,7 @@ extension SyncEngine {
         let sent = underWay.filter { entries[$0.key]?.pending?.record == $0 }.map { $0.key }
         return SyncRequest(
             id: id, waiting: waiting, push: counts.pushes, sent: Set(sent),
-            acknowledging: Set(outbox.acknowledged.keys.filter(isAcknowledged)),
+            acknowledging: Set(outbox.acknowledged.keys.filter { isAcknowledged($0) }),
             fetch: counts.fetches + 1,
             numbers: numbers)
     }
@@ -67,8 +67,8 @@ extension SyncEngine {
     ///   write meanwhile, which the server never had, the replacement is awaited.
     mutating func noteAnswered(_ keys: Set<Key>, refused: [Key: Refusal], of push: Int) {
         let replaced = Set(refused.keys.filter { entries[$0]?.waits ?? false })
-        let acknowledged = keys.filter(isAcknowledged)
-        let lost = acknowledged.filter(hasLost)
+        let acknowledged = keys.filter { isAcknowledged($0) }
+        let lost = acknowledged.filter { hasLost($0) }
         for index in requests.indices {
             let isLater = push > requests[index].push
             let answered = requests[index].waiting.intersection(
@@ -217,7 +217,7 @@ extension SyncEngine {
     mutating func checkRequests() {
         guard isLeading, !requests.isEmpty else { return }
         let (waiting, fetched) = (waiting, counts.fetchesFinished)
-        let lost = Set(outbox.acknowledged.keys.filter(hasLost))
+        let lost = Set(outbox.acknowledged.keys.filter { hasLost($0) })
         finishRequests { request in
             let isDone =
                 request.fetch <= fetched && request.waiting.isDisjoint(with: waiting)

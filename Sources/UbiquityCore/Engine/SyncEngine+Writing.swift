@@ -133,7 +133,7 @@ extension SyncEngine {
         } catch {
             guard case .pushBytes = error, contents.count > 1 else { throw error }
             self = before
-            let keys = contents.keys.sorted()
+            let keys = contents.keys.inOrder()
             let halves = [keys.prefix(keys.count / 2), keys.suffix(from: keys.count / 2)]
             do throws(LimitViolation) {
                 for half in halves {

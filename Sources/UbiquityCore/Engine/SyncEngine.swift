@@ -186,7 +186,7 @@ package struct SyncEngine: Sendable {
 }
 
 /// The treatment of a device's own values when it first meets the account's.
-package enum FirstSyncPolicy: String, Hashable, Sendable {
+package enum FirstSyncPolicy: String, Hashable, Sendable, CaseIterable {
     /// The server's value wins: a fresh install overwrites nothing.
     case serverWins
     /// The later write wins, as at any other time.
@@ -195,7 +195,7 @@ package enum FirstSyncPolicy: String, Hashable, Sendable {
 
 /// The state of the sync at one moment.
 package struct EngineStatus: Hashable, Sendable {
-    package var account: String?
+    @Exact package var account: String?
     package var isSignedIn: Bool
     package var isLeading: Bool
     /// Another process holds the connection and does not respond.
@@ -209,7 +209,7 @@ package struct EngineStatus: Hashable, Sendable {
     package var limits: StoreLimits
     package var hasCompletedFirstSync: Bool
     /// The reason the disk refused the last save; nil if it did not.
-    package var diskFailure: String?
+    @Exact package var diskFailure: String?
 }
 
 extension SyncEngine {

@@ -14,7 +14,7 @@ package struct UnsendableTransaction: Hashable, Sendable {
     /// The largest such transaction; nil if there is none.
     /// - Parameter refusedBytes: The fewest bytes of a transaction that was refused as too large.
     package init?(
-        of waiting: some Sequence<PendingWrite>, bytesMax: Int, refusedBytes: Int? = nil
+        of waiting: [PendingWrite], bytesMax: Int, refusedBytes: Int? = nil
     ) {
         var transactions: [UInt64: (key: Key, keys: Int, bytes: Int)] = [:]
         for write in waiting {
@@ -51,7 +51,7 @@ extension SyncEngine {
         guard outbox.tooLarge != nil || waitingBytesBound > meta.limits.pushBytesMax
         else { return nil }
         return UnsendableTransaction(
-            of: waiting.lazy.compactMap { entries[$0]?.pending },
+            of: waiting.compactMap { entries[$0]?.pending },
             bytesMax: meta.limits.pushBytesMax, refusedBytes: outbox.tooLarge?.bytes)
     }
 }

@@ -25,11 +25,11 @@ package struct LinkFailure: Error, Hashable, Sendable {
 
     package var kind: Kind
     /// A sentence for people, on one line and without a full stop. It may come from a server.
-    package var detail: String
+    @Exact package var detail: String
     /// The keys of a round trip whose writes the server refused.
     package var refusedKeys: Set<Key>
     /// The server's code of the problem; nil if it reported none that is known.
-    package var code: String?
+    @Exact package var code: String? = nil
 
     /// The maximum length of a server's message, in Unicode scalars.
     static let detailMax = 1_000

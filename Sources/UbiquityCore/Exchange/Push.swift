@@ -148,8 +148,8 @@ package enum TransactionResult: Hashable, Sendable {
 
 /// The reason a transaction was refused: a machine-readable code and a sentence for people.
 package struct Refusal: Error, Hashable, Sendable {
-    package var code: String
-    package var detail: String
+    @Exact package var code: String
+    @Exact package var detail: String
 
     package init(code: String, detail: String) {
         self.code = code.clipped(to: Self.codeMax)
@@ -172,6 +172,8 @@ package struct Refusal: Error, Hashable, Sendable {
     package static let olderThanCompacted = Refusal(
         code: "older-than-forgotten",
         detail: "the key was, or may have been, deleted after this write was made")
+
+    var isOlderThanCompacted: Bool { code.exactString == Self.olderThanCompacted.code.exactString }
 }
 
 package enum WriteResult: Hashable, Sendable {

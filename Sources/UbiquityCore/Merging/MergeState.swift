@@ -25,7 +25,7 @@ struct MergeState: Sendable {
 
     init(base: ConcurrentValue?, parts: [Part]) {
         self.base = base
-        all = parts.sorted { ($0.stamp, $0.id) < ($1.stamp, $1.id) }
+        all = parts.inOrder { ($0.stamp, $0.id) < ($1.stamp, $1.id) }
         var removals: [PartID: Count] = [:]
         for part in all where part.id.isRemoval { removals[part.id] = Count(part.value) }
         self.removals = removals
@@ -101,7 +101,7 @@ extension MergeState {
 
     /// Adds numbers in the order of the parts' names, because the order matters for real numbers.
     private func sum(of parts: [Part]) -> PropertyListValue {
-        let numbers = parts.sorted { $0.id < $1.id }.compactMap(counted(by:))
+        let numbers = parts.inOrder { $0.id < $1.id }.compactMap(counted(by:))
         return numbers.reduce(base.flatMap { Number($0.value) } ?? .zero, +).value
     }
 
@@ -143,7 +143,7 @@ extension MergeState {
     private func concurrentValues(_ parts: [Part]) -> [ConcurrentValue] {
         var values = parts.map { $0.concurrent }
         if let base { values.append(base) }
-        return values.sorted { ($0.stamp, $0.value) < ($1.stamp, $1.value) }
+        return values.inOrder { ($0.stamp, $0.value) < ($1.stamp, $1.value) }
     }
 
     /// The values that only the app's own rule can merge, the earliest first; empty if there is

@@ -238,7 +238,7 @@ struct PartNames: Sendable {
         count += 1
         // Counts up to 36 to the seventh power.
         let digits = String(count, radix: 36)
-        let zeros = String(repeating: "0", count: max(0, 7 - digits.count))
+        let zeros = String(repeating: "0", count: max(0, 7 - digits.utf8.count))
         return PartID("\(name(policy)).\(zeros)\(digits)")!
     }
 

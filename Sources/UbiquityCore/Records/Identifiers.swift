@@ -57,7 +57,7 @@ extension UInt64 {
     /// 16 digits.
     package var hexadecimal: String {
         let digits = String(self, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }
 }
 
@@ -66,7 +66,7 @@ extension UInt64 {
 /// 1 to 255 ASCII letters, digits, points, hyphens and underscores, beginning with a letter or
 /// digit. It is used in addresses and file names.
 package struct StoreIdentifier: Hashable, Sendable, CustomStringConvertible {
-    package let string: String
+    @Exact package private(set) var string: String
 
     /// - Throws: ``StoreIdentifierError`` for any other string.
     package init(_ string: String) throws(StoreIdentifierError) {

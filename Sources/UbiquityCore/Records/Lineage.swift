@@ -2,7 +2,7 @@
 
 /// A place in a store's order of arrival, to resume from. Opaque to devices.
 package struct Cursor: Hashable, Sendable, CustomStringConvertible {
-    package let text: String
+    @Exact package private(set) var text: String
 
     /// Fails unless the text is 1 to 128 visible ASCII characters.
     package init?(_ text: String) {

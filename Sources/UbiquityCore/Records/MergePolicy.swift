@@ -9,7 +9,7 @@
 ///
 /// A removal, and a write without a policy, replaces what its author has seen and nothing else.
 /// Parts that only their own run changes say how far they had come, see ``PartOrder``.
-package enum MergePolicy: Character, Hashable, Sendable, CaseIterable {
+package enum MergePolicy: Unicode.Scalar, Hashable, Sendable, CaseIterable {
     /// A number. Each run of each app has a part with its count, and the parts are added up. A
     /// second part of the run, counted negatively, says how much of that is removed.
     case counter = "c"
@@ -31,7 +31,7 @@ extension PartID {
     /// Nil for a kind that this version does not know.
     package var policy: MergePolicy? {
         // Not the first character: an accent at the beginning of the name would combine with it.
-        text.string.unicodeScalars.first.flatMap { MergePolicy(rawValue: Character($0)) }
+        text.string.unicodeScalars.first.flatMap { MergePolicy(rawValue: $0) }
     }
 
     /// The sum of all runs that the server has folded, which are no longer listed. It is removed
@@ -45,7 +45,7 @@ extension PartID {
     var removal: PartID { PartID("\(MergePolicy.counter.rawValue)-\(name)") ?? self }
 
     /// Whether it is the removal of a count.
-    var isRemoval: Bool { policy == .counter && name.hasPrefix("-") }
+    var isRemoval: Bool { policy == .counter && name.utf8.first == UInt8(ascii: "-") }
 }
 
 extension Key {

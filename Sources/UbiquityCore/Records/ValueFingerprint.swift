@@ -22,7 +22,7 @@ package struct ValueFingerprint: Hashable, Sendable {
         if writes.count == 1 {
             for write in writes { fingerprint.add(write.key, write.content) }
         } else {
-            for write in writes.sorted(by: { $0.key < $1.key }) {
+            for write in writes.inOrder(by: { $0.key < $1.key }) {
                 fingerprint.add(write.key, write.content)
             }
         }
@@ -73,7 +73,7 @@ package struct ValueFingerprint: Hashable, Sendable {
             for value in values { add(value) }
         case .dictionary(let entries):
             add(9, UInt64(entries.count))
-            for (key, value) in entries.sorted(by: { $0.key < $1.key }) {
+            for (key, value) in entries.inOrder(by: { $0.key < $1.key }) {
                 add(1, bytes: key.string.utf8)
                 add(value)
             }

@@ -167,10 +167,8 @@ extension Key {
     /// The key of the count, for a run's count or its removal.
     package var run: Key {
         guard let part, part.isRemoval else { return self }
-        return PartID("\(MergePolicy.counter.rawValue)\(part.name.dropFirst())").map {
-            whole.part($0)
-        }
-            ?? self
+        let name = String(part.name.unicodeScalars.dropFirst())
+        return PartID("\(MergePolicy.counter.rawValue)\(name)").map { whole.part($0) } ?? self
     }
 
     /// The key of the removal, for a run's count.

@@ -81,7 +81,7 @@ extension BinaryPropertyList {
             switch value {
             case .array(let values): return values.map { add($0) }
             case .dictionary(let entries):
-                let sorted = entries.sorted { $0.key < $1.key }
+                let sorted = entries.inOrder { $0.key < $1.key }
                 let keys = sorted.map { add(.string($0.key)) }
                 return keys + sorted.map { add($0.value) }
             case .string, .boolean, .integer, .unsigned, .real, .date, .data: return []
@@ -128,7 +128,7 @@ extension BinaryPropertyList {
                 return true
             }
             guard !isASCII else { return }
-            write(marker: 0x60, count: string.utf16.count)
+            write(marker: 0x60, count: string.utf16Count)
             for unit in string.utf16 { write(Int64(unit), 2) }
         }
 

@@ -83,8 +83,7 @@ struct HashSeed: Hashable, Sendable {
     private let factor: UInt64
 
     /// Random for this process, from the hash seed of the standard library.
-    static let ofProcess = HashSeed(
-        UInt64(bitPattern: Int64("offset".hashValue)), "factor".hashValue)
+    static let ofProcess = HashSeed(UInt64(bitPattern: Int64(1.hashValue)), 2.hashValue)
 
     init(_ offset: UInt64, _ factor: Int) {
         self.offset = offset
@@ -106,7 +105,44 @@ extension ExactString: Comparable {
     }
 }
 
-extension ExactString: ExpressibleByStringLiteral, CustomStringConvertible {
+extension ExactString: ExpressibleByStringInterpolation, CustomStringConvertible {
     package init(stringLiteral value: String) { self.init(value) }
     package var description: String { string }
+}
+
+/// A property that is a string for whoever uses it, and compared as an ``ExactString``: the order of
+/// accents is Unicode's business, and its tables would be a tenth of the engine in WebAssembly.
+@propertyWrapper
+package struct Exact<Value: ExactlyComparable>: Hashable, Sendable {
+    package var wrappedValue: Value
+
+    package init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
+
+    package static func == (a: Self, b: Self) -> Bool {
+        a.wrappedValue.exactString == b.wrappedValue.exactString
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(wrappedValue.exactString) }
+}
+
+/// A string, or none.
+package protocol ExactlyComparable: Sendable {
+    var exactString: ExactString? { get }
+}
+
+extension String: ExactlyComparable {
+    package var exactString: ExactString? { ExactString(self) }
+}
+
+extension String?: ExactlyComparable {
+    package var exactString: ExactString? { map { ExactString($0) } }
+}
+
+extension String {
+    /// The same as `utf16.count`, without the index that the standard library makes of long text.
+    var utf16Count: Int {
+        utf8.reduce(0) { count, byte in
+            byte & 0xC0 == 0x80 ? count : byte < 0xF0 ? count + 1 : count + 2
+        }
+    }
 }

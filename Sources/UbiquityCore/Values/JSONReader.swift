@@ -91,8 +91,9 @@ struct JSONReader {
             }
         }
         let text = String(decoding: word, as: UTF8.self)
-        switch text {
-        case "true", "false": try builder.add(.boolean(text == "true"), at: start)
+        switch ExactString(text) {
+        case "true": try builder.add(.boolean(true), at: start)
+        case "false": try builder.add(.boolean(false), at: start)
         case "null": try builder.fail("null is not a value", at: start)
         default:
             guard let isReal = Self.isReal(word) else { throw broken("not a value of JSON") }
@@ -198,7 +199,8 @@ struct JSONReader {
         let digits = bytes[min(at + 2, bytes.count)...].prefix(4)
         let text = String(decoding: digits, as: UTF8.self)
         guard bytes[at + 1] == UInt8(ascii: "u"), digits.count == 4,
-            text.allSatisfy({ $0.isHexDigit }), let number = UInt32(text, radix: 16)
+            digits.allSatisfy({ $0.isDigit || (0x61...0x66) ~= $0 | 0x20 }),
+            let number = UInt32(text, radix: 16)
         else { throw broken("an escape that JSON does not have") }
         at += 6
         return number

@@ -52,10 +52,10 @@ package enum JSONValues {
 
     private static func isTyped(_ value: PropertyListValue) -> Bool {
         guard case .dictionary(let entries) = value, entries.count == 1 else { return false }
-        return entries.keys.allSatisfy { exactTypes.contains($0.string) }
+        return entries.keys.allSatisfy { exactTypes.contains($0) }
     }
 
-    private static let exactTypes: Set = [
+    private static let exactTypes: Set<ExactString> = [
         "string", "boolean", "integer", "unsigned", "real", "date", "data", "array", "dictionary",
     ]
 
@@ -82,7 +82,7 @@ extension PropertyListValue {
         else {
             throw UnsupportedValue("a value without a type, in the exact form")
         }
-        let type = field.key.string
+        let type = field.key
         switch type {
         case "array":
             var values: [PropertyListValue] = []
@@ -97,7 +97,7 @@ extension PropertyListValue {
                 try Self.entries(try Self.elements(of: field.value, "entries"), depth: depth))
         default:
             guard let leaf = Self.leaf(type, field.value) else {
-                throw UnsupportedValue("this is not the exact form of a value: \(type)")
+                throw UnsupportedValue("this is not the exact form of a value: \(type.string)")
             }
             self = leaf
         }
@@ -138,7 +138,7 @@ extension PropertyListValue {
         }
     }
 
-    private static func leaf(_ type: String, _ json: PropertyListValue) -> Self? {
+    private static func leaf(_ type: ExactString, _ json: PropertyListValue) -> Self? {
         switch (type, json) {
         case ("string", .string), ("boolean", .boolean), ("integer", .integer): json
         case ("integer", .string(let text)): Int64(text.string).map(Self.integer)

@@ -165,7 +165,7 @@ package enum KeyLimit: Hashable, Sendable {
         let fits =
             switch self {
             case .utf8Bytes(let max): key.string.utf8.count <= max
-            case .utf16Units(let max): key.string.utf16.count <= max
+            case .utf16Units(let max): key.string.utf8.count <= max || key.string.utf16Count <= max
             }
         guard fits else { throw .tooLong(self) }
     }

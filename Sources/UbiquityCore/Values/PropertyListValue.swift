@@ -93,7 +93,7 @@ extension PropertyListValue: Comparable {
         case (.data(let a), .data(let b)): order(a, b, by: order(of:_:))
         case (.array(let a), .array(let b)): order(a, b, by: order)
         case (.dictionary(let a), .dictionary(let b)):
-            order(a.sorted { $0.key < $1.key }, b.sorted { $0.key < $1.key }) { a, b in
+            order(a.inOrder { $0.key < $1.key }, b.inOrder { $0.key < $1.key }) { a, b in
                 let keys = order(of: a.key, b.key)
                 return keys != 0 ? keys : order(a.value, b.value)
             }

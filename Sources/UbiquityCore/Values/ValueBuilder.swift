@@ -46,7 +46,7 @@ struct ValueBuilder {
     }
 
     /// Whether the key of the next value says that it is a real number, in the exact form.
-    var isReal: Bool { stack.last?.key.map { ["real", "date"].contains($0.string) } ?? false }
+    var isReal: Bool { stack.last?.key.map { ["real", "date"].contains($0) } ?? false }
 
     /// Whether a key stands without its value.
     var hasKey: Bool { ignored == 0 && stack.last?.key != nil }

@@ -76,10 +76,10 @@ extension Unicode.Scalar {
         case "\t": "\\t"
         case "\r": "\\r"
         default:
-            UTF16.encode(self)!.map { unit in
+            UTF16.encode(self)!.reduce("") { text, unit in
                 let digits = String(unit, radix: 16)
-                return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            }.joined()
+                return text + "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits
+            }
         }
     }
 

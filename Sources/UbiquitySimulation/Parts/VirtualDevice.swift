@@ -126,15 +126,15 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     }
 
     /// The folders visited since the peace began.
-    private var visited: Set<String> = []
+    private var visited: Set<ExactString> = []
 
     /// Switches to an account with values here that nobody has looked at since the peace began:
     /// some may be waiting to be sent.
     /// - Returns: False if there is none.
     func visitNextAccount() -> Bool {
-        visited.insert(state.folder)
+        visited.insert(ExactString(state.folder))
         let next = state.folders.sorted { $0.key < $1.key }.first { !visited.contains($0.value) }
-        guard let account = next.flatMap({ Int($0.key) }) else { return false }
+        guard let account = next.flatMap({ Int($0.key.string) }) else { return false }
         signIn(account)
         return true
     }

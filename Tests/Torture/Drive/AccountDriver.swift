@@ -123,7 +123,7 @@ struct AccountDriver {
 
     private mutating func checkDisk() async throws {
         let state = try load()
-        let folders = Set(state.folders.values).union([state.folder])
+        let folders = Set(state.folders.values.map(\.string)).union([state.folder])
         acknowledged = acknowledged.filter { folders.contains($0.key) }
         let wiped = "the end of a wiping at the next start; the device is in \(folders.sorted())"
         try await until(wiped) {
@@ -157,7 +157,7 @@ struct AccountDriver {
     }
 
     private static func owner(of folder: String, _ state: DeviceState) -> String {
-        state.folders.first { $0.value == folder }?.key ?? nobody
+        state.folders.first { $0.value.string == folder }?.key.string ?? nobody
     }
 
     // MARK: - Files and processes
