@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine and a shell without a network, as a client of `ubiquity-conformance`.
 
-Protocol/conformance.md has the language, most of whose words are the engine's own. With the name of a
-fault, a shell with that fault, which must be found; `--list-faults` lists the names.
+Protocol/conformance.md has the language, most of whose words are the engine's own. With the name of
+a fault, a shell with that fault, which must be found; `--list-faults` lists the names.
 """
 
 import functools

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store alone: its home, its values, and what goes wrong on this machine."""
 
+import gc
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+import weakref
 from unittest import mock
 
 import wasmtime
 from support import DEADLINE, IDENTIFIER, StoreTest
 from test_plist import SAMPLES, UNSUPPORTED
 
-from ubiquity_store import Store, UbiquityError
+from ubiquity_store import Store, UbiquityError, disk
+from ubiquity_store import store as store_module
+from ubiquity_store.engine import Engine
 
 HOLDER = """
 import sys, time
@@ -175,7 +179,7 @@ class EndTests(StoreTest):
         store = self.open("a")
         store.close()
         store.close()
-        for use in (lambda: store["a"], store.synchronize, store.sync, lambda: store.write({"a": 1})):
+        for use in (lambda: store["a"], store.synchronize, store.sync, lambda: store.write({})):
             with self.assertRaises(UbiquityError) as caught:
                 use()
             self.assertEqual(caught.exception.code, "closed")
@@ -200,6 +204,31 @@ class EndTests(StoreTest):
                 store.synchronize()
         self.assertEqual(caught.exception.code, "engine")
         self.open("a")
+
+    def test_a_store_whose_disk_does_not_answer_can_be_closed(self) -> None:
+        store = self.open("a")
+        answers, asked = threading.Event(), threading.Event()
+        self.addCleanup(answers.set)
+
+        def load(name: str, *_: object) -> None:
+            with store._disk._mutex:
+                asked.set()
+                answers.wait(DEADLINE)
+
+        patches = (mock.patch.object(store_module, "_WAIT_SECONDS", 0.1),
+                   mock.patch.object(disk, "_CLOSE_SECONDS", 0.1))
+        with mock.patch.object(store._disk, "save", side_effect=load), patches[0], patches[1]:
+            store["a"] = 1
+            self.assertTrue(asked.wait(DEADLINE))
+            self.assertEqual(store["a"], 1)
+            store.close()
+        with self.assertRaises(UbiquityError):
+            store["a"]
+
+    def test_an_engine_that_is_dropped_is_gone(self) -> None:
+        engine = weakref.ref(Engine())
+        gc.collect()
+        self.assertIsNone(engine())
 
     def test_nothing_is_left_of_a_closed_store(self) -> None:
         before = threading.active_count()

@@ -10,6 +10,7 @@ from pathlib import Path
 from .engine import UbiquityError, Word
 
 DISK_ERRORS = (sqlite3.Error, OSError)
+_CLOSE_SECONDS = 10.0
 _FORMAT = 1
 _SCHEMA = f"""BEGIN;
 CREATE TABLE stores (name TEXT PRIMARY KEY, version INTEGER NOT NULL, meta BLOB);
@@ -68,9 +69,11 @@ class Disk:
         return version + 1
 
     def close(self) -> None:
-        with self._mutex:
+        # A disk that does not answer is left to the end of the process.
+        if self._mutex.acquire(timeout=_CLOSE_SECONDS):
             self._database.close()
             os.close(self._lock)
+            self._mutex.release()
 
     def _head(self, store: str) -> tuple[int, bytes | None]:
         sql = "SELECT version, meta FROM stores WHERE name = ?"

@@ -44,15 +44,28 @@ def now() -> tuple[float, float]:
 
 
 @functools.cache
-def _module() -> tuple[wasmtime.Engine, wasmtime.Module]:
-    """Takes a second, unless wasmtime's cache has it from another process."""
+def _linked() -> tuple[wasmtime.Engine, wasmtime.Linker, wasmtime.Module]:
+    """Takes a second, unless wasmtime's cache has the module from another process."""
     config = wasmtime.Config()
     try:
         config.cache = True
     except wasmtime.WasmtimeError:
         pass  # There is no place for it.
     engine = wasmtime.Engine(config)
-    return engine, wasmtime.Module.from_file(engine, str(_MODULE))
+    linker, i32, f64 = wasmtime.Linker(engine), wasmtime.ValType.i32(), wasmtime.ValType.f64()
+    # They are of no instance, for they live as long as the linker.
+    random, number = wasmtime.FuncType([i32, i32], []), wasmtime.FuncType([i32, i32], [f64])
+    linker.define_func("shell", "random", random, _random, access_caller=True)
+    linker.define_func("shell", "number", number, _number, access_caller=True)
+    return engine, linker, wasmtime.Module.from_file(engine, str(_MODULE))
+
+
+def _random(caller: Any, at: int, count: int) -> None:
+    caller["memory"].write(caller, os.urandom(count), at % (1 << 32))
+
+
+def _number(caller: Any, at: int, count: int) -> float:
+    return float(caller["memory"].read(caller, at % (1 << 32), at % (1 << 32) + count))
 
 
 class Engine:
@@ -60,14 +73,9 @@ class Engine:
 
     def __init__(self, clock: Callable[[], tuple[float, float]] = now) -> None:
         self._clock = clock
-        (engine, module), i32 = _module(), wasmtime.ValType.i32()
+        engine, linker, module = _linked()
         self._store = wasmtime.Store(engine)
         self._store.set_limits(memory_size=_MEMORY_MAX)
-        linker, f64 = wasmtime.Linker(engine), wasmtime.ValType.f64()
-        linker.define_func("shell", "random", wasmtime.FuncType([i32, i32], []),
-                           lambda at, count: self._write(at, os.urandom(count)))
-        linker.define_func("shell", "number", wasmtime.FuncType([i32, i32], [f64]),
-                           lambda at, count: float(self._read(at, count)))
         self._exports: Any = linker.instantiate(self._store, module).exports(self._store)
 
     def handle(self, event: Word) -> Word:
@@ -88,13 +96,8 @@ class Engine:
         return self._call("value", key.encode())
 
     def _call(self, name: str, data: bytes, *clock: float) -> Any:
-        self._write(self._exports["buffer"](self._store, len(data)), data)
+        memory, buffer = self._exports["memory"], self._exports["buffer"]
+        memory.write(self._store, data, buffer(self._store, len(data)) % (1 << 32))
         count = self._exports[name](self._store, len(data), *clock)
-        return decode(self._read(self._exports["buffer"](self._store, 0), count)) if count else None
-
-    def _write(self, at: int, data: bytes) -> None:
-        self._exports["memory"].write(self._store, data, at % (1 << 32))
-
-    def _read(self, at: int, count: int) -> bytearray:
-        memory: wasmtime.Memory = self._exports["memory"]
-        return memory.read(self._store, at % (1 << 32), at % (1 << 32) + count)
+        at = buffer(self._store, 0) % (1 << 32)
+        return decode(memory.read(self._store, at, at + count)) if count else None

@@ -45,7 +45,7 @@ class Store(MutableMapping[str, Value]):
                  first_sync: Literal["serverWins", "timestamps"] = "serverWins") -> None:
         self.identifier, self._process = identifier, os.getpid()
         # Guards the engine and the end.
-        self._mutex = threading.RLock()
+        self._mutex, self._signing = threading.RLock(), threading.Lock()
         self._end_reason: UbiquityError | None = None
         # What the engine is to hear. Who asked for something waits for the future.
         self._events: queue.SimpleQueue[tuple[Word, Future[Any]]] = queue.SimpleQueue()
@@ -170,6 +170,10 @@ class Store(MutableMapping[str, Value]):
         server = checked_address(server, allows_plain_http)
         if ";" in code:
             raise UbiquityError("refused", "the server's key, after the ;, cannot be checked here")
+        with self._signing:
+            self._sign_in(server, code, device_name, account_name)
+
+    def _sign_in(self, server: str, code: str, device_name: str, account_name: str) -> None:
         # A disk that does not work does not use up a code.
         self._adopt(self._device)
         body = {"code": code, "deviceName": device_name, "accountName": account_name}
@@ -192,9 +196,10 @@ class Store(MutableMapping[str, Value]):
 
     def sign_out(self) -> None:
         """Signs out. The values stay here; the server is asked to revoke the credential."""
-        old = self._device
-        self._adopt({name: field for name, field in old.items() if name != "signedIn"})
-        _revoke(old)
+        with self._signing:
+            old = self._device
+            self._adopt({name: field for name, field in old.items() if name != "signedIn"})
+            _revoke(old)
 
     def _adopt(self, device: Word) -> None:
         try:
