@@ -22,7 +22,8 @@ DEADLINE = 300.0
 
 
 class Server:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
+        self._options = options
         self._data = folder / "server"
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
@@ -31,7 +32,7 @@ class Server:
     def start(self) -> None:
         self._process = subprocess.Popen(
             [PROGRAM, "serve", "--json", "--data", self._data, "--port", str(self._port),
-             "--log-level", "error"], stdout=subprocess.PIPE, text=True)
+             "--log-level", "error", *self._options], stdout=subprocess.PIPE, text=True)
         assert self._process.stdout
         ready = json.loads(self._process.stdout.readline())
         self.url, self._port = ready["url"], ready["port"]

@@ -3,15 +3,19 @@
 
 import contextlib
 import io
+import os
 import re
+import shutil
 import socket
+import subprocess
 import threading
 import time
+import unittest
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
-from support import DEADLINE, Changes, ServerTest, StoreTest
+from support import DEADLINE, PROGRAM, Changes, Server, ServerTest, StoreTest
 from test_plist import SAMPLES
 
 from ubiquity_store import Change, UbiquityError, link
@@ -158,6 +162,35 @@ class SyncTests(ServerTest):
             a.sign_in(self.server.url, "AAAA-BBBB-CCCC", device_name="a")
         self.assertEqual(caught.exception.code, "code-invalid")
         self.assertIsNone(a.account)
+
+
+@unittest.skipUnless(PROGRAM and shutil.which("openssl"), "there is no server or no `openssl`")
+class TLSTests(StoreTest):
+    def test_only_a_certificate_that_the_system_trusts_is_taken(self) -> None:
+        key, certificate = str(self.folder / "key.pem"), str(self.folder / "certificate.pem")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key,
+             "-out", certificate, "-days", "2", "-subj", "/CN=test",
+             "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        os.chmod(key, 0o600)
+        server = Server(self.folder, "--tls-certificate", certificate, "--tls-key", key)
+        self.addCleanup(server.kill)
+        server.start()
+        self.assertTrue(server.url.startswith("https://"))
+        store = self.open("a")
+        code = server.code("ann")
+        with self.assertRaises(UbiquityError) as caught:
+            store.sign_in(server.url, code, device_name="a")
+        self.assertIn("certificate verify failed", str(caught.exception))
+        self.addCleanup(link._tls.cache_clear)
+        link._tls.cache_clear()
+        with mock.patch.dict(os.environ, {"SSL_CERT_FILE": certificate}):
+            store.sign_in(server.url, code, device_name="a")
+        store["a"] = 1
+        store.sync()
+        self.assertEqual(store.status["link"]["state"], "connected")
+        # While its stream is read.
+        store.close()
 
 
 @contextlib.contextmanager

@@ -109,6 +109,14 @@ class HomeTests(StoreTest):
             self.assertIn(name, str(caught.exception))
 
 
+    def test_an_identifier_is_checked(self) -> None:
+        for identifier in ("", ".a", "a/b", "a?b", "a" * 256, "a\n", "é"):
+            with self.subTest(identifier), self.assertRaises(UbiquityError) as caught:
+                Store(self.folder / "a", identifier)
+            self.assertEqual(caught.exception.code, "identifier")
+        self.assertFalse((self.folder / "a").exists())
+
+
 class WritingTests(StoreTest):
     def test_what_no_store_can_hold_is_refused_and_changes_nothing(self) -> None:
         store = self.open("a")
@@ -124,6 +132,9 @@ class WritingTests(StoreTest):
         with self.assertRaises(UbiquityError) as caught:
             store["large"] = bytes(1 << 21)
         self.assertEqual(caught.exception.code, "value-too-large")
+        with self.assertRaises(UbiquityError):
+            store.write({1: 1})  # type: ignore[dict-item]
+        self.assertNotIn("\ud800", store)
         self.assertEqual(dict(store), {})
 
     def test_what_an_app_changes_of_a_value_changes_nothing(self) -> None:
@@ -224,6 +235,8 @@ class EndTests(StoreTest):
             store.close()
         with self.assertRaises(UbiquityError):
             store["a"]
+        answers.set()
+        store._disk.close()
 
     def test_an_engine_that_is_dropped_is_gone(self) -> None:
         engine = weakref.ref(Engine())

@@ -5,6 +5,7 @@ import fcntl
 import os
 import sqlite3
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 from .engine import UbiquityError, Word
@@ -25,25 +26,26 @@ class Disk:
     def __init__(self, home: Path) -> None:
         self._mutex = threading.Lock()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            # The system lets go of it when the process ends, however it does.
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with ExitStack() as opened:
+            lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            opened.callback(os.close, lock)
+            try:
+                # The system lets go of it when the process ends, however it does.
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                detail = f"{home} is open already: a home is for one store in one process"
+                raise UbiquityError("open", detail) from None
             file = home / "ubiquity.sqlite"
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             self._database = sqlite3.connect(
                 file, isolation_level="IMMEDIATE", check_same_thread=False)
+            opened.callback(self._database.close)
             (version,) = self._database.execute("PRAGMA user_version").fetchone()
             if version == 0:
                 self._database.executescript(_SCHEMA)
             elif version != _FORMAT:
                 raise OSError(f"its format is {version}, and this version knows {_FORMAT} only")
-        except DISK_ERRORS as error:
-            os.close(self._lock)
-            if isinstance(error, BlockingIOError):
-                detail = f"{home} is open already: a home is for one store in one process"
-                raise UbiquityError("open", detail) from None
-            raise
+            self._opened = opened.pop_all()
 
     def load(self, store: str) -> Word:
         """All that is there."""
@@ -71,8 +73,7 @@ class Disk:
     def close(self) -> None:
         # A disk that does not answer is left to the end of the process.
         if self._mutex.acquire(timeout=_CLOSE_SECONDS):
-            self._database.close()
-            os.close(self._lock)
+            self._opened.close()
             self._mutex.release()
 
     def _head(self, store: str) -> tuple[int, bytes | None]:

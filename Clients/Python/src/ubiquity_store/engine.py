@@ -93,7 +93,7 @@ class Engine:
 
     def value(self, key: str) -> Any:
         """The value of a key; None if there is none."""
-        return self._call("value", key.encode())
+        return self._call("value", key.encode(errors="surrogatepass"))
 
     def _call(self, name: str, data: bytes, *clock: float) -> Any:
         memory, buffer = self._exports["memory"], self._exports["buffer"]

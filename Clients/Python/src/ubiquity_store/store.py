@@ -7,7 +7,7 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from concurrent.futures import Future
+from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +43,13 @@ class Store(MutableMapping[str, Value]):
 
     def __init__(self, home: str | os.PathLike[str], identifier: str,
                  first_sync: Literal["serverWins", "timestamps"] = "serverWins") -> None:
+        if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]{0,254}", identifier):
+            raise UbiquityError("identifier", f"{identifier!r} is not the identifier of a store")
         self.identifier, self._process = identifier, os.getpid()
         # Guards the engine and the end.
         self._mutex, self._signing = threading.RLock(), threading.Lock()
-        self._end_reason: UbiquityError | None = None
+        # A code and a sentence.
+        self._end_reason: tuple[str, str] | None = None
         # What the engine is to hear. Who asked for something waits for the future.
         self._events: queue.SimpleQueue[tuple[Word, Future[Any]]] = queue.SimpleQueue()
         self._asked: dict[Any, list[Future[Any]]] = {}
@@ -116,7 +119,7 @@ class Store(MutableMapping[str, Value]):
         """Writes all or nothing, on all devices. None removes. Refuses what no store can hold."""
         for key, value in changes.items():
             try:
-                encode([key, "" if value is None else value], DEPTH_MAX + 1)
+                encode({key: "" if value is None else value}, DEPTH_MAX + 1)
             except ValueError as error:
                 raise UbiquityError("unsupported-value", f"{key!r}: {error}", [key]) from None
         writes = [{"key": key} | ({} if value is None else {"value": value})
@@ -152,7 +155,7 @@ class Store(MutableMapping[str, Value]):
             return
         with suppress(UbiquityError):
             self._wait("close", _WAIT_SECONDS)
-        self._end(UbiquityError("closed", "the store is closed"))
+        self._end("closed", "the store is closed")
 
     # The sign-in
 
@@ -216,7 +219,7 @@ class Store(MutableMapping[str, Value]):
 
     def _check(self) -> None:
         if self._end_reason:
-            raise self._end_reason
+            raise UbiquityError(*self._end_reason)
         if os.getpid() != self._process:
             raise UbiquityError("closed", "the store belongs to the process that was forked")
 
@@ -227,9 +230,8 @@ class Store(MutableMapping[str, Value]):
             try:
                 return ask(self._engine)
             except TRAPS as error:
-                reason = UbiquityError("engine", f"the engine failed, open it again: {error}")
-                self._end(reason)
-                raise reason from None
+                self._end("engine", f"the engine failed, open the store again: {error}")
+                raise UbiquityError("engine", f"the engine failed: {error}") from None
 
     def _tell(self, do: str, **fields: Any) -> "Future[Any]":
         self._check()
@@ -262,7 +264,7 @@ class Store(MutableMapping[str, Value]):
         except Exception as error:
             if not self._end_reason:
                 _log.exception("a store has ended")
-            self._end(UbiquityError("engine", f"the store has ended: {error}"))
+            self._end("engine", f"the store has ended: {error}")
 
     def _handle(self, event: Word, future: "Future[Any]") -> None:
         asked: Any = event["do"] if event["do"] in ("synchronize", "close") else future
@@ -332,9 +334,10 @@ class Store(MutableMapping[str, Value]):
             with suppress(UbiquityError):
                 self._tell("notified")
 
-    def _end(self, reason: UbiquityError) -> None:
+    def _end(self, code: str, detail: str) -> None:
         with self._mutex:
-            is_first, self._end_reason = not self._end_reason, self._end_reason or reason
+            is_first, reason = not self._end_reason, self._end_reason or (code, detail)
+            self._end_reason = reason
             while not self._events.empty():
                 self._asked.setdefault("events", []).append(self._events.get()[1])
         if is_first:
@@ -344,7 +347,7 @@ class Store(MutableMapping[str, Value]):
             self._link.close()
             self._disk.close()
         for asked in [*self._asked]:
-            self._answer(asked, self._end_reason)
+            self._answer(asked, UbiquityError(*reason))
 
 
 def _revoke(device: Word) -> None:
