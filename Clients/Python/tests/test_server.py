@@ -67,6 +67,14 @@ class SyncTests(ServerTest):
         b.sync()
         self.assertEqual(b["offline"], 1)
 
+    def test_a_server_that_was_killed_is_found_again(self) -> None:
+        a, b = self.signed_in("a"), self.signed_in("b")
+        changes = Changes(b)
+        self.server.kill()
+        a["later"] = 1
+        self.server.start()
+        changes.wait(lambda change: change.keys == ("later",))
+
     def test_another_account_never_sees_the_values_of_the_first(self) -> None:
         a = self.signed_in("a")
         a["mine"] = 1
@@ -223,6 +231,7 @@ def sends(text: bytes) -> Callable[[socket.socket], None]:
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 
 class ForeignServerTests(StoreTest):
@@ -317,10 +326,10 @@ class StreamTests(StoreTest):
         text = (b": hello\r\n\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\ndata: unnamed\n\n"
                 b"event:b\ndata: " + b"x" * 100_000 + b"\n\nevent: c\ndata: never ended")
         pieces = [text[at:at + 7] for at in range(0, 70, 7)] + [text[70:]]
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
         chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
-        for body in (b"\r\n" + text, b"Transfer-Encoding: chunked\r\n\r\n" + chunks):
-            with served(sends(head + body)) as server:
+        chunked = STREAM[:-2] + b"Transfer-Encoding: chunked\r\n\r\n"
+        for answer in (STREAM + text, chunked + chunks):
+            with served(sends(answer)) as server:
                 events = self.heard(server)
             self.assertEqual([event["do"] for event in events if event["do"] != "progress"],
                              ["answer", "event", "event", "end"])
@@ -329,10 +338,8 @@ class StreamTests(StoreTest):
             self.assertIn("progress", [event["do"] for event in events])
 
     def test_an_event_has_a_bound(self) -> None:
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: "
-
         def answer(connection: socket.socket) -> None:
-            connection.sendall(head)
+            connection.sendall(STREAM + b"data: ")
             while True:
                 connection.sendall(b"x" * (1 << 16))
 
@@ -344,6 +351,31 @@ class StreamTests(StoreTest):
     def test_what_is_no_stream_is_not_taken_for_one(self) -> None:
         with served(sends(HEAD + b"\r\nevent: a\n\n")) as server:
             self.assertEqual([event["do"] for event in self.heard(server)], ["fail"])
+
+    def test_patience_counts_from_the_next_byte_on(self) -> None:
+        goes_on, heard = threading.Event(), threading.Event()
+
+        def answer(connection: socket.socket) -> None:
+            connection.sendall(STREAM + b"event: a\n\n")
+            goes_on.wait(DEADLINE)
+            connection.sendall(b"event: b\n\n")
+
+        def hear(event: Word) -> None:
+            words.append(event["do"])
+            if event["do"] == "event":
+                connection.set_patience(1, 1_000 * int(DEADLINE))
+            if words.count("event") == 2 or event["do"] == "fail":
+                heard.set()
+
+        words: list[str] = []
+        connection = link.Link(hear)
+        with served(answer) as server, mock.patch.object(link, "_SILENCE_SECONDS", 3):
+            connection.send({"id": 1, "method": "GET", "server": server, "path": "/",
+                             "headers": {"Accept": "text/event-stream"}})
+            self.assertFalse(heard.wait(4))
+            goes_on.set()
+            self.assertTrue(heard.wait(DEADLINE))
+        self.assertNotIn("fail", words)
 
     def heard(self, server: str) -> list[Word]:
         events: list[Word] = []
