@@ -79,9 +79,11 @@ class SyncTests(ServerTest):
         a = self.signed_in("a")
         a["mine"] = 1
         a.sync()
+        a.sign_out()
+        a["unsent"] = 1
         changes = Changes(a)
         a.sign_in(self.server.url, self.server.code("bob"), device_name="a")
-        changes.wait(lambda change: change == Change("accountChange", ("mine",)))
+        changes.wait(lambda change: change == Change("accountChange", ("mine", "unsent")))
         self.assertEqual(a.account, "bob")
         self.assertNotIn("mine", a)
         a["his"] = 2
@@ -91,7 +93,7 @@ class SyncTests(ServerTest):
         self.assertEqual(dict(a), {"his": 2})
         a.sign_in(self.server.url, self.server.code("ann"), device_name="a")
         a.sync()
-        self.assertEqual(dict(a), {"mine": 1})
+        self.assertEqual(dict(a), {"mine": 1, "unsent": 1})
 
     def test_a_device_that_was_signed_out_keeps_its_values(self) -> None:
         a, b = self.signed_in("a"), self.signed_in("b")
@@ -270,6 +272,10 @@ class ForeignServerTests(StoreTest):
                      HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", HEAD + b"A: b\r\n" * 200):
             with self.subTest(text[:80]), served(sends(text)) as server:
                 self.assertEqual(self.refusal(server).code, "unreachable")
+
+    def test_an_answer_that_ends_early_is_not_taken(self) -> None:
+        with served(sends(HEAD + b"Content-Length: 99\r\n\r\n{}")) as server:
+            self.assertIn("ended early", str(self.refusal(server)))
 
     def test_an_answer_has_a_bound_in_bytes(self) -> None:
         def answer(connection: socket.socket) -> None:

@@ -172,6 +172,16 @@ class WritingTests(StoreTest):
         store.close()
         self.assertEqual(self.open("a")["a"], 1)
 
+    def test_a_save_that_was_made_and_not_told_is_found(self) -> None:
+        store = self.open("a")
+        store["a"] = 1
+        store.synchronize()
+        store._disk.save(f"1/{IDENTIFIER}", {"entries": []})
+        store["b"] = 2
+        self.assertTrue(store.synchronize())
+        store.close()
+        self.assertEqual(dict(self.open("a")), {"a": 1, "b": 2})
+
     def test_a_save_that_does_not_fit_changes_nothing(self) -> None:
         store = self.open("a")
         store["a"] = 1
