@@ -87,6 +87,12 @@ class HomeTests(StoreTest):
         store.close()
         self.assertEqual(self.open("a")["a"], 1)
 
+    def test_a_program_that_ends_without_a_word_loses_nothing(self) -> None:
+        text = "import sys, ubiquity_store as u; u.Store(sys.argv[1], sys.argv[2])['a'] = 1"
+        command = [sys.executable, "-c", text, str(self.folder / "a"), IDENTIFIER]
+        subprocess.run(command, check=True, timeout=DEADLINE)
+        self.assertEqual(self.open("a")["a"], 1)
+
     def test_a_forked_process_leaves_the_store_to_its_parent(self) -> None:
         command = [sys.executable, "-c", FORKED, str(self.folder / "a"), IDENTIFIER]
         result = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)

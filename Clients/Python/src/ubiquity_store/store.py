@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store: it tells the engine what happens and when, and carries out its steps."""
 
+import atexit
 import logging
 import os
 import queue
@@ -70,6 +71,7 @@ class Store(MutableMapping[str, Value]):
             raise UbiquityError("storage", f"{home} cannot be used: {error}") from None
         for run in (self._run, self._notify):
             threading.Thread(target=run, daemon=True).start()
+        atexit.register(self.close)
 
     def _begin(self, first_sync: str) -> None:
         meta = self._disk.load(_DEVICE).get("meta")
@@ -150,7 +152,7 @@ class Store(MutableMapping[str, Value]):
         self._wait("sync", timeout)
 
     def close(self) -> None:
-        """Saves, and ends everything that is under way."""
+        """Saves, and ends everything that is under way. The end of the program does so too."""
         if os.getpid() != self._process:
             return
         with suppress(UbiquityError):
@@ -341,6 +343,7 @@ class Store(MutableMapping[str, Value]):
             while not self._events.empty():
                 self._asked.setdefault("events", []).append(self._events.get()[1])
         if is_first:
+            atexit.unregister(self.close)
             # Wakes the threads that wait for events and changes.
             self._events.put(({"do": "wake"}, Future()))
             self._changes.put(None)
