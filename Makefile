@@ -10,7 +10,7 @@ DATABASE ?=
 BUILD_FLAGS ?=
 override BUILD_FLAGS += --traits Server
 
-.PHONY: help setup build demo example test test-javascript test-documents conformance test-api test-web page engine snippets test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
+.PHONY: help setup build demo example test test-javascript test-python test-documents conformance test-api test-web page engine snippets test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean \
 	package test-package test-reproducible test-monitoring
 
@@ -22,6 +22,7 @@ help:
 	@echo "make test                  all tests"
 	@echo "make test FILTER=Reopening tests whose suite, name or file matches a regular expression"
 	@echo "make test-javascript       the tests of the JavaScript client, which are part of make test"
+	@echo "make test-python           the tests of the Python client, which are part of make test"
 	@echo "make test-documents        the commands of README, the guides and docs, which are part of make test"
 	@echo "make test-api              the OpenAPI file against a running server, with schemathesis"
 	@echo "make test-web              the page for people in Chromium and Firefox: TEST=name tries those of that name"
@@ -31,7 +32,7 @@ help:
 	@echo "make test-tsan             all tests under the thread sanitizer, in a build of their own"
 	@echo "make simulate              tries to lose data in the simulator, until stopped"
 	@echo "make simulate SEEDS=1...9  the same for these seeds"
-	@echo "make conformance           tries to make the library and the JavaScript client lose data: SEEDS=1...200"
+	@echo "make conformance           tries to make the library and the other clients lose data: SEEDS=1...200"
 	@echo "make mutations             breaks the engine on purpose, which the simulator must detect"
 	@echo "make torture               real servers and devices under kills and faults: TORTURE_SECONDS=60"
 	@echo "make torture DATABASE=postgresql  the same with three nodes on PostgreSQL and a standby"
@@ -90,10 +91,14 @@ test:
 	@scripts/failures-last $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		$(TEST_WIDTH_FLAGS) $(if $(FILTER),--filter "$(FILTER)")
 	$(if $(FILTER),,@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
+	$(if $(FILTER),,@scripts/test-python "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
 	$(if $(FILTER),,@scripts/test-documents "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
 
 test-javascript: build
 	@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
+
+test-python: build
+	@scripts/test-python "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 test-documents: build
 	@scripts/setup curl jq python3

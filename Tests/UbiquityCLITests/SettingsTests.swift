@@ -249,6 +249,7 @@ struct SettingsTests {
             ("docs/OPERATING.md", #/ubiquity[_-]([0-9]+\.[0-9.]+[0-9])/#),
             ("Clients/JavaScript/package.json", #/"version": "([0-9.]+)"/#),
             ("Clients/JavaScript/src/http.js", #/version = '([0-9.]+)'/#),
+            ("Clients/Python/src/ubiquity_store/link.py", #/VERSION = "([0-9.]+)"/#),
         ]
         for (file, pattern) in places {
             let found = try text(file).matches(of: pattern)

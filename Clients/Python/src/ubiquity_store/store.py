@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store: it tells the engine what happens and when, and carries out its steps."""
+
+import atexit
+import logging
+import os
+import queue
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from concurrent.futures import Future, TimeoutError
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from .disk import DISK_ERRORS, Disk
+from .engine import DEPTH_MAX, TRAPS, Engine, UbiquityError, Word, boot, now
+from .link import Link, checked_address, exchange
+from .plist import Value, decode, encode
+
+_log = logging.getLogger("ubiquity_store")
+_T = TypeVar("_T")
+_WAIT_SECONDS = 60.0
+#: Short, because what is left of it does not count while the machine sleeps.
+_PAUSE_SECONDS_MAX = 60.0
+#: Where the sign-in is on the disk.
+_DEVICE = "device"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Keys that have changed, and why: `serverChange`, `initialSync`, `accountChange`, ..."""
+    reason: str
+    keys: tuple[str, ...]
+
+
+class Store(MutableMapping[str, Value]):
+    """A dictionary that follows a person. Any thread may use it.
+
+    `home` is a folder, which belongs to this store and its process until it is closed; `identifier`
+    is such as `TEAMID.com.example.app`. Raises UbiquityError, as all else here does.
+    """
+
+    def __init__(self, home: str | os.PathLike[str], identifier: str,
+                 first_sync: Literal["serverWins", "timestamps"] = "serverWins") -> None:
+        if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]{0,254}", identifier):
+            raise UbiquityError("identifier", f"{identifier!r} is not the identifier of a store")
+        self.identifier, self._process = identifier, os.getpid()
+        # Guards the engine and the end.
+        self._mutex, self._signing = threading.RLock(), threading.Lock()
+        # A code and a sentence.
+        self._end_reason: tuple[str, str] | None = None
+        # What the engine is to hear. Who asked for something waits for the future.
+        self._events: queue.SimpleQueue[tuple[Word, Future[Any]]] = queue.SimpleQueue()
+        self._asked: dict[Any, list[Future[Any]]] = {}
+        self._trips = 0
+        self._wake: float | None = None
+        self._is_wake_planned = False
+        self._changes: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
+        self._observers: list[Callable[[Change], None]] = []
+        self._link = Link(self._hear)
+        try:
+            self._disk = Disk(Path(home))
+            try:
+                self._begin(first_sync)
+            except BaseException:
+                self._disk.close()
+                raise
+        except DISK_ERRORS as error:
+            raise UbiquityError("storage", f"{home} cannot be used: {error}") from None
+        for run in (self._run, self._notify):
+            threading.Thread(target=run, daemon=True).start()
+        atexit.register(self.close)
+
+    def _begin(self, first_sync: str) -> None:
+        meta = self._disk.load(_DEVICE).get("meta")
+        # The engine's `device`: the account, with its credential, and the folders of all.
+        self._device: Word = decode(meta) if meta else {
+            "folder": "1", "folders": {}, "lastFolder": 1}
+        self._name: str | None = f"{self._device['folder']}/{self.identifier}"
+        self._opened: str | None = None
+        self._engine = Engine()
+        start = {"boot": boot(), "seed": os.urandom(8).hex(), "store": self.identifier,
+                 "firstSync": first_sync, "device": self._device}
+        self._tell("start", **start, content=self._disk.load(self._name))
+        self._handle(*self._events.get())
+        self._tell("leading", file=0, isLeading=True)
+
+    def __repr__(self) -> str:
+        return f"<Store {self.identifier} of {self.account or 'nobody'}>"
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Values
+
+    def __getitem__(self, key: str) -> Value:
+        value: Value | None = self._ask(lambda engine: engine.value(key))
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        self.write({key: value})
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        self.write({key: None})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ask(lambda engine: engine.handle({"do": "values"}))["values"])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def write(self, changes: Mapping[str, Value | None]) -> None:
+        """Writes all or nothing, on all devices. None removes. Refuses what no store can hold."""
+        for key, value in changes.items():
+            try:
+                encode({key: "" if value is None else value}, DEPTH_MAX + 1)
+            except ValueError as error:
+                raise UbiquityError("unsupported-value", f"{key!r}: {error}", [key]) from None
+        writes = [{"key": key} | ({} if value is None else {"value": value})
+                  for key, value in changes.items()]
+        if refusal := self._ask(lambda engine: engine.write(writes)):
+            raise UbiquityError(refusal["error"], refusal["detail"], changes)
+        if not self._is_wake_planned:
+            # A hundred writes are one save.
+            self._is_wake_planned = True
+            self._tell("wake")
+
+    def subscribe(self, observer: Callable[[Change], None]) -> Callable[[], None]:
+        """Calls it after each change, in a thread for that. Returns what ends the subscription."""
+        self._observers.append(observer)
+        return lambda: self._observers.remove(observer)
+
+    @property
+    def status(self) -> Word:
+        """Has `link` (with a `state`, and `lastError` as a sentence), `pendingKeys`, and more."""
+        return self._ask(lambda engine: engine.handle({"do": "status"}))
+
+    def synchronize(self, timeout: float = _WAIT_SECONDS) -> bool:
+        """Saves, and hurries the sync. Whether all that was written before is on the disk."""
+        return bool(self._wait("synchronize", timeout))
+
+    def sync(self, timeout: float = _WAIT_SECONDS) -> None:
+        """Makes a round trip: the server has what is here, and what it has is here."""
+        self._wait("sync", timeout)
+
+    def close(self) -> None:
+        """Saves, and ends everything that is under way. The end of the program does so too."""
+        if os.getpid() != self._process:
+            return
+        with suppress(UbiquityError):
+            self._wait("close", _WAIT_SECONDS)
+        self._end("closed", "the store is closed")
+
+    # The sign-in
+
+    @property
+    def account(self) -> str | None:
+        """The name of the account; None while nobody is signed in."""
+        return self._device["signedIn"]["accountName"] if "signedIn" in self._device else None
+
+    def sign_in(self, server: str, code: str, *, device_name: str, account_name: str = "",
+                allows_plain_http: bool = False) -> None:
+        """Signs in with a code of the server's operator, or of another device.
+
+        `account_name` is for the code of an empty server: the name of its first account.
+        """
+        server = checked_address(server, allows_plain_http)
+        if ";" in code:
+            raise UbiquityError("refused", "the server's key, after the ;, cannot be checked here")
+        with self._signing:
+            self._sign_in(server, code, device_name, account_name)
+
+    def _sign_in(self, server: str, code: str, device_name: str, account_name: str) -> None:
+        # A disk that does not work does not use up a code.
+        self._adopt(self._device)
+        body = {"code": code, "deviceName": device_name, "accountName": account_name}
+        answer = exchange("POST", server, "/v1/sign-in", {k: v for k, v in body.items() if v})
+        fields = {name: answer.get(name) for name in ("account", "device", "credential")}
+        account = {name: field for name, field in fields.items() if isinstance(field, str)}
+        if len(account) < 3 or not re.fullmatch("[!-~]+", account["credential"]):
+            raise UbiquityError("unreachable", f"{server} is not a Ubiquity server")
+        account |= {"server": server, "deviceName": device_name,
+                    "accountName": str(answer.get("accountName", ""))}
+        old = self._device
+        # The first account takes over what was written before it. Another one never sees that.
+        folders, folder, last = old["folders"], old["folder"], old["lastFolder"]
+        if folder in folders.values():
+            folder, last = str(last + 1), last + 1
+        folder = folders.get(account["account"], folder)
+        self._adopt({"signedIn": account, "folder": folder, "lastFolder": last,
+                     "folders": folders | {account["account"]: folder}})
+        _revoke(old)
+
+    def sign_out(self) -> None:
+        """Signs out. The values stay here; the server is asked to revoke the credential."""
+        with self._signing:
+            old = self._device
+            self._adopt({name: field for name, field in old.items() if name != "signedIn"})
+            _revoke(old)
+
+    def _adopt(self, device: Word) -> None:
+        try:
+            if not self.synchronize():
+                raise OSError("the store is not saved")
+            self._disk.save(_DEVICE, {"entries": [], "meta": encode(device, 4)})
+        except DISK_ERRORS as error:
+            raise UbiquityError("storage", f"the sign-in cannot be saved: {error}") from None
+        self._device = device
+        self._tell("accountChanged")
+        self.synchronize()
+
+    # What happens
+
+    def _check(self) -> None:
+        if self._end_reason:
+            raise UbiquityError(*self._end_reason)
+        if os.getpid() != self._process:
+            raise UbiquityError("closed", "the store belongs to the process that was forked")
+
+    def _ask(self, ask: Callable[[Engine], _T]) -> _T:
+        self._check()
+        with self._mutex:
+            self._check()
+            try:
+                return ask(self._engine)
+            except TRAPS as error:
+                self._end("engine", f"the engine failed, open the store again: {error}")
+                raise UbiquityError("engine", f"the engine failed: {error}") from None
+
+    def _tell(self, do: str, **fields: Any) -> "Future[Any]":
+        self._check()
+        with self._mutex:
+            self._check()
+            future: Future[Any] = Future()
+            self._events.put(({"do": do, **fields}, future))
+            return future
+
+    def _wait(self, do: str, timeout: float) -> Any:
+        try:
+            return self._tell(do).result(timeout)
+        except TimeoutError:
+            raise UbiquityError("timeout", f"{do} did not end within {timeout} seconds") from None
+
+    def _hear(self, event: Word) -> None:
+        with suppress(UbiquityError):
+            self._tell(**event).result()
+
+    def _run(self) -> None:
+        try:
+            while not self._end_reason:
+                pause = _PAUSE_SECONDS_MAX
+                if self._wake is not None:
+                    pause = min(max((self._wake - now()[1]) / 1_000, 0), pause)
+                try:
+                    self._handle(*self._events.get(timeout=pause))
+                except queue.Empty:
+                    self._handle({"do": "wake"}, Future())
+        except Exception as error:
+            if not self._end_reason:
+                _log.exception("a store has ended")
+            self._end("engine", f"the store has ended: {error}")
+
+    def _handle(self, event: Word, future: "Future[Any]") -> None:
+        asked: Any = event["do"] if event["do"] in ("synchronize", "close") else future
+        match event["do"]:
+            case "wake": self._is_wake_planned = False
+            case "sync": asked = event["id"] = self._trips = self._trips + 1
+        self._asked.setdefault(asked, []).append(future)
+        answer = self._ask(lambda engine: engine.handle(event))
+        self._wake = answer.get("wake")
+        for step in answer["steps"]:
+            self._perform(step)
+        self._answer(future)
+
+    def _answer(self, asked: Any, result: Any = None) -> None:
+        for future in self._asked.pop(asked, []):
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+    def _perform(self, step: Word) -> None:
+        match step["do"]:
+            case "save": self._save(step)
+            case "read": self._tell("read")
+            case "readAccount": self._tell("account", device=self._device)
+            case "open": self._open(f"{step['folder']}/{self.identifier}")
+            case "use":
+                self._name, self._opened = self._opened, None
+                self._tell("leading", file=step["file"], isLeading=True)
+            case "request": self._link.send(step)
+            case "cancel": self._link.cancel(step["id"])
+            case "patience": self._link.set_patience(step["id"], step["milliseconds"])
+            case "notify": self._changes.put(Change(step["reason"], tuple(step["keys"])))
+            case "synced":
+                error = "error" in step and UbiquityError("sync", step["error"], step["refused"])
+                self._answer(step["id"], error)
+            case "synchronized": self._answer("synchronize", step["isSaved"])
+            case "close": self._answer("close")
+            case "report": _log.warning(step["detail"])
+
+    def _save(self, step: Word) -> None:
+        try:
+            if self._name is None:
+                raise OSError("the file of the account is not open")
+            version = self._disk.save(self._name, step)
+            if version is None:
+                self._tell("conflict", content=self._disk.load(self._name))
+            else:
+                self._tell("saved", version=version)
+        except DISK_ERRORS as error:
+            self._tell("notSaved", why=str(error))
+
+    def _open(self, name: str) -> None:
+        try:
+            self._tell("opened", content=self._disk.load(name))
+            self._opened = name
+        except DISK_ERRORS as error:
+            self._tell("notOpened", why=str(error))
+
+    def _notify(self) -> None:
+        while change := self._changes.get():
+            for observer in [*self._observers]:
+                try:
+                    observer(change)
+                except Exception:
+                    _log.exception("an observer failed")
+            with suppress(UbiquityError):
+                self._tell("notified")
+
+    def _end(self, code: str, detail: str) -> None:
+        with self._mutex:
+            is_first, reason = not self._end_reason, self._end_reason or (code, detail)
+            self._end_reason = reason
+            while not self._events.empty():
+                self._asked.setdefault("events", []).append(self._events.get()[1])
+        if is_first:
+            atexit.unregister(self.close)
+            # Wakes the threads that wait for events and changes.
+            self._events.put(({"do": "wake"}, Future()))
+            self._changes.put(None)
+            self._link.close()
+            self._disk.close()
+        for asked in [*self._asked]:
+            self._answer(asked, UbiquityError(*reason))
+
+
+def _revoke(device: Word) -> None:
+    """If the server is away, another device can do it."""
+    if account := device.get("signedIn"):
+        with suppress(UbiquityError):
+            path = f"/v1/devices/{account['device']}"
+            exchange("DELETE", account["server"], path, {}, account["credential"])
