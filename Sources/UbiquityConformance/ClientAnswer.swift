@@ -41,8 +41,8 @@ struct ClientAnswer {
     var isReading = false
     /// Another process saved first, so the save is not on the disk.
     var isConflict = false
-    /// In the answer to ``ClientCommand/begin``: the number of processes that a device can have; nil
-    /// if the client knows nothing of processes.
+    /// In the answer to ``ClientCommand/begin``: the number of processes that a device can have;
+    /// nil if the client knows nothing of processes.
     var processes: Int?
     /// The uptime at which time alone makes something possible.
     var wake: Int64?

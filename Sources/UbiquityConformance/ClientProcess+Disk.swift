@@ -103,8 +103,8 @@ extension ClientProcess {
         }
     }
 
-    /// Tells the other processes that one has saved: most at once, some late, and some twice. And at
-    /// times itself.
+    /// Tells the other processes that one has saved: most at once, some late, and some twice. And
+    /// at times itself.
     func hint() {
         guard world.hasProcesses else { return }
         for process in file.processes where process !== self || world.chance.perMille(100) {

@@ -4,7 +4,8 @@ import UbiquityCore
 
 /// When nothing has gone wrong for a long time, all agree: the server, and each process in memory
 /// and on disk. Nothing waits any more, every process is connected and holds no stream in vain, every
-/// round trip has ended, no store reports a failing disk, and none has spent the time looking for work.
+/// round trip has ended, no store reports a failing disk, and none has spent the time looking for
+/// work.
 package final class ConvergenceChecker: Checker {
     /// More often than any back-off in the time for settling, also for a server whose clock is set
     /// back.

@@ -2,8 +2,8 @@
 
 import UbiquityCore
 
-/// Of a device's processes, only the one with the lease talks to the server. One that stood still may
-/// believe to have it until it is told.
+/// Of a device's processes, only the one with the lease talks to the server. One that stood still
+/// may believe to have it until it is told.
 package final class LeaseChecker: Checker {
     private var leaders: Set<Int> = []
 
