@@ -14,6 +14,11 @@ store.set("dark", forKey: "theme")
 print("the theme is \(store.string(forKey: "theme") ?? "light")")
 // snippet.end
 
+// snippet.register
+store.register(defaults: ["theme": "light", "fontSize": 13])
+print("\(store.longLong(forKey: "fontSize")) points")  // 13, until a device sets another size
+// snippet.end
+
 // snippet.observe
 let observer = NotificationCenter.default.addObserver(
     forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store, queue: .main

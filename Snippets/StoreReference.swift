@@ -187,6 +187,15 @@ struct StoreReference {
         #expect(store.dictionaryRepresentation.isEmpty)
     }
 
+    @Test func `defaults that no device gets`() {
+        // snippet.register
+        store.register(defaults: ["theme": "light", "volume": 0.8])
+        print(store.double(forKey: "volume"))  // 0.8, until a device sets another
+        // snippet.end
+        #expect(store.double(forKey: "volume") == 0.8)
+        #expect(store.status.pendingKeys.isEmpty && store.status.bytes == 0)
+    }
+
     // MARK: - Conflicts
 
     @Test func `policies keep the best level and every start`() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import ProcessHarness
 import Ubiquity
 import UbiquityCore
 
@@ -9,18 +8,23 @@ import UbiquityCore
 struct DemoPreferences {
     let name: String
     let values: [Key: PropertyListValue]
+    /// What a store cannot take, with the reasons.
+    let leftOut: [String]
 
     /// - Parameter file: Nil for the project's sample.
-    /// - Throws: Errors that name the file, and what in it a store cannot take.
+    /// - Throws: Errors that name the file.
     init(_ file: String?) throws {
         let path = file ?? Self.sample
         name = (path as NSString).lastPathComponent
-        let entries = try PropertyListFile.read(path: path).map { entry in
-            do { return (try Key(entry.key), try entry.value.get()) } catch {
-                throw Trouble("\(path) cannot be imported: \"\(entry.key)\": \(error)")
-            }
+        var (values, leftOut) = ([Key: PropertyListValue](), [String]())
+        for entry in try PropertyListFile.read(path: path) {
+            do {
+                let (key, value) = (try Key(entry.key), try entry.value.get())
+                try StoreLimits().check(key, .value(value))
+                values[key] = value
+            } catch { leftOut.append("\"\(entry.key)\": \(error)") }
         }
-        values = Dictionary(entries) { $1 }
+        (self.values, self.leftOut) = (values, leftOut)
     }
 
     private static var sample: String {

@@ -10,6 +10,7 @@ extension DemoStory {
     func share(_ a: DemoDevice, _ b: DemoDevice) async throws {
         DemoScreen.chapter("An app's preferences follow the person")
         let values = preferences.values
+        for entry in preferences.leftOut { DemoScreen.remark("Left out: \(entry)") }
         try await step(
             "A imports \(preferences.name), \(values.count) keys; B gets the same values"
         ) {

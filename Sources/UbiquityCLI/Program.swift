@@ -29,7 +29,7 @@ struct Program: AsyncParsableCommand {
                 name: "Values",
                 subcommands: [
                     SetCommand.self, GetCommand.self, RemoveCommand.self, ListCommand.self,
-                    WatchCommand.self, ImportCommand.self, ExportCommand.self,
+                    KeysCommand.self, WatchCommand.self, ImportCommand.self, ExportCommand.self,
                     StoreCommand.self,
                 ]),
             CommandGroup(
@@ -43,7 +43,7 @@ struct Program: AsyncParsableCommand {
                 subcommands: [
                     SignInCommand.self, SignOutCommand.self, PairCommand.self,
                     ApproveCommand.self, SyncCommand.self, StatusCommand.self,
-                    DeviceCommand.self, DevicesCommand.self, DoctorCommand.self,
+                    DeviceCommand.self, DeliveryCommand.self, DoctorCommand.self,
                 ]),
             CommandGroup(
                 name: "The server",

@@ -3,6 +3,7 @@
 #if os(Linux)
 internal import CCurl
 internal import Foundation
+internal import Synchronization
 internal import UbiquityCore
 
 /// A request that curl carries out, with what its callbacks need. They are called by curl on the
@@ -148,6 +149,7 @@ final class CurlTransfer: @unchecked Sendable {
 
     private func sent(_ bytes: Int64) -> Bool {
         if bytes != bytesSent {
+            uploadedBytes.add(Int(max(0, bytes - bytesSent)), ordering: .relaxed)
             bytesSent = bytes
             idle.moved(at: Self.now)
         }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+package import Synchronization
 package import UbiquityCore
+
+/// The bytes of all requests that this process has handed to the network, to show progress.
+package let uploadedBytes = Atomic<Int>(0)
 
 /// Carries out requests over HTTP: libcurl on Linux, `URLSession` on Apple's systems. A process has
 /// one, whose requests share its connections.

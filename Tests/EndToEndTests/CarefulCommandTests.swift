@@ -96,7 +96,7 @@ extension EndToEndTests {
                 let file = stage.path("export.plist")
                 let lines = [
                     ["get", "k"], ["list"], ["export", file], ["remove", "k"], ["history"],
-                    ["blame"], ["diff", "--since", "yesterday"], ["undo", "k"], ["devices"],
+                    ["blame"], ["diff", "--since", "yesterday"], ["undo", "k"], ["delivery"],
                     ["rewind", "--to", "yesterday", "--yes"],
                 ]
                 let delete = ["store", "delete", "TEAM.typo", "--yes"] + home

@@ -111,9 +111,9 @@ extension EndToEndTests {
                 let sync = try await stage.run(["sync", "--until", "b"] + a)
                 #expect(sync.output == "1 key synced, 0 pending; b has everything\n")
                 #expect(try await stage.run(["sync", "--until", "c"] + a).status == 1)
-                let devices = try await stage.run(["devices", "k", "--json"] + a).output
+                let devices = try await stage.run(["delivery", "k", "--json"] + a).output
                 #expect(devices.split(separator: "\"isCurrent\":true,\"behind\":0").count == 3)
-                let table = try await stage.run(["devices"] + b).output
+                let table = try await stage.run(["delivery"] + b).output
                 #expect(table.split(separator: "\n").count == 3)
                 #expect(table.contains("b (this one)"))
             }

@@ -128,7 +128,8 @@ extension EndToEndTests {
                     on: stage)
                 let shown = try await seen
                 #expect(
-                    shown.contains("\u{1B}[K") && shown.contains("Sending: 0 %, 0 keys of 20 keys"),
+                    shown.contains("\u{1B}[K")
+                        && shown.contains(#/Sending 20 keys: [0-9.]+ (bytes|kB|MB)/#),
                     "\(shown.debugDescription)")
                 #expect(shown.hasSuffix("\r\u{1B}[KImported 20 keys.\n"))
                 let run = try await piped

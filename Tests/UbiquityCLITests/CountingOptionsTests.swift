@@ -56,7 +56,8 @@ struct CountingOptionsTests {
 
     static let modes: [Mode] =
         valueModes + historyModes + deviceModes + serverModes + keeping(["device", "list"])
-        + keeping(["device", "rename", "d", "n"]) + keeping(["device", "revoke", "d"], ["--yes"])
+        + keeping(["device", "rename", "d", "n"], ["--yes"])
+        + keeping(["device", "revoke", "d"], ["--yes"])
         + [
             Mode(
                 words: ["device", "revoke", "--others"], counts: ["--yes", "--home", "--json"])
@@ -93,7 +94,12 @@ struct CountingOptionsTests {
         Mode(words: ["set", "k"], counts: types),
         Mode(words: ["get", "k"], counts: values.union(["--raw"])),
         Mode(words: ["get", "k", "--raw"], counts: values.subtracting(["--json", "--exact"])),
+        Mode(words: ["get", "k", "l"], counts: values),
         Mode(words: ["remove", "k"], counts: values.subtracting(["--exact"])),
+        Mode(
+            words: ["remove", "--prefix", "k"],
+            counts: values.union(["--yes"]).subtracting(["--exact"])),
+        Mode(words: ["keys"], counts: values.union(["--prefix"]).subtracting(["--exact"])),
         Mode(words: ["list"], counts: values.union(["--prefix"])),
         Mode(
             words: ["list", "--local"],
@@ -155,7 +161,7 @@ struct CountingOptionsTests {
         Mode(words: ["pair"], counts: ["--store", "--for", "--home", "--json"]),
         Mode(words: ["sign-out"], counts: ["--home", "--timeout", "--wipe", "--json"]),
         Mode(words: ["sync"], counts: ["--store", "--home", "--timeout", "--until", "--json"]),
-        Mode(words: ["devices"], counts: ["--store", "--home", "--timeout", "--json"]),
+        Mode(words: ["delivery"], counts: ["--store", "--home", "--timeout", "--json"]),
         Mode(words: ["status"], counts: values.subtracting(["--exact"])),
         Mode(
             words: ["doctor"],

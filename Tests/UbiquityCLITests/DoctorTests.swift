@@ -31,7 +31,7 @@ struct DoctorTests {
         link.lastSync = 1_800_000_000_000
         var content = DeviceFacts.Store.Content(
             usage: Usage(bytes: 100, keys: 3), limits: StoreLimits(), pendingCount: 0,
-            refusedCount: 0, link: link)
+            refusedKeys: [], link: link)
         change(&content)
         return DeviceFacts.Store(identifier: "TEAM.notes", content: .success(content))
     }
@@ -220,8 +220,8 @@ struct DoctorTests {
         expect("waiting", .note, saying: "`ubiquity sync`") {
             $0.stores = [store { $0.pendingCount = 1 }]
         }
-        expect("refused", .note, saying: "refusedWrites()") {
-            $0.stores = [store { $0.refusedCount = 1 }]
+        expect("refused", .note, saying: "2 writes, of \"a\"; see `ubiquity history a --store ") {
+            $0.stores = [store { $0.refusedKeys = [try! Key("a"), try! Key("a")] }]
         }
         expect("room", .note, saying: "nearly full") {
             $0.stores = [store { $0.usage.keys = 1_000 }]

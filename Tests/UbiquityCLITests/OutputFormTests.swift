@@ -116,7 +116,7 @@ struct OutputFormTests {
                 == "a \(shown)\n\(shown)")
         #expect(TerminalText(lines: "a\n\tb\r").string == "a\n\tb\\r")
         let table = Table(header: ["A", "B"], rows: [[evil, "b"]])
-        #expect(table.lines[1].string == "\(shown)  b")
+        #expect(table.lines()[1].string == "\(shown)  b")
         let change = Watch.Change(key: try! Key(evil), value: .string(evil), origin: .elsewhere)
         #expect(change.text.string == "\(shown) = \"\(shown)\"")
         #expect(
@@ -155,13 +155,46 @@ struct OutputFormTests {
     @Test func `a table's value stays on its line and within its length`() {
         let long = PropertyListValue.string(String(repeating: "x", count: 1_000_000))
         #expect(long.line(20).count == 20)
+        #expect(long.line(nil).count == 1_000_002)
+        let wide = PropertyListValue.string(String(repeating: "京", count: 40))
+        #expect(wide.line(20) == "\"" + String(repeating: "京", count: 9) + "…")
+        #expect(PropertyListValue.string("京").line(4) == "\"京\"")
         #expect(PropertyListValue.string("a\nb\u{1B}[2J").line(40) == #""a\nb\u001b[2J""#)
     }
 
     @Test func `columns are aligned by what a terminal shows`() throws {
         let values = [try Key("京都"): PropertyListValue.integer(1), try Key("ab"): .real(2)]
-        let lines = ListCommand.table(of: values, columns: nil)
+        let lines = ListCommand.table(of: values).lines()
         #expect(lines == ["KEY   TYPE     VALUE", "ab    real     2.0", "京都  integer  1"])
+    }
+
+    @Test func `a row that a terminal would wrap is a paragraph`() {
+        let table = Table(header: ["NAME", "ID", "HAS"], rows: [["laptop", "12345678", "all"]])
+        #expect(table.lines(columns: 21) == ["NAME    ID        HAS", "laptop  12345678  all"])
+        #expect(table.lines(columns: 20) == ["laptop", "  ID   12345678", "  HAS  all"])
+        let values = Table(
+            header: ["KEY", "VALUE"], rows: [["k"]],
+            values: [[PropertyListValue.string(String(repeating: "x", count: 40)).line]])
+        let line = "k    \"" + String(repeating: "x", count: 14) + "…"
+        #expect(values.lines(columns: 21) == ["KEY  VALUE", "\(line)"])
+        #expect(values.lines(columns: 20)[1].string.hasPrefix("  VALUE  \"x"))
+    }
+
+    @Test func `keys that look alike have their code points beside them`() throws {
+        let keys = try ["th\u{E9}me", "the\u{301}me", "tоn", "ton", "a", "a ", "b", "京都"].map(
+            Key.init)
+        let names = KeyNames(keys)
+        #expect(
+            keys.map(names.shown) == [
+                #"th\u{E9}me (th\u00e9me)"#.replacing(#"\u{E9}"#, with: "\u{E9}"),
+                "the\u{301}me (the" + #"\u0301me)"#, #"tоn (t\u043en)"#, "ton (ton)",
+                "a (a)", #"a  (a\u0020)"#, "b", "京都",
+            ])
+        let one = KeyNames([try Key("tоn")])
+        #expect(one.shown(try Key("tоn")) == "tоn")
+        #expect(
+            one.absent(try Key("ton")) == #""ton"; "tоn" (t\u043en) only looks like it"#)
+        #expect(one.absent(try Key("x")) == "\"x\"")
     }
 
     @Test func `a command with words from a server is safe for a shell`() {

@@ -29,6 +29,28 @@ private struct MirroredSettings {
 
 /// Two devices of one person, each with an app whose preferences are mirrored.
 @Suite struct `Preferences that are mirrored` {
+    @Test func `have no registered default of the store, whose keys have none of theirs`()
+        async throws
+    {
+        try await Cloud.withTwoDevices { _, a, b in
+            try await a.run(["theme", "registered"]) { mirror in
+                mirror.store.register(defaults: ["theme": "light"])
+                // Of the whole process, on Linux.
+                a.defaults.register(defaults: ["registered": 5])
+                await mirror.updateNow()
+                #expect(a.own.isEmpty && mirror.store.values.isEmpty)
+                #expect(mirror.store.string(forKey: "theme") == "light")
+                mirror.set("light", forKey: "theme")
+                await mirror.updateNow()
+                #expect(mirror.store.values.count == 1)
+                mirror.removeObject(forKey: "theme")
+                await mirror.updateNow()
+                #expect(a.own.isEmpty && mirror.store.values.isEmpty)
+                #expect(mirror.store.string(forKey: "theme") == "light")
+            }
+        }
+    }
+
     @Test func `follow a change, a deletion, and an array of dictionaries, both ways`() async throws
     {
         try await Cloud.withTwoDevices { _, a, b in

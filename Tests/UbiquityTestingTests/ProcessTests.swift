@@ -34,6 +34,22 @@ struct ProcessTests {
         #expect(two.b.string(forKey: "k") == "x")
     }
 
+    @Test func `has registered defaults until it ends, and no device gets them`() {
+        two.a.register(defaults: ["k": "standard"])
+        two.cloud.settle()
+        #expect(two.a.string(forKey: "k") == "standard")
+        #expect(two.b.object(forKey: "k") == nil)
+        two.b.set("b's", forKey: "k")
+        two.cloud.settle()
+        #expect(two.a.string(forKey: "k") == "b's")
+        two.b.removeObject(forKey: "k")
+        two.cloud.settle()
+        #expect(two.phone.app.notifications.map(\.changedKeys) == [["k"], ["k"]])
+        #expect(two.a.string(forKey: "k") == "standard")
+        two.phone.restart()
+        #expect(two.phone.openStore(TwoDevices.identifier).object(forKey: "k") == nil)
+    }
+
     @Test func `that quits saves first`() {
         two.a.set("x", forKey: "k")
         two.phone.app.quit()

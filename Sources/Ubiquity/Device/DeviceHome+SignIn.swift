@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 package import UbiquityCore
 
 extension DeviceHome {
+    /// The name of a device that nobody has named: the host's, without its domain.
+    package static var usualDeviceName: String {
+        deviceName(ofHost: ProcessInfo.processInfo.hostName)
+    }
+
+    package static func deviceName(ofHost host: String) -> String {
+        let name = host.prefix { $0 != "." }
+        let isAddress = host.contains(":") || !name.contains { $0.isLetter }
+        return isAddress ? host : String(name)
+    }
+
     /// A credential that was given up, and the server's response.
     package struct DiscardedCredential: Sendable {
         package var account: SignedInAccount

@@ -23,12 +23,6 @@ enum SQLiteRows {
             meta: try meta(row.decode(atIndex: 1), in: db))
     }
 
-    static func refusedCount(_ db: Database) throws -> Int {
-        try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM refused WHERE code <> ?",
-            arguments: [Refusal.superseded.code]) ?? 0
-    }
-
     static func refusedWrites(_ db: Database) throws -> [RefusedWrite] {
         let statement = try db.cachedStatement(
             sql: """

@@ -9,7 +9,8 @@ package struct StoreInspection: Sendable {
     package var usage = Usage()
     /// The number of keys, and parts of keys, whose newest write the server does not have yet.
     package var pendingCount = 0
-    package var refusedCount = 0
+    /// The keys of the refused writes, the newest first; one for each write.
+    package var refusedKeys: [Key] = []
     package var meta = StoredMeta()
     package var entries: [StoredEntry] = []
 
@@ -34,7 +35,8 @@ package struct StoreInspection: Sendable {
         guard verdict == "ok" else { throw StoredValue.damage(verdict) }
         let changes = try SQLiteRows.changes(db, after: nil)
         (meta, entries) = (changes.meta, changes.entries)
-        refusedCount = try SQLiteRows.refusedCount(db)
+        refusedKeys = try SQLiteRows.refusedWrites(db).filter { !$0.isSuperseded }
+            .map(\.record.key)
         for entry in changes.entries {
             if entry.pending != nil { pendingCount += 1 }
             let content = entry.pending?.record.content ?? entry.confirmed?.content

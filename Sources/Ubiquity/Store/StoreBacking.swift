@@ -8,8 +8,8 @@ internal import UbiquityCore
 /// The state that all instances of one store in a process share: the driver, its notification
 /// poster and the store's identifier.
 ///
-/// Shared state: `end` and `declared`, each guarded by a mutex, because stores are used and closed on
-/// any thread. Everything else is constant and thread-safe.
+/// Shared state: `end`, `declared` and `defaults`, each guarded by a mutex, because stores are used and
+/// closed on any thread. Everything else is constant and thread-safe.
 final class StoreBacking: Sendable {
     private enum End { case open, closed, abandoned }
 
@@ -151,6 +151,17 @@ final class StoreBacking: Sendable {
             engine.setPolicy(policy.merging, resolver: policy.resolver, for: key)
         }
         driver.decideConflicts()
+    }
+
+    // MARK: - Registered defaults
+
+    private let defaults = Mutex<[Key: PropertyListValue]>([:])
+
+    /// What keys without a value read as.
+    var registered: [Key: PropertyListValue] { defaults.withLock(\.self) }
+
+    func register(_ values: [Key: PropertyListValue]) {
+        defaults.withLock { $0.merge(values) { $1 } }
     }
 
     // MARK: - Closing

@@ -20,7 +20,9 @@ public struct UbiquityBatch: ~Copyable {
     init(_ store: UbiquitousKeyValueStore) { self.store = store }
 
     /// The value as it will be, boxed as by ``UbiquitousKeyValueStore/object(forKey:)``.
-    public func object(forKey aKey: String) -> Any? { value(aKey)?.boxed }
+    public func object(forKey aKey: String) -> Any? {
+        (value(aKey) ?? store.registered(aKey))?.boxed
+    }
 
     /// Adds a write of a property-list value; nil removes the key.
     ///

@@ -46,8 +46,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// - Parameters:
     ///   - key: The key of the value.
-    ///   - body: Gets the value, or the key's default if there is none or it cannot be read, and
-    ///     changes it. It may use the store.
+    ///   - body: Gets the value as ``UbiquitousKeyValueStore/subscript(_:)`` gives it, and changes
+    ///     it. It may use the store.
     /// - Throws: The body's error, or ``UbiquityError`` as ``UbiquitousKeyValueStore/set(_:for:)``.
     ///   Nothing is written then.
     public func update<Value>(
@@ -56,7 +56,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
         declare(key)
         let stored = value(key.name)
         var value =
-            stored.flatMap { try? TypedValue.decode($0, as: Value.self) } ?? key.defaultValue
+            (stored ?? registered(key.name))
+            .flatMap { try? TypedValue.decode($0, as: Value.self) } ?? key.defaultValue
         try body(&value)
         let changed: PropertyListValue?
         do { changed = try TypedValue.encode(value) } catch {
@@ -67,7 +68,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// Adds to a number as under ``ConflictPolicy/counter``, even if the key has no such policy.
     ///
-    /// Replaces a value that is not a number. If the result does not fit into the store, it is
+    /// Replaces a value that is not a number, and begins with 0 where none is stored, whatever is
+    /// registered. If the result does not fit into the store, it is
     /// refused as by ``UbiquitousKeyValueStore/set(_:forKey:)-(Any?,_)``.
     /// <!-- Snippets/StoreReference.swift: increment -->
     /// ```swift

@@ -6,11 +6,12 @@ internal import UbiquityCore
 extension UbiquitousKeyValueStore {
     /// The value of a key, or its default.
     ///
-    /// A number, a Bool and a string are read as each other as by ``longLong(forKey:)``,
-    /// ``double(forKey:)``, ``bool(forKey:)`` and ``string(forKey:)``, except that a number that
-    /// does not fit into the type is not clamped. Values inside of a container must have their
-    /// exact type; numbers match if they are exact. A value that cannot be read gives the default,
-    /// stays in the store, and is reported once for each key while the process runs.
+    /// A number, a Bool and a string are read as each other where nothing has to be guessed: "5" is
+    /// a number and "loud" is none, "yes" is a Bool, 2.7 as an integer is 2, and a number that does
+    /// not fit into the type is not clamped. Values inside of a container must have their exact
+    /// type; numbers match if they are exact. Any other value gives the key's default, stays in the
+    /// store, and is reported once for each key while the process runs. ``value(for:)`` throws
+    /// instead.
     ///
     /// Setting nil removes the key, which then gives the default again. A value that is not a
     /// property list, or does not fit into the store, is refused as by ``set(_:forKey:)-(Any?,_)``;
@@ -40,19 +41,22 @@ extension UbiquitousKeyValueStore {
         }
     }
 
-    /// The value of a key; nil, not the default, if there is none.
+    /// The value of a key, strictly: nil, not the key's default, if there is none, and an error if
+    /// it has another type.
+    ///
+    /// A number matches any type of number that represents it exactly.
     /// <!-- Snippets/TypedReference.swift: value-for -->
     /// ```swift
     /// let volume = try store.value(for: .volume)
     /// print(volume.map { "The volume is \($0)." } ?? "The volume was never set.")
     /// ```
     ///
-    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the stored value cannot
-    ///   be read as `Value`.
+    /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the stored value is of
+    ///   another type than `Value`. It stays in the store.
     public func value<Value>(for key: UbiquityKey<Value>) throws -> Value? {
         declare(key)
         guard let stored = read(key.name) else { return nil }
-        do { return try TypedValue.decode(stored, as: Value.self) } catch {
+        do { return try TypedValue.decode(stored, as: Value.self, exactly: true) } catch {
             throw UbiquityError(unreadable: key.name, error)
         }
     }
@@ -76,13 +80,15 @@ extension UbiquitousKeyValueStore {
         do { try put(value, key.name) } catch { throw UbiquityError(refused: key.name, error) }
     }
 
-    /// Whether a value is stored, readable as the key's type or not.
+    /// Whether a value is stored, readable as the key's type or not. A registered default is not.
     /// <!-- Snippets/TypedReference.swift: hasValue -->
     /// ```swift
     /// if !store.hasValue(for: .nickname) { print("Choose a nickname.") }
     /// ```
     public func hasValue(for key: UbiquityKey<some Codable & Sendable>) -> Bool {
-        isSubclass ? object(forKey: key.name) != nil : value(key.name) != nil
+        guard isSubclass else { return value(key.name) != nil }
+        guard object(forKey: key.name) != nil else { return false }
+        return !hasBacking || registered(key.name) == nil || value(key.name) != nil
     }
 
     /// Removes a key, so that it reads as its default again. Does nothing if there is no value.

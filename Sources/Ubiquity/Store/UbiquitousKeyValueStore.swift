@@ -149,7 +149,7 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     ///     print("The last backup was made \(date).")
     /// }
     /// ```
-    open func object(forKey aKey: String) -> Any? { value(aKey)?.boxed }
+    open func object(forKey aKey: String) -> Any? { (value(aKey) ?? registered(aKey))?.boxed }
 
     /// The string of a key; a number as text, `true` as "1". Nil for any other type, and if there
     /// is no value.
@@ -222,10 +222,14 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
             return object(forKey: key).flatMap { try? PropertyListValue($0) }.flatMap(body)
         }
         guard let key = try? Key(key) else { return nil }
-        return shared.value(key, body)
+        if let result = shared.value(key, body) { return result }
+        // A value of another type hides a registered default.
+        guard let standard = backing.registered[key], shared.value(key, { _ in true }) == nil
+        else { return nil }
+        return body(standard)
     }
 
-    /// The value without conversion.
+    /// The value without conversion, or the registered default.
     func read(_ key: String) -> PropertyListValue? { read(key) { $0 } }
 
     /// A subclass may have overridden `object(forKey:)` and `set(_: Any?, forKey:)`. The class
@@ -235,8 +239,9 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// Whether using its backing opens nothing that a test double does without.
     var hasBacking: Bool { own != nil || !isSubclass }
 
-    /// A copy of all values, including those received from other devices. Of keys that differ only
-    /// in Unicode normalisation it has one, like any dictionary of Swift strings.
+    /// A copy of all values, including those received from other devices, and of the registered
+    /// defaults of other keys. Of keys that differ only in Unicode normalisation it has one, like
+    /// any dictionary of Swift strings.
     /// <!-- Snippets/StoreReference.swift: dictionaryRepresentation -->
     /// ```swift
     /// let notes = store.dictionaryRepresentation.filter { $0.key.hasPrefix("note.") }
@@ -245,7 +250,9 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     open var dictionaryRepresentation: [String: Any] {
         let values = backing.driver.read { $0.values }
         // Keys that differ only in Unicode normalisation are equal in a Swift dictionary.
-        return Dictionary(values.map { ($0.key.string, $0.value.boxed) }) { first, _ in first }
+        let stored = values.map { ($0.key.string, $0.value.boxed) }
+        let registered = backing.registered.map { ($0.key.string, $0.value.boxed) }
+        return Dictionary(stored + registered) { first, _ in first }
     }
 
     // MARK: - Writing
@@ -401,6 +408,11 @@ extension UbiquitousKeyValueStore {
     package func value(_ key: String) -> PropertyListValue? {
         guard let key = try? Key(key) else { return nil }
         return shared.value(key) { $0 }
+    }
+
+    /// The registered default of a key, which is not stored.
+    func registered(_ key: String) -> PropertyListValue? {
+        (try? Key(key)).flatMap { backing.registered[$0] }
     }
 
     package var values: [Key: PropertyListValue] { backing.driver.read { $0.values } }

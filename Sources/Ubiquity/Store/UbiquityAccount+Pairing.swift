@@ -145,7 +145,7 @@ extension UbiquityAccount {
             certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
         return try await accountErrors {
             let pending = try await AccountClient.requestSignIn(
-                server: server, deviceName: deviceName ?? ProcessInfo.processInfo.hostName,
+                server: server, deviceName: deviceName ?? DeviceHome.usualDeviceName,
                 stores: stores ?? [], credentialSeconds: validFor?.wholeSeconds, security: security)
             return UbiquityPendingSignIn(pending: pending, home: home)
         }

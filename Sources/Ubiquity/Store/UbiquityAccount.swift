@@ -125,7 +125,7 @@ public struct UbiquityAccount: Hashable, Sendable {
             UbiquityAccount(
                 try await home.signIn(
                     server: server, by: proof,
-                    deviceName: deviceName ?? ProcessInfo.processInfo.hostName,
+                    deviceName: deviceName ?? DeviceHome.usualDeviceName,
                     security: security, review: review
                 ).account)
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Synchronization
 package import UbiquityCore
 internal import UbiquityHTTP
 internal import UbiquityWire
@@ -68,6 +69,9 @@ package struct HTTPTransport: Sendable {
             throw LinkFailure(.unreachable, "the stream was cancelled")
         }
     }
+
+    /// The bytes that this process has sent to servers; on Apple's systems they are not counted.
+    package static var bytesSent: Int { uploadedBytes.load(ordering: .relaxed) }
 
     /// The proxy that requests to the account's server go through, as the environment says, without
     /// its user and password; nil for none.

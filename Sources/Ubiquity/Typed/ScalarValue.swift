@@ -14,7 +14,8 @@ protocol ScalarValue: Codable {
     /// type may try several forms, and a string read as an integer would never be a string.
     static func exact(_ value: PropertyListValue) -> Self?
 
-    /// Converts as a getter of the class would. Nil if the value cannot be of this type.
+    /// Converts as a getter of the class would. Nil if the value cannot be of this type, such as a
+    /// number that a text is not.
     static func coerce(_ value: PropertyListValue) -> Self?
 }
 
@@ -22,14 +23,18 @@ extension ScalarValue {
     static func coerce(_ value: PropertyListValue) -> Self? { exact(value) }
 }
 
-extension PropertyListValue {
-    /// Whether it is a Bool, a number or a string, which are read as each other.
-    fileprivate var isConvertible: Bool {
-        switch self {
-        case .string, .boolean, .integer, .unsigned, .real: true
-        case .date, .data, .array, .dictionary: false
-        }
+extension ExactString {
+    /// The text without the white space around it.
+    fileprivate var trimmed: String { string.trimmingCharacters(in: .whitespaces) }
+
+    /// The same, if it has only what decimal numbers have: Swift also reads "nan" and "0x1p3".
+    fileprivate var numeral: String? {
+        let text = trimmed
+        return text.utf8.allSatisfy("0123456789+-.eE".utf8.contains) ? text : nil
     }
+
+    /// The number that the whole text is.
+    fileprivate var number: Double? { numeral.flatMap(Double.init) }
 }
 
 extension String: ScalarValue {
@@ -50,7 +55,16 @@ extension Bool: ScalarValue {
     }
 
     static func coerce(_ value: PropertyListValue) -> Bool? {
-        value.isConvertible ? value.asBool : nil
+        switch value {
+        case .string(let string):
+            switch string.trimmed.lowercased() {
+            case "true", "yes", "t", "y": true
+            case "false", "no", "f", "n": false
+            default: string.number.map { $0 != 0 }
+            }
+        case .boolean, .integer, .unsigned, .real: value.asBool
+        case .date, .data, .array, .dictionary: nil
+        }
     }
 }
 
@@ -88,16 +102,12 @@ extension ScalarInteger {
     static func coerce(_ value: PropertyListValue) -> Self? {
         switch value {
         case .real(let real): Self(exactly: real.rounded(.towardZero))
-        case .string(let string): Self(string.string) ?? leading(value.asInt64)
+        case .string(let string):
+            string.numeral.flatMap { Self($0) } ?? string.number.flatMap { coerce(.real($0)) }
         case .boolean(let boolean): boolean ? 1 : 0
         case .integer, .unsigned: exact(value)
         case .date, .data, .array, .dictionary: nil
         }
-    }
-
-    /// The limits of `Int64` represent everything beyond them.
-    private static func leading(_ digits: Int64) -> Self? {
-        digits == .max || digits == .min ? nil : Self(exactly: digits)
     }
 }
 
@@ -116,7 +126,11 @@ extension Double: ScalarValue {
     }
 
     static func coerce(_ value: PropertyListValue) -> Double? {
-        value.isConvertible ? value.asDouble : nil
+        switch value {
+        case .string(let string): string.number
+        case .boolean(let boolean): boolean ? 1 : 0
+        case .integer, .unsigned, .real, .date, .data, .array, .dictionary: exact(value)
+        }
     }
 }
 

@@ -24,16 +24,19 @@ package enum TypedValue {
 
     /// Decodes a stored value as a type of the app.
     ///
+    /// - Parameter exactly: Whether numbers, Bools and texts are not read as each other.
     /// - Throws: ``UnreadableValue`` that says what has a different type, and where.
     package static func decode<Value: Decodable>(
-        _ stored: PropertyListValue, as type: Value.Type
+        _ stored: PropertyListValue, as type: Value.Type, exactly: Bool = false
     ) throws(UnreadableValue) -> Value {
         if let scalar = Value.self as? any ScalarValue.Type {
-            if let value = scalar.coerce(stored) as? Value { return value }
+            let value = exactly ? scalar.exact(stored) : scalar.coerce(stored)
+            if let value = value as? Value { return value }
             throw UnreadableValue("expected \(Value.self), found \(stored.kind)")
         }
         if let optional = Value.self as? any OptionalValue.Type {
-            if let value = try optional.decodeWrapped(stored) as? Value { return value }
+            let value = try optional.decodeWrapped(stored, exactly: exactly)
+            if let value = value as? Value { return value }
         }
         do { return try PropertyListValueDecoder(stored, at: []).decode(Value.self) } catch {
             throw UnreadableValue(error)
@@ -62,12 +65,16 @@ package struct UnreadableValue: Error, Hashable, Sendable, CustomStringConvertib
 
 /// An optional of a type that can be read. Nil is never stored, so it reads as what it wraps.
 private protocol OptionalValue {
-    static func decodeWrapped(_ stored: PropertyListValue) throws(UnreadableValue) -> Any
+    static func decodeWrapped(
+        _ stored: PropertyListValue, exactly: Bool
+    ) throws(UnreadableValue) -> Any
 }
 
 extension Optional: OptionalValue where Wrapped: Decodable {
-    static func decodeWrapped(_ stored: PropertyListValue) throws(UnreadableValue) -> Any {
-        try TypedValue.decode(stored, as: Wrapped.self)
+    static func decodeWrapped(
+        _ stored: PropertyListValue, exactly: Bool
+    ) throws(UnreadableValue) -> Any {
+        try TypedValue.decode(stored, as: Wrapped.self, exactly: exactly)
     }
 }
 

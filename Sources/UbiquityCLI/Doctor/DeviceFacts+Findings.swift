@@ -252,12 +252,14 @@ extension DeviceFacts {
     }
 
     private func refusedFinding(_ store: Store, _ content: Store.Content) -> Finding? {
-        guard content.refusedCount > 0 else { return nil }
+        let keys = content.refusedKeys
+        guard let newest = keys.first else { return nil }
         return .note(
             "refused",
             "\(store.identifier): the server refused "
-                + "\(Phrase.counted(content.refusedCount, "write")); refusedWrites() returns them "
-                + "to the app.")
+                + "\(Phrase.counted(keys.count, "write")), of \(Phrase.names(Set(keys).sorted())); "
+                + "see `ubiquity history \(Phrase.word(newest.string)) --store "
+                + "\(Phrase.word(store.identifier))`.")
     }
 
     private func roomFinding(_ store: Store, _ content: Store.Content) -> Finding {

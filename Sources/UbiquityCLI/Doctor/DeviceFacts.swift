@@ -57,7 +57,8 @@ struct DeviceFacts {
             var limits: StoreLimits
             var pendingCount: Int
             var unsendable: UnsendableTransaction?
-            var refusedCount: Int
+            /// One for each write.
+            var refusedKeys: [Key]
             var link: LinkStatus
             var cursor: Cursor?
         }

@@ -11,7 +11,7 @@ import UbiquityServer
 enum Completions {
     static let stores = kind { CompletionPlace($0)?.stores }
     static let keys = kind { CompletionPlace($0)?.keys }
-    /// The names that `ubiquity devices` or `ubiquity device list` last showed.
+    /// The names that `ubiquity device list` or `ubiquity delivery` last showed.
     static let devices = kind { SeenNames(in: CompletionPlace($0)?.folder).names }
     /// The names that `ubiquity account list` last showed, and those created since.
     static let accounts = kind { _ in

@@ -32,7 +32,8 @@ enum Phrase {
 
     /// The names of some of the keys, for example `"a", "b" and 3 more`.
     static func names(_ keys: [Key]) -> String {
-        let shown = keys.prefix(keysShown).map { JSON.string($0.string).text }
+        let names = KeyNames(keys)
+        let shown = keys.prefix(keysShown).map(names.quoted)
         let more = keys.count > shown.count ? " and \(keys.count - shown.count) more" : ""
         return shown.joined(separator: ", ") + more
     }

@@ -130,7 +130,7 @@ final class ProgressLine: Sendable {
 
     func text(at now: ContinuousClock.Instant) -> String {
         var (step, part, start) = state.withLock(\.self)
-        step.done = step.done.map { $0 + part }
+        step.done = step.done.map { min($0 + part, max($0, step.all ?? .max)) }
         return step.text(after: (now - start) / .seconds(1))
     }
 }

@@ -30,11 +30,11 @@ extension PropertyListValue {
         }
     }
 
-    /// On one line of at most this many characters, without anything that moves a terminal's
-    /// cursor.
-    func line(_ charactersMax: Int) -> String {
-        let text = lineText(charactersMax + 1)
-        return text.count <= charactersMax ? text : text.prefix(charactersMax - 1) + "…"
+    /// On one line of at most this many columns of a terminal, without anything that moves its
+    /// cursor; nil for all of it.
+    func line(_ columnsMax: Int?) -> String {
+        guard let columnsMax else { return lineText(.max) }
+        return Table.clipped(lineText(columnsMax + 1), to: columnsMax)
     }
 
     private var scalarText: String {

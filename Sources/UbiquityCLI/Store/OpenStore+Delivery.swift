@@ -35,7 +35,7 @@ extension OpenStore {
                 name,
                 orThrow: Failure(
                     .no,
-                    "no device \"\(name)\" may use this store; `ubiquity devices` shows those that "
+                    "no device \"\(name)\" may use this store; `ubiquity delivery` shows those that "
                         + "may"))
             if device.isCurrent { return }
             guard ContinuousClock.now + Self.pause < end else { throw late(device) }

@@ -86,6 +86,17 @@ struct OpenStore {
         return try await body(open)
     }
 
+    /// The store's values, with the server's changes if it can be reached.
+    /// - Parameter prefix: What their keys begin with; nil for all.
+    static func values(
+        _ options: StoreOptions, _ sync: SyncPolicy, prefix: String?
+    ) async throws -> [Key: PropertyListValue] {
+        try await with(options, sync, ifMissing: .refuse) { open in
+            await open.refresh()
+            return open.store.values.filter { $0.key.string.hasPrefix(prefix ?? "") }
+        }
+    }
+
     /// - Returns: What to say of a store that does not exist; nil if it does.
     static func absence(
         _ options: StoreOptions, _ sync: SyncPolicy
@@ -260,17 +271,17 @@ struct OpenStore {
         }
     }
 
-    /// Shows how many of the keys that wait now the server has taken. How much there is to fetch is
-    /// not known before it is here.
+    /// Shows how much was sent for the keys that wait now. How much there is to fetch is not known
+    /// before it is here.
     private func showingProgress(_ body: () async throws -> Void) async throws {
         try await Progress.showing { note in
             let all = store.engineStatus.pendingKeys.count
-            note(all > 0 ? ProgressStep("Sending", 0, of: all, .keys) : ProgressStep("Fetching"))
+            let (what, start) = ("Sending \(Phrase.keys(all))", HTTPTransport.bytesSent)
+            note(all > 0 ? ProgressStep(what, 0) : ProgressStep("Fetching"))
             guard all > 0, Output.isErrorTerminal else { return try await body() }
-            let watch = Task { [store] in
-                for await _ in store.statuses {
-                    let waiting = store.engineStatus.pendingKeys.count
-                    note(ProgressStep("Sending", max(0, all - waiting), of: all, .keys))
+            let watch = Task {
+                while (try? await Task.sleep(for: .milliseconds(100))) != nil {
+                    note(ProgressStep(what, HTTPTransport.bytesSent - start))
                 }
             }
             defer { watch.cancel() }

@@ -140,7 +140,7 @@ struct StatusReport {
         }
         return [
             ("Account", "\(account.accountName) at \(account.server)"),
-            ("Device", "\(account.deviceName) (\(account.device))"),
+            ("Device", "\(account.deviceName) (\(account.device.shortID))"),
         ] + (clockAhead.map { [("Clock", Phrase.clock($0))] } ?? [])
             + (security(of: account).map { [("Encryption", $0)] } ?? [])
             + (HTTPTransport.proxy(of: account).map { [("Proxy", $0)] } ?? [])

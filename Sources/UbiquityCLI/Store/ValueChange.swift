@@ -24,26 +24,46 @@ struct ValueChange: Hashable {
         Dictionary(changes.map { ($0.key, $0.after.map(Content.value) ?? .deleted) }) { $1 }
     }
 
-    private static let valueCharactersMax = 60
+    private static let valueColumnsMin = 16
+    private static let arrow = " → "
 
-    /// A line for people, such as `~ theme  "light" → "dark"`.
-    func line(keyColumns: Int) -> TerminalText {
-        let name = JSON.escaped(key.string)
-        let padding = String(repeating: " ", count: max(0, keyColumns - Table.width(name)))
-        let texts = [before, after].map { $0.map { $0.line(Self.valueCharactersMax) } }
+    /// For people, such as `~ theme  "light" → "dark"`; values that a terminal has no room for beside
+    /// the key are on lines of their own.
+    private func lines(_ name: String, keyColumns: Int, columns: Int?) -> [TerminalText] {
+        let values = [before, after].compactMap(\.self)
         let (sign, style): (TerminalText, Output.Style?) =
-            switch (texts[0], texts[1]) {
+            switch (before, after) {
             case (nil, _): ("+", .green)
             case (_, nil): ("-", .red)
             default: ("~", nil)
             }
-        let values = texts.compactMap(\.self).joined(separator: " → ")
-        return "\(style.map { Output.styled(sign, $0) } ?? sign) \(name)\(padding)  \(values)"
+        let start: TerminalText = "\(style.map { Output.styled(sign, $0) } ?? sign) "
+        let used = "~ ".count + keyColumns + 2 + (values.count - 1) * Self.arrow.count
+        let room = columns.map { ($0 - used) / max(1, values.count) }
+        guard room ?? .max >= Self.valueColumnsMin else {
+            let room = columns.map { max(Self.valueColumnsMin, $0 - 4 - Self.arrow.count) }
+            let texts = values.enumerated().map { index, value in
+                TerminalText("    " + value.line(room) + (index < values.count - 1 ? " →" : ""))
+            }
+            return [start + TerminalText(name)] + texts
+        }
+        let padding = String(repeating: " ", count: max(0, keyColumns - Table.width(name)))
+        let text = values.map { $0.line(room) }.joined(separator: Self.arrow)
+        return [start + TerminalText("\(name)\(padding)  \(text)")]
     }
 
-    static func lines(_ changes: [ValueChange], indent: TerminalText = "") -> TerminalText {
-        let columns = changes.map { Table.width(JSON.escaped($0.key.string)) }.max() ?? 0
-        return TerminalText(lines: changes.map { indent + $0.line(keyColumns: columns) })
+    /// - Parameter columns: Those of the terminal; nil if there is none, and nothing is shortened.
+    static func lines(
+        _ changes: [ValueChange], indent: String = "", columns: Int? = Output.columns
+    ) -> TerminalText {
+        let names = KeyNames(changes.map(\.key))
+        let shown = changes.map { names.shown($0.key) }
+        let keyColumns = shown.map { Table.width($0) }.max() ?? 0
+        let lines = zip(changes, shown).flatMap { change, name in
+            change.lines(
+                name, keyColumns: keyColumns, columns: columns.map { $0 - indent.count })
+        }
+        return TerminalText(lines: lines.map { TerminalText(indent) + $0 })
     }
 
     /// For example "1 key is overwritten, 2 keys are new".

@@ -12,25 +12,18 @@ struct VersionList {
     var hasKeys = false
     var zone = TimeZone.current
 
-    private static let valueColumnsDefault = 40
-    private static let valueColumnsMin = 16
-
-    func lines(columns: Int?) -> [TerminalText] {
-        let header =
-            (hasKeys ? ["KEY"] : []) + ["VERSION", Phrase.when(in: zone), "DEVICE", "STATUS"]
-        let rows = versions.map { version in
-            (hasKeys ? [JSON.escaped(version.key.string)] : [])
-                + [
-                    version.name, time(version.stamp), name(of: version.stamp.device),
-                    status(of: version),
-                ]
-        }
-        let used = header.indices.reduce(0) { sum, column in
-            sum + 2 + (([header] + rows).map { Table.width($0[column].visible()) }.max() ?? 0)
-        }
-        let room = columns.map { max($0 - used, Self.valueColumnsMin) } ?? Self.valueColumnsDefault
-        let all = zip(rows, versions).map { $0 + [$1.valueText(room)] }
-        return Table(header: header + ["VALUE"], rows: all).lines
+    var table: Table {
+        let names = KeyNames(versions.map(\.key))
+        return Table(
+            header: (hasKeys ? ["KEY"] : [])
+                + ["VERSION", Phrase.when(in: zone), "DEVICE", "STATUS", "VALUE"],
+            rows: versions.map { version in
+                (hasKeys ? [names.shown(version.key)] : [])
+                    + [
+                        version.name, time(version.stamp), name(of: version.stamp.device),
+                        status(of: version),
+                    ]
+            }, values: versions.map { [$0.valueText] })
     }
 
     var json: JSON {
@@ -55,7 +48,7 @@ struct VersionList {
 
     func name(of device: DeviceID) -> String {
         if device == devices.own || device == .unassigned { return "this device" }
-        return devices.names[device].map(JSON.escaped) ?? device.description
+        return devices.names[device].map(JSON.escaped) ?? device.description.shortID
     }
 
     private func status(of version: KeyVersion) -> String {
@@ -72,7 +65,7 @@ struct VersionList {
 
 extension KeyVersion {
     /// On one line.
-    func valueText(_ charactersMax: Int) -> String { value?.line(charactersMax) ?? "(removed)" }
+    func valueText(_ columnsMax: Int?) -> String { value?.line(columnsMax) ?? "(removed)" }
 
     fileprivate var end: (RecordVersion.Moment?, by: Stamp?) {
         switch outcome {

@@ -62,14 +62,18 @@ struct Watch {
 }
 
 extension Watch.Change {
-    private static let valueCharactersMax = 200
+    private static let valueColumnsMin = 16
 
     /// A line for people. The most common origin, another device, is not mentioned.
-    var text: TerminalText {
+    var text: TerminalText { text(columns: Output.columns) }
+
+    func text(columns: Int?) -> TerminalText {
         let key = TerminalText(JSON.escaped(key.string))
-        let change = value.map { "= \($0.line(Self.valueCharactersMax))" } ?? "removed"
         let phrase = origin == .elsewhere ? nil : origin?.phrase
         let note: TerminalText = phrase.map { "  (\($0))" } ?? ""
+        let used = Table.width(key.string) + " = ".count + note.string.count
+        let room = columns.map { max(Self.valueColumnsMin, $0 - used) }
+        let change = value.map { "= \($0.line(room))" } ?? "removed"
         return "\(Output.styled(key, .bold)) \(change)\(Output.styled(note, .dim))"
     }
 }

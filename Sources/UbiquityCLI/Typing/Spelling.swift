@@ -51,7 +51,7 @@ extension Spelling {
     static let commands: [String: [String]] = [
         "login": ["sign-in"], "signin": ["sign-in"], "auth": ["sign-in"], "join": ["sign-in"],
         "logout": ["sign-out"], "signout": ["sign-out"], "ls": ["list"], "dir": ["list"],
-        "keys": ["list"], "all": ["list"], "show": ["get", "list"], "cat": ["get"],
+        "all": ["list"], "show": ["get", "list"], "cat": ["get"],
         "read": ["get"], "put": ["set"], "write": ["set"], "add": ["create", "register", "set"],
         "new": ["create", "register"], "rm": ["remove", "delete", "revoke"],
         "del": ["remove", "delete", "revoke"], "delete": ["remove", "revoke"],
@@ -63,7 +63,8 @@ extension Spelling {
         "fetch": ["sync"], "refresh": ["sync"], "info": ["status"], "state": ["status"],
         "whoami": ["status"], "check": ["doctor"], "diagnose": ["doctor"], "dump": ["export"],
         "save": ["export"], "load": ["import"], "user": ["account"],
-        "users": ["account list"], "accounts": ["account list"], "apps": ["app list"],
+        "users": ["account list"], "accounts": ["account list"],
+        "devices": ["device list"], "deliveries": ["delivery"], "apps": ["app list"],
         "stores": ["store list"], "domains": ["store list"], "db": ["database"],
         "invite": ["pair"], "quota": ["limits"],
     ]

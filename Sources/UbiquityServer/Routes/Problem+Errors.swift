@@ -53,6 +53,12 @@ extension Problem {
                 retryAfterSeconds: 60)
         case .tooMany(let things):
             self.init(.tooMany, "There are too many \(things). Remove some.")
+        case .tooManyDevices(let which, let count, let max):
+            self.init(
+                .tooMany,
+                "There are too many devices \(which): \(count), and at most \(max) are allowed. Sign "
+                    + "one out on another device: `ubiquity device list` shows them, and `ubiquity "
+                    + "device revoke NAME` signs one out.")
         case .full:
             self.init(
                 .storageFull,

@@ -70,12 +70,14 @@ struct NewDevice: Hashable, Sendable {
     /// - Parameters:
     ///   - count: The number of the account's devices that have not expired.
     ///   - added: How many of them confined devices have added.
-    /// - Throws: ``StorageError/tooMany(_:)``.
+    /// - Throws: ``StorageError/tooManyDevices(_:_:max:)``.
     func checkRoom(besides count: Int, added: Int) throws(StorageError) {
-        guard count < devicesPerAccountMax else { throw .tooMany("devices in this account") }
+        guard count < devicesPerAccountMax else {
+            throw .tooManyDevices("in this account", count, max: devicesPerAccountMax)
+        }
         let addedMax = PairingRule.addedDevicesMax(of: devicesPerAccountMax)
         guard adder == nil || added < addedMax else {
-            throw .tooMany("devices that confined ones have added")
+            throw .tooManyDevices("that confined ones have added", added, max: addedMax)
         }
     }
 }

@@ -14,6 +14,8 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     case signInPending
     case signInDenied
     case tooMany(String)
+    /// Devices of an account: which ones, how many there are, and how many there may be.
+    case tooManyDevices(String, Int, max: Int)
     /// The same for things that soon expire.
     case tooManyWaiting(String)
     /// The disk is full. Space may become available again.
@@ -34,6 +36,8 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
         case .signInPending: "the sign-in was not approved yet"
         case .signInDenied: "the sign-in was denied"
         case .tooMany(let things), .tooManyWaiting(let things): "there are too many \(things)"
+        case .tooManyDevices(let which, let count, let max):
+            "there are too many devices \(which): \(count), and at most \(max) are allowed"
         case .full: "the disk is full"
         case .unreadable: "a record in the database cannot be read"
         case .failed(let reason): "the storage failed: \(reason)"

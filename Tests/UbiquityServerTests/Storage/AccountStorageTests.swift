@@ -66,7 +66,7 @@ internal import UbiquityCore
         #expect(try storage.device(credential: SecretHash(of: "credential")) != nil)
         try storage.addCode("next")
         let next = Sample.newDevice("c2", devicesMax: 1)
-        #expect(throws: StorageError.tooMany("devices in this account")) {
+        #expect(throws: StorageError.tooManyDevices("in this account", 1, max: 1)) {
             try storage.redeem(SecretHash(of: "next"), by: next, now: 1_009)
         }
         let second = try storage.redeem(SecretHash(of: "next"), by: next, now: 1_010).device
@@ -312,7 +312,7 @@ internal import UbiquityCore
             try storage.signIn(
                 identity, preferredName: nil, accountsMax: 1, by: Sample.newDevice(), now: 5)
         }
-        #expect(throws: StorageError.tooMany("devices in this account")) {
+        #expect(throws: StorageError.tooManyDevices("in this account", 0, max: 0)) {
             try storage.signIn(
                 identity, preferredName: nil, accountsMax: 9,
                 by: Sample.newDevice(devicesMax: 0), now: 5)

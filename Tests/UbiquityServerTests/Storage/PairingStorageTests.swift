@@ -194,7 +194,8 @@ internal import UbiquityCore
         let child = try add("child", confined, by: app, devicesMax: 8, storage)
         _ = try add("other child", confined, by: app, devicesMax: 8, storage)
         for (number, adder) in [app, child].enumerated() {
-            #expect(throws: StorageError.tooMany("devices that confined ones have added")) {
+            #expect(throws: StorageError.tooManyDevices("that confined ones have added", 2, max: 2))
+            {
                 try add("more \(number)", confined, by: adder, devicesMax: 8, storage)
             }
         }
@@ -307,7 +308,7 @@ internal import UbiquityCore
         }
         try approve(storage)
         let device = Sample.newDevice("asker", devicesMax: 1)
-        #expect(throws: StorageError.tooMany("devices in this account")) {
+        #expect(throws: StorageError.tooManyDevices("in this account", 1, max: 1)) {
             try storage.redeem(request: secret, by: device, now: 1_000)
         }
         try redeem(storage)

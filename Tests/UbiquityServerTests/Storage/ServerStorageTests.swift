@@ -292,7 +292,7 @@ internal import UbiquityCore
         _ = try signIn(storage, now: 1_000)
         try storage.addCode("next")
         var device = Sample.newDevice("c2", displayName: "x", devicesMax: 1)
-        #expect(throws: StorageError.tooMany("devices in this account")) {
+        #expect(throws: StorageError.tooManyDevices("in this account", 1, max: 1)) {
             try storage.redeem(SecretHash(of: "next"), by: device, now: 1_000)
         }
         device.devicesPerAccountMax = 2

@@ -276,8 +276,8 @@ internal import UbiquityCore
         let nodes = try backend.openNodes(3, in: folder)
         let many = nodes + nodes + nodes
         for number in many.indices { try nodes[0].addCode("code \(number)") }
-        let devices = try succeeding(many, else: .tooMany("devices in this account")) {
-            number, node in
+        let full = StorageError.tooManyDevices("in this account", 4, max: 4)
+        let devices = try succeeding(many, else: full) { number, node in
             try node.redeem(
                 SecretHash(of: "code \(number)"),
                 by: Sample.newDevice("credential \(number)", devicesMax: 4), now: 1_000)

@@ -169,4 +169,12 @@ struct DeviceHomeTests {
         #expect(DeviceHome.resolve(nil, environment: [:]) == nil)
     }
     #endif
+
+    @Test func `a device that nobody names has its host's name, without a domain`() {
+        let names = ["laptop", "ada.local", "ip-10-0-0-1.ec2.internal", "10.0.0.1", "fd00::1", ""]
+        #expect(
+            names.map(DeviceHome.deviceName) == [
+                "laptop", "ada", "ip-10-0-0-1", "10.0.0.1", "fd00::1", "",
+            ])
+    }
 }

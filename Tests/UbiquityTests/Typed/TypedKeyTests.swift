@@ -118,6 +118,24 @@ struct TypedKeyTests {
         #expect(log.lines.count == 1)
     }
 
+    @Test func `a text where a number is expected gives the default, and a strict read throws`()
+        throws
+    {
+        let key = UbiquityKey("loud \(UUID())", default: 5)
+        store.set("loud", forKey: key.name)
+        #expect(store[key] == 5)
+        let sentence =
+            "the value of the key \"\(key.name)\" cannot be read: expected Int, found a string"
+        #expect(log.lines == [.init(level: .error, text: sentence)])
+        try store.update(key) { $0 += 1 }
+        #expect(store.value(key.name) == .integer(6))
+        store.set("6", forKey: key.name)
+        #expect(store[key] == 6)
+        let error = #expect(throws: UbiquityError.self) { try store.value(for: key) }
+        #expect(error?.description == sentence)
+        #expect(error?.code == .invalid)
+    }
+
     // MARK: - Refusals
 
     @Test func `a value without a form is refused and reported, and the old one stays`() {

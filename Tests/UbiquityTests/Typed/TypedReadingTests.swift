@@ -37,8 +37,8 @@ struct TypedReadingTests {
         reads(.real(-2.67), as: -2)
         reads(.boolean(true), as: 1)
         reads(.string("123"), as: 123)
-        reads(.string(" 12 apples"), as: Int8(12))
-        reads(.string("apples"), as: 0)
+        reads(.string(" 12 "), as: Int8(12))
+        reads(.string("2.67"), as: 2)
         reads(.string("9223372036854775807"), as: Int64.max)
         reads(.string("18446744073709551615"), as: UInt64.max)
         reads(.real(9_223_372_036_854_775_808), as: UInt64(1) << 63)
@@ -54,13 +54,43 @@ struct TypedReadingTests {
         isUnreadable(.real(-.infinity), as: Int.self)
         isUnreadable(.string("300"), as: UInt8.self)
         isUnreadable(.string("99999999999999999999"), as: Int.self)
-        isUnreadable(.string("-99999999999999999999 apples"), as: Int.self)
+        isUnreadable(.string("-99999999999999999999"), as: Int.self)
+        isUnreadable(.string("9223372036854775808"), as: Int64.self)
+    }
+
+    @Test func `a text that is no number or Bool is none`() {
+        for text in [
+            "loud", "", " ", "12 apples", "nan", "infinity", "0x10", "1,5", "--1", "e", "1e",
+        ] {
+            isUnreadable(.string(ExactString(text)), as: Int.self)
+            isUnreadable(.string(ExactString(text)), as: UInt8.self)
+            isUnreadable(.string(ExactString(text)), as: Double.self)
+            isUnreadable(.string(ExactString(text)), as: Float.self)
+            isUnreadable(.string(ExactString(text)), as: Bool.self)
+        }
+    }
+
+    @Test func `a strict read takes the type alone, and numbers that are exact`() throws {
+        func strictly<Value: Decodable>(_ stored: PropertyListValue, _ type: Value.Type) -> Value? {
+            try? TypedValue.decode(stored, as: type, exactly: true)
+        }
+        #expect(strictly(.integer(5), Int.self) == 5 && strictly(.real(5), Int?.self) == 5)
+        #expect(strictly(.integer(5), Double.self) == 5)
+        #expect(strictly(.string("5"), String.self) == "5")
+        for stored: PropertyListValue in [.string("5"), .boolean(true), .real(2.5), .date(0)] {
+            #expect(strictly(stored, Int.self) == nil && strictly(stored, Int?.self) == nil)
+        }
+        #expect(strictly(.string("5"), Double.self) == nil)
+        #expect(
+            strictly(.integer(1), Bool.self) == nil && strictly(.string("yes"), Bool.self) == nil)
+        #expect(strictly(.integer(1), String.self) == nil)
     }
 
     @Test func `a real reads from any number, text and Bool`() {
         reads(.integer(3), as: 3.0)
         reads(.unsigned(.max), as: 18_446_744_073_709_551_615.0)
         reads(.string("123.4"), as: 123.4)
+        reads(.string(" -1e3 "), as: Float(-1_000))
         reads(.boolean(true), as: 1.0)
         reads(.real(0.1), as: Float(0.1))
         reads(.integer(3), as: Float(3))
@@ -72,6 +102,9 @@ struct TypedReadingTests {
     @Test func `a Bool reads from any number and text`() {
         reads(.string("YES"), as: true)
         reads(.string("no"), as: false)
+        reads(.string(" True"), as: true)
+        reads(.string("2"), as: true)
+        reads(.string("0"), as: false)
         reads(.integer(2), as: true)
         reads(.real(0), as: false)
         for value in Self.noScalars { isUnreadable(value, as: Bool.self) }

@@ -10,7 +10,8 @@ struct DeviceCommand: AsyncParsableCommand {
         abstract: "List, rename and revoke an account's devices.",
         discussion: """
             Uses this device's own sign-in; server operators give --account and the options of \
-            `ubiquity account`. A device is named by its ID, or by its name if only one has it.
+            `ubiquity account`. A device is named by its ID or the beginning of that, or by its \
+            name if only one has it.
             """,
         subcommands: [List.self, Rename.self, Revoke.self])
 
@@ -18,7 +19,7 @@ struct DeviceCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the signed-in devices.",
             discussion: """
-                `ubiquity devices` shows which of them have a store's changes.
+                `ubiquity delivery` shows which of them have a store's changes.
 
                 JSON: a list of {"id", "name", "created", "seen", "expires", "stores", \
                 "clockAhead", "version", "isThis"}; "expires" is null for a credential that is \
@@ -37,7 +38,8 @@ struct DeviceCommand: AsyncParsableCommand {
             if own != nil { SeenNames.remember(devices: devices.map(\.name), in: options.home) }
             let rows = devices.map { device in
                 [
-                    device.name.listed + (device.id == own ? " (this one)" : ""), device.id,
+                    device.name.listed + (device.id == own ? " (this one)" : ""),
+                    device.id.shortID,
                     Phrase.time(device.createdMilliseconds), Phrase.time(device.seenMilliseconds),
                     Phrase.clock(device.clockAheadMilliseconds), device.version ?? "unknown",
                     device.limits ?? "none",
@@ -52,22 +54,40 @@ struct DeviceCommand: AsyncParsableCommand {
 
     struct Rename: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Rename a device.", discussion: "JSON: like an item of the list.")
+            abstract: "Rename a device.",
+            discussion: """
+                Asks if another device of the account has the name.
+
+                JSON: like an item of the list.
+                """)
 
         @Argument(
             help: "The device's ID or name.", completion: Completions.devices, transform: notEmpty)
         var device: String
         @Argument(help: "Its new name.", transform: notEmpty) var name: String
+        @Flag(help: "Do not ask.") var yes = false
         @OptionGroup var options: DeviceOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
             let (renamed, own) = try await options.withAccount { account in
-                (try await account.rename(account.find(device), to: name), account.own?.device)
+                let id = try await account.find(device)
+                try confirm(
+                    try await account.devices().first {
+                        $0.name == name && $0.id != id.description
+                    })
+                return (try await account.rename(id, to: name), account.own?.device)
             }
             json.print(
                 .device(renamed, own: own),
-                or: "Renamed the device \(renamed.id) to \(renamed.name).")
+                or: "Renamed the device \(renamed.id.shortID) to \(renamed.name).")
+        }
+
+        private func confirm(_ other: ServerDevice?) throws(Failure) {
+            guard let other else { return }
+            try Question.confirm(
+                "The device \(other.id.shortID) is called \(name) already. Give both the name?",
+                isGiven: yes, otherwise: "nothing was renamed")
         }
     }
 
@@ -122,7 +142,9 @@ struct DeviceCommand: AsyncParsableCommand {
             let revoked = try await AccountClient.signOutOthers(own)
             if json.isOn { return Output.print(.array(revoked.map { .string($0.id) })) }
             guard !revoked.isEmpty else { return Output.print("No other device was signed in.") }
-            for device in revoked { Output.print("Signed out \(device.name) (\(device.id)).") }
+            for device in revoked {
+                Output.print("Signed out \(device.name) (\(device.id.shortID)).")
+            }
         }
     }
 }

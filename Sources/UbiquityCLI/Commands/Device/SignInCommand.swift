@@ -57,7 +57,9 @@ struct SignInCommand: AsyncParsableCommand {
         "file", completion: .file())
     var tokenFile: String?
 
-    @Option("This device's name, as the account's owner sees it. Default: the host name.", "name")
+    @Option(
+        "This device's name, as the account's owner sees it. Default: the host's, without its domain.",
+        "name")
     var deviceName: String?
 
     @Flag(help: "Replace the current sign-in.")
@@ -112,7 +114,7 @@ struct SignInCommand: AsyncParsableCommand {
         let home = try home.open()
         let old = try home.load().signedIn
         if let old, !replace { throw refusal(old) }
-        let name = deviceName ?? ProcessInfo.processInfo.hostName
+        let name = deviceName ?? DeviceHome.usualDeviceName
         let account: SignedInAccount
         let given: DeviceHome.DiscardedCredential?
         if let proof = try proof() {
@@ -173,7 +175,7 @@ struct SignInCommand: AsyncParsableCommand {
         json.print(
             .account(account),
             or: "Signed in to \(account.accountName) at \(account.server) as "
-                + "\(account.deviceName) (\(account.device)).")
+                + "\(account.deviceName) (\(account.device.shortID)).")
     }
 }
 

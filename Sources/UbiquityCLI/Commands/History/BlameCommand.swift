@@ -21,8 +21,6 @@ struct BlameCommand: AsyncParsableCommand {
     @OptionGroup var time: TimeoutOption
     @OptionGroup var json: ValueJSONOption
 
-    private static let valueColumns = 30
-
     func run() async throws {
         let policy = SyncPolicy(timeout: time.seconds(30))
         let (rows, devices) = try await OpenStore.with(store, policy, ifMissing: .refuse) { open in
@@ -34,16 +32,16 @@ struct BlameCommand: AsyncParsableCommand {
         }
         if rows.isEmpty { return Output.note("The store is empty.") }
         let list = VersionList(versions: [], devices: devices)
+        let names = KeyNames(rows.map(\.now.key))
         Table(
             header: ["KEY", Phrase.when(in: list.zone), "DEVICE", "VALUE", "BEFORE"],
             rows: rows.map { row in
-                let (now, before) = (row.now, row.before)
+                let now = row.now
                 return [
-                    JSON.escaped(now.key.string), list.time(now.stamp),
-                    list.name(of: now.stamp.device), now.valueText(Self.valueColumns),
-                    before?.valueText(Self.valueColumns) ?? "-",
+                    names.shown(now.key), list.time(now.stamp), list.name(of: now.stamp.device),
                 ]
-            }
+            },
+            values: rows.map { [$0.now.valueText, $0.before?.valueText ?? { _ in "-" }] }
         ).print()
     }
 

@@ -15,7 +15,7 @@ struct HistoryCommand: AsyncParsableCommand {
             your time zone.
 
             The server keeps the history, as long as its operator has set. Without the server, what \
-            this device knows of the key itself is shown.
+            this device knows of the key itself is shown. Status 1: nothing is known of the key.
 
             JSON: a list of {"key", "version", "value", "made", "received", "device", "deviceName", \
             "status", "ended", "endedBy", "reason"}; "value" is null for a removal; "status" is one \
@@ -44,18 +44,20 @@ struct HistoryCommand: AsyncParsableCommand {
     func run() async throws {
         let key = try key.map { try Key($0) }
         let list = try await OpenStore.with(store, sync.policy, ifMissing: .refuse) { open in
-            if let key { return try await versions(of: key, open) }
+            if let key {
+                let list = try await versions(of: key, open)
+                guard list.versions.isEmpty else { return list }
+                let name = KeyNames(open.store.values.keys).absent(key)
+                throw Failure(.no, "nothing is known of the key \(name)")
+            }
             await open.catchUp()
             return VersionList(
                 versions: try await open.versions(newest: limit),
                 devices: try await open.devices(), hasKeys: true)
         }
         if json.isOn { return json.print(list.json) }
-        if list.versions.isEmpty {
-            return Output.note(
-                key.map { "Nothing is known of the key \"\($0)\"." } ?? "The history is empty.")
-        }
-        Output.print(TerminalText(lines: list.lines(columns: Output.columns)))
+        if list.versions.isEmpty { return Output.note("The history is empty.") }
+        list.table.print()
     }
 
     private func versions(of key: Key, _ open: OpenStore) async throws -> VersionList {

@@ -241,8 +241,10 @@ struct ServeConfiguration {
     func print(asJSON isJSON: Bool) {
         guard isJSON else {
             let rows = shown.map { [$0.name, $0.value, $0.origin.description] }
-            return Table(header: ["SETTING", "VALUE", "FROM"], rows: rows).lines
-                .forEach(Output.print)
+            return Table(header: ["SETTING", "VALUE", "FROM"], rows: rows).lines(
+                columns: Output.columns
+            )
+            .forEach(Output.print)
         }
         Output.print(
             .array(

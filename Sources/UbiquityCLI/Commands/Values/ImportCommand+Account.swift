@@ -12,9 +12,10 @@ extension ImportCommand {
                 try await with(identifier, entries, ifMissing: .imagine) { try check($1) }
                 note(ProgressStep("Checking", done, of: file.bytes))
             }
-            var imported: [ImportedStore] = []
+            var (imported, before) = ([ImportedStore](), 0)
             let name = try await file.read(only: store.store) { identifier, entries, done in
-                note(ProgressStep("Importing", done, of: file.bytes))
+                note(ProgressStep("Importing", before, of: file.bytes))
+                before = done
                 imported.append(
                     try await with(identifier, entries, ifMissing: dryRun ? .imagine : .make) {
                         try await take($1, into: $0)

@@ -9,8 +9,8 @@ struct ListCommand: AsyncParsableCommand {
         commandName: "list",
         abstract: "List the keys, their types and values.",
         discussion: """
-            Changes on the server are fetched first if possible. Long values are shortened; `get` \
-            and --json show them in full.
+            Changes on the server are fetched first if possible. On a terminal, long values are \
+            shortened; in a pipe or file they are whole. `ubiquity keys` lists the keys alone.
 
             JSON: one object with all keys in order.
             """)
@@ -22,31 +22,22 @@ struct ListCommand: AsyncParsableCommand {
     @OptionGroup(title: "Server") var sync: SyncOptions
     @OptionGroup var json: ValueJSONOption
 
-    /// The width of values if the terminal's width is unknown.
-    private static let valueColumnsDefault = 60
-    private static let valueColumnsMin = 20
-
     func run() async throws {
-        let values = try await OpenStore.with(store, sync.policy, ifMissing: .refuse) { open in
-            await open.refresh()
-            return open.store.values.filter { $0.key.string.hasPrefix(prefix ?? "") }
-        }
+        let values = try await OpenStore.values(store, sync.policy, prefix: prefix)
         if json.isOn { return json.print(.values(values)) }
-        if values.isEmpty {
-            return Output.note(
-                prefix.map { "No key begins with \"\($0)\"." } ?? "The store is empty.")
-        }
-        Output.print(TerminalText(lines: Self.table(of: values, columns: Output.columns)))
+        if values.isEmpty { return Output.note(Self.nothing(prefix)) }
+        Self.table(of: values).print()
     }
 
-    static func table(of values: [Key: PropertyListValue], columns: Int?) -> [TerminalText] {
-        let sorted = values.sorted { $0.key < $1.key }
-        let keys = sorted.map { JSON.escaped($0.key.string) }
-        let others = (keys.map(Table.width).max() ?? 0) + "dictionary".count + 4
-        let room = columns.map { max($0 - others, valueColumnsMin) } ?? valueColumnsDefault
-        let rows = zip(keys, sorted).map { key, entry in
-            [key, entry.value.typeName, entry.value.line(room)]
-        }
-        return Table(header: ["KEY", "TYPE", "VALUE"], rows: rows).lines
+    static func nothing(_ prefix: String?) -> TerminalText {
+        prefix.map { "No key begins with \"\($0)\"." } ?? "The store is empty."
+    }
+
+    static func table(of values: [Key: PropertyListValue]) -> Table {
+        let (sorted, names) = (values.sorted { $0.key < $1.key }, KeyNames(values.keys))
+        return Table(
+            header: ["KEY", "TYPE", "VALUE"],
+            rows: sorted.map { [names.shown($0.key), $0.value.typeName] },
+            values: sorted.map { [$0.value.line] })
     }
 }

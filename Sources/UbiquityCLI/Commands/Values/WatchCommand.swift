@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Foundation
+import Synchronization
 import Ubiquity
 import UbiquityCore
 import UnixSignals
@@ -12,7 +13,9 @@ struct WatchCommand: AsyncParsableCommand {
         abstract: "Print changes as they arrive.",
         discussion: """
             Prints the number of keys once the server was asked, then each change by another \
-            device, or by another program on this one. Ends with status 0 on Ctrl-C and SIGTERM.
+            device, or by another program on this one. Says when the connection comes and goes; \
+            while a server is away, asks every second whether it is back. Ends with status 0 on \
+            Ctrl-C and SIGTERM.
 
             JSON: one line for each change, {"key", "value", "reason"}; "value" is null for a \
             deletion; "reason" is one of server, initial-sync, quota, account, and initial for \
@@ -49,11 +52,18 @@ struct WatchCommand: AsyncParsableCommand {
             let failure = await connect(open)
             // The result of the first sync is the starting point of the watch, not a change.
             let watch = Watch(known: open.store.values, keys: keys, count: count, until: until)
-            begin(keys.isEmpty ? watch.known.count : keys.count, failure)
+            let connection = ConnectionNotes(isLocal: sync.local)
+            if let failure { connection.isAway(failure) } else { connection.isThere() }
+            let count = keys.isEmpty ? watch.known.count : keys.count
+            Output.note("Watching \(Phrase.keys(count)). Press Ctrl-C to stop.")
             if initial { for change in watch.initial { print(change) } }
-            let connection = Task { await reportConnection(of: open.store, failure == nil) }
-            defer { connection.cancel() }
-            let printing = Task { await print(changes, of: open.store, watch) }
+            let following = Task {
+                for await status in open.store.statuses { connection.report(status) }
+            }
+            defer { following.cancel() }
+            let asking = Task { await askForServer(open) }
+            defer { asking.cancel() }
+            let printing = Task { await print(changes, of: open.store, watch, connection) }
             let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
             let interruption = Task { for await _ in signals { printing.cancel() } }
             defer { interruption.cancel() }
@@ -62,10 +72,12 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     private func print(
-        _ changes: UbiquityChanges, of store: UbiquitousKeyValueStore, _ watch: Watch
+        _ changes: UbiquityChanges, of store: UbiquitousKeyValueStore, _ watch: Watch,
+        _ connection: ConnectionNotes
     ) async {
         var watch = watch
         for await news in changes where news.origin != .own {
+            connection.report(store.status)
             for change in watch.changes(news, in: store.values) { print(change) }
             if watch.isOver { break }
         }
@@ -79,11 +91,6 @@ struct WatchCommand: AsyncParsableCommand {
         return nil
     }
 
-    private func begin(_ keys: Int, _ failure: String?) {
-        if let failure { Output.note("Not connected: \(failure)") }
-        Output.note("Watching \(Phrase.keys(keys)). Press Ctrl-C to stop.")
-    }
-
     private func print(_ change: Watch.Change) {
         json.print(
             [
@@ -92,20 +99,55 @@ struct WatchCommand: AsyncParsableCommand {
             ], or: change.text)
     }
 
-    private func reportConnection(
-        of store: UbiquitousKeyValueStore, _ wasConnected: Bool
-    ) async {
-        var wasConnected = wasConnected
-        for await status in store.statuses {
-            switch (wasConnected, status.connection) {
-            case (true, .waiting), (true, .unauthorized), (true, .signedOut):
-                wasConnected = false
-                Output.note("Not connected: \(status.lastError ?? "signed out")")
-            case (false, .connected), (false, .polling):
-                wasConnected = true
-                Output.note("Connected.")
-            default: break
-            }
+    /// The store itself waits up to a minute before it tries again.
+    private func askForServer(_ open: OpenStore) async {
+        guard let account = open.account, !sync.local else { return }
+        var (isAway, pause) = (false, Self.pause)
+        while (try? await Task.sleep(for: pause)) != nil {
+            pause = Self.pause
+            guard open.store.status.connection == .waiting else { continue }
+            do {
+                _ = try await withTimeout(seconds: 1) {
+                    try await AccountClient.config(of: account)
+                }
+                // If it answers all the time, it has another reason than to be away.
+                if isAway { open.store.synchronize() } else { pause = Self.longPause }
+                isAway = false
+            } catch { isAway = true }
+        }
+    }
+
+    private static let pause = Duration.milliseconds(500)
+    private static let longPause = Duration.seconds(10)
+}
+
+/// Says once when the connection comes, and once when it goes.
+///
+/// State: whether it is there, guarded by the lock; nil before anything was said.
+private final class ConnectionNotes: Sendable {
+    private let isConnected = Mutex<Bool?>(nil)
+    private let isLocal: Bool
+
+    /// - Parameter isLocal: Whether no connection is wanted, and nothing is said of it.
+    init(isLocal: Bool) { self.isLocal = isLocal }
+
+    func isThere() { change(to: true, "Connected.") }
+
+    func isAway(_ reason: String) { change(to: false, "Not connected: \(reason)") }
+
+    func report(_ status: UbiquityStatus) {
+        switch status.connection {
+        case .connected, .polling: isThere()
+        case .waiting, .unauthorized, .signedOut: isAway(status.lastError ?? "signed out")
+        case .connecting, .notConfigured: break
+        }
+    }
+
+    private func change(to new: Bool, _ note: TerminalText) {
+        isConnected.withLock { old in
+            guard old != new, !isLocal else { return }
+            old = new
+            Output.note(note)
         }
     }
 }

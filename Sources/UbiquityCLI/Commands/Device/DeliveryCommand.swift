@@ -4,12 +4,12 @@ import ArgumentParser
 import Ubiquity
 import UbiquityCore
 
-struct DevicesCommand: AsyncParsableCommand {
+struct DeliveryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "devices",
+        commandName: "delivery",
         abstract: "Show which of your devices have a store's changes.",
         discussion: """
-            Syncs first. A device has a change when it has saved it on its disk and said so, which \
+            Of the devices that may use the store, as `ubiquity device list` lists all. Syncs first. A device has a change when it has saved it on its disk and said so, which \
             it does within about a minute. What this device has not sent yet, no other has. The \
             clock is compared with the server's when a device sends something.
 
