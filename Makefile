@@ -10,7 +10,7 @@ DATABASE ?=
 BUILD_FLAGS ?=
 override BUILD_FLAGS += --traits Server
 
-.PHONY: help setup build demo example test test-javascript test-python test-documents conformance test-api test-web page engine snippets test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
+.PHONY: help setup build demo example test test-javascript test-python test-documents test-lan conformance test-api test-web page engine snippets test-tsan simulate mutations torture torture-postgresql fuzz fuzz-build \
 	fuzz-corpus format lint docs protobuf benchmark nightly clean \
 	package test-package test-reproducible test-monitoring
 
@@ -23,6 +23,7 @@ help:
 	@echo "make test FILTER=Reopening tests whose suite, name or file matches a regular expression"
 	@echo "make test-javascript       the tests of the JavaScript client, which are part of make test"
 	@echo "make test-python           the tests of the Python client, which are part of make test"
+	@echo "make test-lan              a phone and a server on a local network, which are part of make test"
 	@echo "make test-documents        the commands of README, the guides and docs, which are part of make test"
 	@echo "make test-api              the OpenAPI file against a running server, with schemathesis"
 	@echo "make test-web              the page for people in Chromium and Firefox: TEST=name tries those of that name"
@@ -93,12 +94,18 @@ test:
 	$(if $(FILTER),,@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
 	$(if $(FILTER),,@scripts/test-python "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
 	$(if $(FILTER),,@scripts/test-documents "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
+	$(if $(FILTER),,@scripts/test-lan "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
 
 test-javascript: build
 	@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 test-python: build
 	@scripts/test-python "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
+
+# In Chromium too, where `make test-web` has installed what it needs.
+test-lan: build
+	@scripts/setup iproute2 libnss3-tools python3
+	@scripts/test-lan "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
 
 test-documents: build
 	@scripts/setup curl jq python3

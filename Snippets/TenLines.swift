@@ -8,7 +8,7 @@ extension UbiquityKeys {
 }
 
 let store = try UbiquitousKeyValueStore(identifier: "TEAMID.com.example.app")
-store[.volume] += 1
+store[.volume] = 7
 for await volume in store.values(for: .volume) {
     print("The volume is \(volume) on every device.")
 }

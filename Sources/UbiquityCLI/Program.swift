@@ -48,7 +48,8 @@ struct Program: AsyncParsableCommand {
             CommandGroup(
                 name: "The server",
                 subcommands: [
-                    ServeCommand.self, AccountCommand.self, AppCommand.self, AuditCommand.self,
+                    ServeCommand.self, AuthorityCommand.self, AccountCommand.self, AppCommand.self,
+                    AuditCommand.self,
                     BackupCommand.self, RestoreCommand.self, DatabaseCommand.self,
                 ]),
         ])

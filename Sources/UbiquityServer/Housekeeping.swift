@@ -54,6 +54,7 @@ final class Housekeeping: Service {
     /// Longer than the chores of a tick take.
     private static let leaseMilliseconds: Int64 = 30_000
     private static let ticksPerSecond = 4
+    private static let renewalSeconds = 10
 
     init(_ server: Server) { self.server = server }
 
@@ -138,7 +139,10 @@ final class Housekeeping: Service {
                 server.metrics.note(try storage.sharedFigures())
             }
         }
-        try await server.writer.run { [self] in try keepHouse() }
+        try await server.writer.run { [self] in
+            if second.isMultiple(of: Self.renewalSeconds) { try renewCertificates() }
+            try keepHouse()
+        }
         if state.withLock(\.canNote) { server.readiness.roundEnded() }
     }
 
@@ -148,6 +152,16 @@ final class Housekeeping: Service {
         noteMove()
         if storage.findRoom() { logger.notice("The disk has room again.") }
         try storage.record(server.failures.take(now: settings.clock.now()))
+    }
+
+    /// Makes certificates of a server's own anew, as after a change of address.
+    private func renewCertificates() throws {
+        guard try server.house?.renew() ?? false else { return }
+        logger.warning(
+            """
+            The server has made its certificate anew, for its addresses of the moment; its key is the \
+            same. Devices that were signed in by an address that is gone sign in again by the new one.
+            """, metadata: ["address": "\(settings.address(port: settings.port))"])
     }
 
     /// Stores what devices have said. Pushes have their turn in between, since the row of each

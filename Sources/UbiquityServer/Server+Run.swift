@@ -13,20 +13,21 @@ internal import UnixSignals
 /// At the end, pushes under way are answered, streams end within about a second, and the database
 /// is closed.
 /// - Parameters:
-///   - onReady: Called once when the server accepts requests, with its port and that of the metrics,
-///     if the settings enable them.
+///   - onReady: Called once when the server accepts requests.
 /// - Throws: ``ServerStartError`` if it cannot start.
 package func runServer(
     _ settings: ServerSettings, logger: Logger,
-    onReady: @escaping @Sendable (_ port: Int, _ metricsPort: Int?) async -> Void = { _, _ in }
+    onReady: @escaping @Sendable (ReadyServer) async -> Void = { _ in }
 ) async throws {
     let tls = try settings.tls.map(TLSIdentity.init)
     try settings.identity?.checkFile()
-    func run(_ storage: any ServerStorage, _ operatorHash: SecretHash?) async throws {
+    func run(
+        _ storage: any ServerStorage, _ operatorHash: SecretHash?, _ house: HouseIdentity? = nil
+    ) async throws {
         recordLimits(settings, in: storage, logger)
         let server = Server(
             withinDescriptors(settings, logger), storage: storage, operatorHash: operatorHash,
-            tls: tls, logger: logger)
+            tls: try house.map { try TLSIdentity($0.tls) } ?? tls, house: house, logger: logger)
         defer { server.close() }
         try await server.run(onReady: onReady)
     }
@@ -52,7 +53,18 @@ package func runServer(
     try folder.makeDatabaseFile()
     let storage = try SQLiteServerStorage.openForServer(
         folder.databasePath, reserve: DiskReserve(path: folder.reservePath))
-    try await run(storage, try OperatorCredential.prepare(in: folder, storage: storage))
+    try await run(
+        storage, try OperatorCredential.prepare(in: folder, storage: storage),
+        settings.isHouse ? try HouseIdentity(settings) : nil)
+}
+
+/// A server that accepts requests.
+package struct ReadyServer: Sendable {
+    package var port: Int
+    /// Nil if there are no metrics.
+    package var metricsPort: Int?
+    /// The link by which a browser makes the first account; nil if there is an account, or no page.
+    package var firstRunLink: String?
 }
 
 /// The hash of the operator's credential, if there is one.
@@ -107,9 +119,7 @@ private let reservedFiles = 96
 
 extension Server {
     /// - Throws: ``ServerStartError`` if it cannot listen, ``StorageError``.
-    func run(
-        onReady: @escaping @Sendable (_ port: Int, _ metricsPort: Int?) async -> Void
-    ) async throws {
+    func run(onReady: @escaping @Sendable (ReadyServer) async -> Void) async throws {
         try await readers.run { [apps, otherNodes, metrics, storage] in
             try apps.reload()
             try otherNodes.checkClock()
@@ -128,11 +138,12 @@ extension Server {
                 onReady: { port in
                     guard await bound.first(where: { true }) != nil else { return }
                     logStart(port: port)
-                    await logFirstRun(port: port)
+                    let link = await firstRunLink(port: port)
                     guard let metrics = await metricsPorts.first(where: { _ in true }) else {
                         return
                     }
-                    await onReady(port, metrics)
+                    await onReady(
+                        ReadyServer(port: port, metricsPort: metrics, firstRunLink: link))
                 })
         ]
         // Commands find a server by its folder.
@@ -212,6 +223,14 @@ extension Server {
             ])
         let now = settings.clock.now() / 1_000
         if let warning = edge.tls?.warning(now: now) { logger.warning("\(warning).") }
+        if let names = house?.namesLeftOut(), !names.isEmpty {
+            logger.warning(
+                """
+                The house's authority was made before these names were given, and cannot vouch for \
+                them: browsers warn. To make another, which browsers must be told to trust, remove \
+                authority.crt in the data folder's "house", and restart.
+                """, metadata: ["names": "\(names.joined(separator: ", "))"])
+        }
         if edge.tls == nil, !PlainHTTPRule.isLoopback(settings.host) {
             logger.warning(
                 """
@@ -221,18 +240,27 @@ extension Server {
         }
     }
 
-    /// Says how to make the first account, if there is none.
-    private func logFirstRun(port: Int) async {
+    /// Makes the link for the first account, if there is none, and logs it.
+    private func firstRunLink(port: Int) async -> String? {
         do {
-            guard let link = try await writer.run({ try firstRun.link(port: port) }) else { return }
-            logger.notice(
-                """
-                There is no account yet. Open this link to make the first one; it works once, for an \
-                hour.
-                """, metadata: ["link": "\(link)"])
+            let link = try await writer.run({ try firstRun.link(port: port) })
+            if let link {
+                let reach =
+                    PlainHTTPRule.obstacle(at: link) == nil
+                    ? ""
+                    : " No other machine can use it; for others, start the server with --lan, or see "
+                        + "--host-name."
+                logger.notice(
+                    """
+                    There is no account yet. Open this link to make the first one; it works once, for an \
+                    hour.\(reach)
+                    """, metadata: ["link": "\(link)"])
+            }
+            return link
         } catch {
             logger.warning(
                 "There is no link to make the first account.", metadata: ["reason": "\(error)"])
+            return nil
         }
     }
 

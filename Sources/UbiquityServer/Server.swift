@@ -21,6 +21,8 @@ struct Server: Sendable {
     let readiness: Readiness
     let otherNodes: OtherNodes
     let firstRun: FirstRun
+    /// Nil unless the server made its certificate itself.
+    let house: HouseIdentity?
     let metrics: MetricsSource
     let routes: Routes
     let logger: Logger
@@ -28,14 +30,14 @@ struct Server: Sendable {
     /// - Parameter operatorHash: Nil if nobody has the operator's credential.
     init(
         _ given: ServerSettings, storage: any ServerStorage, operatorHash: SecretHash?,
-        tls: TLSIdentity? = nil, logger: Logger
+        tls: TLSIdentity? = nil, house: HouseIdentity? = nil, logger: Logger
     ) {
         let clock = SharedClock(given.clock)
         var settings = given
         settings.clock = clock.clock
         self.settings = settings
         self.storage = storage
-        self.logger = logger
+        (self.logger, self.house) = (logger, house)
         writer = BlockingThreads(
             name: "writer", count: 1, waitingMax: ServerConstants.waitingReadsMax)
         lanes =
@@ -63,7 +65,9 @@ struct Server: Sendable {
         otherNodes = OtherNodes(
             storage: storage, threads: readers, hub: hub, revocation: revocation, apps: apps,
             readiness: readiness, clock: clock, logger: logger)
-        firstRun = FirstRun(storage: storage, settings: settings)
+        // Behind a proxy, devices see the key of that.
+        let identity = settings.isHouse || settings.trustedProxies.isEmpty ? tls : nil
+        firstRun = FirstRun(storage: storage, settings: settings, tls: identity)
         metrics = MetricsSource(
             settings: settings, edge: edge, hub: hub, readiness: readiness)
         let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
@@ -72,8 +76,10 @@ struct Server: Sendable {
         let reader = StoreReader(
             storage: storage, threads: readers, lastSeen: lastSeen, clock: settings.clock,
             shares: answers)
-        // Behind a proxy, devices see the key of that.
-        let identity = settings.trustedProxies.isEmpty ? tls : nil
+        let houseRoutes: HouseRoutes? =
+            if let house {
+                HouseRoutes(house: house, readers: readers, settings: settings)
+            } else { nil }
         routes = Routes(
             gate: gate,
             accounts: AccountRoutes(
@@ -90,7 +96,8 @@ struct Server: Sendable {
             operations: OperatorRoutes(
                 storage: storage, writer: writer, readers: readers, gate: gate,
                 revocation: revocation, firstRun: firstRun, tls: identity, settings: settings),
-            stores: StoreRoutes(reader: reader, firstRun: firstRun, settings: settings),
+            stores: StoreRoutes(
+                reader: reader, firstRun: firstRun, house: houseRoutes, settings: settings),
             histories: HistoryRoutes(reader: reader, settings: settings),
             push: PushRoute(
                 commits: commits, gate: gate, threads: readers,
@@ -105,6 +112,7 @@ struct Server: Sendable {
                 storage: storage, writer: writer, readers: readers, gate: gate, settings: settings),
             health: HealthRoutes(readiness: readiness, logger: logger),
             metrics: metrics,
+            house: houseRoutes,
             page: settings.servesPage ? PageRoutes(provider: settings.identity?.page) : nil,
             requests: RateLimiter(
                 .requestsPerAddress, settings.requestAllowance, clock: settings.clock))

@@ -121,7 +121,10 @@ extension EndToEndTests {
         private func expectRefusals(_ stage: Stage, _ way: [String]) async throws {
             let device = ["device", "revoke", "0123456789abcdef", "--account"]
             let refusals: [([String], Int32, String)] = [
-                (["account", "create", "ada"], 1, "the account \"ada\" already exists"),
+                (
+                    ["account", "create", "ada"], 1,
+                    "the account \"ada\" already exists; `ubiquity account code ada`"
+                ),
                 (["account", "rename", "ada", "ada "], 65, "an account name has 1 to 128 bytes"),
                 (["account", "code", "eve"], 1, "there is no account \"eve\""),
                 (["account", "delete", "eve", "--yes"], 1, "there is no account \"eve\""),

@@ -94,6 +94,66 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a code is used at once for a device of this machine`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let (laptop, phone) = (stage.path("laptop"), stage.path("phone"))
+                // The server does not know its port beforehand.
+                let own = ["UBIQUITY_HOME": laptop]
+                func create(_ name: String) -> [String] {
+                    [
+                        "account", "create", name, "--data", server.data, "--server", server.url,
+                        "--sign-in", "--device-name", "laptop",
+                    ]
+                }
+                let made = try await stage.succeed(create("ada"), environment: own)
+                #expect(made.hasPrefix("Signed in to ada at \(server.url) as laptop ("))
+                #expect(made.split(separator: "\n").count == 1)
+                let paired = try await stage.succeed(
+                    ["pair", "--sign-in", "--home", phone, "--device-name", "phone"],
+                    environment: own)
+                #expect(paired.hasPrefix("Signed in to ada at \(server.url) as phone ("))
+                let devices = try await UbiquityAccount.devices(home: phone)
+                #expect(devices.map(\.name) == ["laptop", "phone"])
+
+                // Nothing is made that could not be used.
+                let signedIn = try await stage.run(create("eve"), environment: own)
+                complains(signedIn, 64, "already signed in to ada")
+                let again = try await stage.run(
+                    ["pair", "--sign-in", "--home", phone], environment: own)
+                complains(again, 64, "already signed in to ada")
+                let list = try await stage.succeed("account", "list", "--data", server.data)
+                #expect(!list.contains("eve"))
+                complains(
+                    try await stage.run(["pair", "--sign-in"], environment: own), 64,
+                    "--home FOLDER")
+                complains(
+                    try await stage.run(
+                        ["account", "create", "eve", "--data", server.data, "--home", phone]), 64,
+                    "without --sign-in")
+            }
+        }
+
+        @Test func `a code that only this machine can use comes with the way out`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let made = try await stage.succeed(
+                    "account", "create", "ada", "--data", server.data)
+                #expect(made.contains("ubiquity serve --lan"))
+                let home = try await server.newHome("laptop")
+                let paired = try await stage.succeed("pair", "--home", home)
+                #expect(paired.contains("Only this machine can use that address."))
+                let elsewhere = try await stage.succeed(
+                    "account", "code", "ada", "--data", server.data, "--server",
+                    "https://ubiquity.example")
+                #expect(!elsewhere.contains("serve --lan"))
+                let plain = try await stage.succeed(
+                    "account", "code", "ada", "--data", server.data, "--server",
+                    "http://192.168.1.2:7717")
+                #expect(plain.contains("it is plain HTTP"))
+            }
+        }
+
         @Test func `the commands pair devices by a link, and by an approval`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)

@@ -62,10 +62,27 @@ struct CountingOptionsTests {
             Mode(
                 words: ["device", "revoke", "--others"], counts: ["--yes", "--home", "--json"])
         ] + keeping(["approve", "c"], ["--store", "--for", "--yes", "--deny"])
-        + operating(["account", "create", "ada"], ["--code-minutes"], namesServer: true)
         + operating(
-            ["account", "code", "ada"], ["--store", "--credential-days", "--code-minutes"],
-            namesServer: true)
+            ["account", "create", "ada"], ["--code-minutes", "--sign-in"], namesServer: true)
+        + operating(
+            ["account", "code", "ada"],
+            ["--store", "--credential-days", "--code-minutes", "--sign-in"], namesServer: true)
+        + [
+            Mode(
+                words: ["account", "create", "ada", "--sign-in"],
+                counts: [
+                    "--code-minutes", "--home", "--device-name", "--data", "--server", "--json",
+                ]),
+            Mode(
+                words: ["pair", "--sign-in", "--home", "h"],
+                counts: ["--store", "--for", "--device-name", "--json"]),
+            Mode(words: ["ca"], counts: ["--home", "--data", "--json"]),
+            Mode(words: ["ca", "f"], counts: ["--home", "--data", "--json", "--force"]),
+            Mode(words: ["ca"] + server, counts: ["--operator-credential"]),
+            Mode(
+                words: ["ca"] + credential,
+                counts: ["--certificate", "--allow-plain-http", "--json"]),
+        ]
         + operating(["account", "list"]) + operating(["account", "rename", "ada", "eve"])
         + operating(
             ["account", "limits", "ada"],
@@ -188,11 +205,13 @@ struct CountingOptionsTests {
         Mode(
             words: ["serve", "--database", "postgresql://host/name"],
             counts: needIssuer.union([
-                "--data", "--identity-issuer", "--tls-certificate", "--tls-key", "--metrics-host",
+                "--data", "--lan", "--identity-issuer", "--tls-certificate", "--tls-key",
+                "--metrics-host",
             ]), isOthers: true),
         Mode(
             words: ["serve", "--tls-certificate", "c", "--tls-key", "k", "--metrics-port", "1"],
-            counts: needIssuer.union(needDatabase).union(["--identity-issuer"]), isOthers: true),
+            counts: needIssuer.union(needDatabase).union(["--identity-issuer", "--lan"]),
+            isOthers: true),
         Mode(
             words: ["serve", "--identity-issuer", "https://i.example"]
                 + ["--identity-audience", "a", "--identity-keys", "k"],
@@ -342,6 +361,10 @@ struct CountingOptionsTests {
                 || !names.isDisjoint(with: ["--code", "--token-file"])
                     && !names.isDisjoint(with: ["--store", "--for"])
         case "account": names == ["--operator-credential", "--data"]
+        case "ca": names == ["--home", "--data"]
+        case "serve":
+            names.contains("--lan")
+                && !names.isDisjoint(with: ["--database", "--tls-certificate", "--tls-key"])
         default: false
         }
     }

@@ -57,6 +57,7 @@ struct ServeConfigurationTests {
     {
         let samples = [
             "apps": "registered", "log-level": "info", "log-format": "json", "no-web": "true",
+            "lan": "true",
             "require-synchronous-standby": "true", "trusted-proxy": "10.0.0.0/8",
             "allowed-origin": "https://a.example", "key-limit": "128-utf16-units", "data": "/d",
             "database": "postgresql://h/n",
@@ -110,7 +111,28 @@ struct ServeConfigurationTests {
         #expect(settings.limits.keysMax == 2)
         #expect(command.logLevel == .info)
         #expect(!command.noWeb)
-        #expect(command.host == "127.0.0.1")
+        #expect(command.host == nil)
+    }
+
+    @Test func `the defaults that are others on a local network are shown as such`() throws {
+        for (words, host, level) in [
+            (["serve"], "127.0.0.1", "notice"), (["serve", "--lan"], "0.0.0.0", "warning"),
+        ] {
+            let shown = try ServeConfiguration(words, [:]).shown
+            func value(_ name: String) -> String? { shown.first { $0.name == name }?.value }
+            #expect(value("host") == host && value("log-level") == level)
+        }
+    }
+
+    @Test(arguments: [
+        ["--tls-certificate", "a", "--tls-key", "b"], ["--host", "127.0.0.1"],
+        ["--database", "postgresql://h/n"],
+    ])
+    func `a server of a local network has keys of its own, in its folder, and an open address`(
+        others: [String]
+    ) throws {
+        #expect(throws: (any Error).self) { try ServeCommand.parse(["--lan"] + others) }
+        _ = try ServeCommand.parse(["--lan", "--host", "192.168.1.20"])
     }
 
     @Test func `a setting with several values has those of one place`() throws {

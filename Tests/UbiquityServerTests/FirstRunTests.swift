@@ -172,7 +172,10 @@ internal import UbiquityWire
 struct ServerAddressTests {
     @Test(arguments: [
         ("127.0.0.1", false, [String](), "http://127.0.0.1:8080"),
-        ("0.0.0.0", true, [], "https://localhost:8080"),
+        ("0.0.0.0", true, [], "https://192.168.1.20:8080"),
+        ("::", true, [], "https://192.168.1.20:8080"),
+        ("0.0.0.0", false, [], "http://localhost:8080"),
+        ("10.0.0.7", true, [], "https://10.0.0.7:8080"),
         ("::1", true, [], "https://[::1]:8080"),
         ("::", true, ["sync.example", "other"], "https://sync.example:8080"),
     ])
@@ -181,6 +184,10 @@ struct ServerAddressTests {
     ) {
         var settings = ServerSettings(dataFolder: "")
         (settings.host, settings.hostNames) = (host, names)
+        settings.network = {
+            LocalNetwork(
+                [InterfaceAddress("lan0", IPAddress("192.168.1.20")!)], defaultInterface: nil)
+        }
         settings.tls = isTLS ? ServerTLS(certificatePath: "", keyPath: "") : nil
         #expect(settings.address(port: 8080) == expected)
     }

@@ -110,7 +110,7 @@ extension UbiquityAccount {
             let code = try await AccountClient.makeCode(
                 stores: stores ?? [], credentialSeconds: validFor?.wholeSeconds, account)
             return UbiquityPairingCode(
-                code: code.code, server: account.server,
+                code: code.code, server: code.server ?? account.server,
                 expires: Date(milliseconds: code.expiresMilliseconds), pin: code.pin)
         }
     }

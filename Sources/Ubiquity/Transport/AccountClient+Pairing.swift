@@ -18,6 +18,14 @@ extension AccountClient {
         var code = try await ServerRequest(
             .post, ["codes"], of: account, body: WireFormat.protobuf.encode(body)
         ).answer(WireNewAccountAnswer.self) { DeviceCode($0) }
+        // The server is on this machine, and what it says came over no network.
+        if PlainHTTPRule.obstacle(at: account.server) == .onlyThisMachine, let server = code.server,
+            PlainHTTPRule.obstacle(at: server) == nil
+        {
+            if let pin = code.pin { _ = try SignInLink.parts(of: ";\(pin)") }
+            return code
+        }
+        code.server = nil
         // Where the system's certificates do, they do for the new device too, and for other keys.
         let pin = account.certificates == nil ? nil : code.pin
         code.pin = if let own = account.pin { own } else { await checked(pin, account) }
@@ -108,7 +116,8 @@ extension AccountClient {
 package struct DeviceCode: Hashable, Sendable {
     package var code: String
     package var expiresMilliseconds: Int64
-    /// The address of the server for the device; nil if it does not say.
+    /// The address of the server for the device; nil if it does not say, or the device that made the
+    /// code has an address that does.
     package var server: String?
     /// The pin of the server's key, if its certificate alone proves nothing.
     package var pin: String?

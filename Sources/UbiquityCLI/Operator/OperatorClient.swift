@@ -109,6 +109,11 @@ struct OperatorClient: Sendable {
         try await request(.delete, ["apps", app.string]).done()
     }
 
+    /// The authority that a server of a local network made; nil if the server is no such one.
+    func house() async throws(LinkFailure) -> WireConfig.House? {
+        try await request(.get, ["config"]).answer(WireConfig.self) { $0.hasHouse ? $0.house : nil }
+    }
+
     // MARK: Audit
 
     /// The newest first.
@@ -168,8 +173,8 @@ extension Failure {
         case (.accountExists, .account(let name, let newName)):
             self.init(
                 .no,
-                "the account \"\(newName ?? name)\" already exists; create another code to sign in a "
-                    + "device")
+                "the account \"\(newName ?? name)\" already exists; `ubiquity account code "
+                    + "\(Phrase.word(newName ?? name))` makes a code for another device of it")
         case (.notFound, .account(let name, _)):
             self.init(.no, "there is no account \"\(name)\"")
         case (.notFound, .device(let account)):

@@ -5,6 +5,7 @@ import Foundation
 import Ubiquity
 import UbiquityCore
 import UbiquityServer
+import UbiquityWire
 
 /// The way of an operator's command to the running server: its data folder, or its address and the
 /// operator's credential.
@@ -61,6 +62,19 @@ struct OperatorOptions: ParsableArguments {
     /// The address for signing in with a code, by default as the server says it.
     func address(for code: DeviceCode) -> String {
         server ?? code.server ?? "http://127.0.0.1:7717"
+    }
+
+    /// A link for a device of the server's own machine, which does not depend on the addresses of its
+    /// network; nil if the server does not serve it without its certificate, or is elsewhere.
+    func ownLink(for code: DeviceCode) async -> SignInLink? {
+        guard server == nil, code.pin != nil,
+            let port = code.server.flatMap({ URLComponents(string: $0)?.port })
+        else { return nil }
+        let link = SignInLink(server: "http://127.0.0.1:\(port)", code: code.code)
+        guard let address = try? ServerAddress(link.server) else { return nil }
+        let hasHouse = try? await ServerRequest(.get, ["config"], at: address)
+            .answer(WireConfig.self) { $0.hasHouse }
+        return hasHouse ?? false ? link : nil
     }
 
     var given: [String] {

@@ -26,6 +26,24 @@ enum Phrase {
             ? text : "'\(text.replacingOccurrences(of: "'", with: "'\\''"))'"
     }
 
+    /// What to do if other devices cannot use a server's address; nil if they can.
+    static func reach(_ server: String) -> TerminalText? {
+        switch PlainHTTPRule.obstacle(at: server) {
+        case nil: nil
+        case .onlyThisMachine:
+            """
+            Only this machine can use that address. For a phone or another computer, start
+            the server with `ubiquity serve --lan`, or give it a name with HTTPS: see
+            --host-name and --trusted-proxy in `ubiquity serve --help`.
+            """
+        case .plainHTTP:
+            """
+            Devices refuse that address, because it is plain HTTP. Start the server with
+            `ubiquity serve --lan`, or put it behind HTTPS: see `ubiquity serve --help`.
+            """
+        }
+    }
+
     static func keys(_ count: Int) -> String { counted(count, "key") }
 
     private static let keysShown = 5

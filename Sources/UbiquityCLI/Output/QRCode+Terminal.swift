@@ -10,6 +10,14 @@ extension QRCode {
             })
     }
 
+    /// A link's code; nil if the output is no terminal that has room for it, and more than ASCII.
+    static func picture(of link: String) -> TerminalText? {
+        guard let columns = Output.columns, let code = QRCode(link), Output.isUnicode,
+            code.size + 8 <= columns
+        else { return nil }
+        return code.terminalLines
+    }
+
     /// A command with a link that is also shown as a QR code, unless the link is too long, the
     /// terminal too narrow, or its characters are only ASCII.
     static func block(command: String, link: String) -> TerminalText {

@@ -3,6 +3,7 @@
 import ArgumentParser
 import Foundation
 import UbiquityCore
+import UbiquityServer
 
 /// The folder with all of a server's data.
 struct DataOptions: ParsableArguments {
@@ -67,6 +68,10 @@ enum FolderOwner {
             let owner = places(on: folder).compactMap(owner).last(where: { $0 != 0 })
         else { return }
         let user = Machine.userName(owner)
+        if user == "nobody" {
+            throw Failure(
+                .noPermission, "\(ServerStartError.notPermitted(path: folder, owner: user))")
+        }
         throw Failure(
             .noPermission,
             "permission denied: \(folder), or a folder on its path, belongs to \(user); run the "

@@ -2,46 +2,98 @@
 
 import Foundation
 import Logging
+import UbiquityCore
+import UbiquityServer
 
 /// The message of a server that accepts requests.
 struct ServerReadiness: Sendable {
-    var host: String
+    var settings: ServerSettings
     /// Nil for a server on a database.
     var data: String?
     /// The file with the operator's credential. It may have been moved away, or be missing in a
     /// backup. Nil for a server on a database.
     var credential: String?
-    var metricsHost: String
     var isJSON: Bool
-    var isTLS: Bool
     /// Whether the file existed before the start.
     var hadCredential: Bool
     var logger: Logger
 
-    /// - Parameter metricsPort: Nil if there are no metrics.
-    func announce(port: Int, metricsPort: Int?) {
-        let credential = credential.flatMap { path in
-            FileManager.default.fileExists(atPath: path) ? path : nil
+    func announce(_ ready: ReadyServer) {
+        let metrics = ready.metricsPort.map {
+            "http://\(bracketed(settings.metricsHost)):\($0)/metrics"
         }
-        let url = "\(isTLS ? "https" : "http")://\(bracketed(host)):\(port)"
-        let metrics = metricsPort.map { "http://\(bracketed(metricsHost)):\($0)/metrics" }
-        if isJSON {
-            return Output.print(
-                .object(
-                    [
-                        ("url", .string(url)), ("host", .string(host)), ("port", .integer(port)),
-                        ("data", .optional(data)), ("operatorCredential", .optional(credential)),
-                    ] + (metrics.map { [("metrics", .string($0))] } ?? [])))
+        if isJSON { return printJSON(ready, metrics: metrics) }
+        if settings.isHouse {
+            lines(ready).forEach(Output.print)
+        } else {
+            Output.print(
+                "ubiquity serves on \(url(ready)) (data in \(data ?? "PostgreSQL"))")
         }
-        Output.print("ubiquity serves on \(url) (data in \(data ?? "PostgreSQL"))")
         if let metrics { Output.print("Metrics on \(metrics)") }
-        guard let data, let credential, !hadCredential else { return }
+        guard !settings.isHouse, let data, existing != nil, !hadCredential else { return }
         logger.notice(
             """
             The operator's credential was created. To make an account: ubiquity account create NAME \
-            --data \(data) --server \(url)
-            """, metadata: ["file": "\(credential)"])
+            --data \(data)
+            """, metadata: ["file": "\(credential ?? "")"])
+    }
+
+    /// Nil if there is no such file.
+    private var existing: String? {
+        credential.flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil }
+    }
+
+    private func printJSON(_ ready: ReadyServer, metrics: String?) {
+        var fields: [(String, JSON)] = [
+            ("url", .string(url(ready))), ("host", .string(settings.host)),
+            ("port", .integer(ready.port)), ("data", .optional(data)),
+            ("operatorCredential", .optional(existing)),
+        ]
+        if let metrics { fields.append(("metrics", .string(metrics))) }
+        if settings.isHouse { fields.append(("firstRun", .optional(ready.firstRunLink))) }
+        Output.print(.object(fields))
+    }
+
+    private func url(_ ready: ReadyServer) -> String {
+        settings.isHouse
+            ? settings.address(port: ready.port)
+            : "\(settings.tls == nil ? "http" : "https")://\(bracketed(settings.host)):\(ready.port)"
     }
 
     private func bracketed(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
+
+    // MARK: - On a local network
+
+    /// For the people of a house.
+    private func lines(_ ready: ReadyServer) -> [TerminalText] {
+        let network = settings.network()
+        let isOneOfMany = IPAddress(settings.host)?.isUnspecified ?? false
+        var lines: [TerminalText] = ["Devices on this network use \(url(ready))"]
+        if isOneOfMany, network.first == nil {
+            lines = ["This machine is on no network: only it can use \(url(ready))"]
+        }
+        if isOneOfMany, settings.hostNames.isEmpty, !network.others.isEmpty {
+            lines[0] = lines[0] + " (\(network.first?.interface ?? ""))"
+            lines += network.others.map { other in
+                "Also \(settings.address(other.address, port: ready.port)) "
+                    + "(\(other.interface))"
+            }
+        }
+        return lines + next(ready)
+    }
+
+    /// What to do next.
+    private func next(_ ready: ReadyServer) -> [TerminalText] {
+        let warning: TerminalText =
+            "A browser warns once of the certificate; `ubiquity ca` shows how to avoid it."
+        guard let link = ready.firstRunLink else {
+            return ["`ubiquity pair` adds a device, on one that is signed in.", warning]
+        }
+        return [
+            "This link makes the first account, in the browser that opens it, within an hour:", "",
+            "\(link)", "",
+        ] + (QRCode.picture(of: link).map { [$0, ""] } ?? []) + [
+            "Or run `ubiquity account create NAME --sign-in` here, then `ubiquity pair`.", warning,
+        ]
+    }
 }

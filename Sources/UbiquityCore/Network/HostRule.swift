@@ -30,7 +30,8 @@ package struct HostRule: Hashable, Sendable {
         return name.isEmpty || IPAddress(String(address)) != nil || admits(host)
     }
 
-    private static func name(in host: String) -> Substring {
+    /// - Parameter host: A name or an address, with or without a port.
+    fileprivate static func name(in host: String) -> Substring {
         if host.hasPrefix("["), let end = host.firstIndex(of: "]") { return host[...end] }
         return host.prefix { $0 != ":" }
     }
@@ -54,5 +55,20 @@ package enum PlainHTTPRule {
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         let address = IPAddress(isBracketed ? String(host.dropFirst().dropLast()) : host)
         return address?.isLoopback ?? false
+    }
+
+    /// Why another device could not use a server's address; nil if it can.
+    /// - Parameter address: Such as `http://127.0.0.1:7717`.
+    package static func obstacle(at address: String) -> Obstacle? {
+        let parts = address.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count > 2 else { return nil }
+        if isLoopback(String(HostRule.name(in: String(parts[2])))) { return .onlyThisMachine }
+        return parts[0].lowercased() == "http:" ? .plainHTTP : nil
+    }
+
+    package enum Obstacle: Hashable, Sendable {
+        case onlyThisMachine
+        /// It would send its credential unencrypted.
+        case plainHTTP
     }
 }

@@ -37,9 +37,41 @@ package struct IPAddress: Hashable, Sendable {
         self.init(high: UInt64(bigEndian: halves[0]), low: UInt64(bigEndian: halves[1]))
     }
 
+    /// Fails unless there are as many bytes as ``bytes`` has.
+    package init?(bytes: [UInt8]) {
+        func number(_ bytes: some Sequence<UInt8>) -> UInt64 {
+            bytes.reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        switch bytes.count {
+        case 4: self.init(high: 0, low: 0xFFFF << 32 | number(bytes))
+        case 16: self.init(high: number(bytes.prefix(8)), low: number(bytes.suffix(8)))
+        default: return nil
+        }
+    }
+
     /// 127.0.0.0/8 and ::1.
     package var isLoopback: Bool {
         isIPv4 ? low >> 24 & 0xFF == 127 : high == 0 && low == 1
+    }
+
+    /// 0.0.0.0 and `::`, which stand for all addresses of the machine.
+    package var isUnspecified: Bool { isIPv4 ? low == 0xFFFF << 32 : high == 0 && low == 0 }
+
+    /// An address that is only valid on one link: 169.254.0.0/16 and fe80::/10.
+    package var isLinkLocal: Bool {
+        isIPv4 ? low >> 16 == 0xFFFF_A9FE : high >> 54 == 0xFE80 >> 6
+    }
+
+    /// Whether nobody has this address on the Internet.
+    package var isPrivate: Bool { AddressRange.privates.contains { $0.contains(self) } }
+
+    /// In the order of the network: four for IPv4, otherwise sixteen.
+    package var bytes: [UInt8] {
+        let halves = isIPv4 ? [low << 32] : [high, low]
+        let bytes = halves.flatMap { half in
+            stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: half >> $0) }
+        }
+        return Array(bytes.prefix(bits / 8))
     }
 
     /// The unit for counting connections: an IPv4 address, or the 64-bit prefix of an IPv6 address,

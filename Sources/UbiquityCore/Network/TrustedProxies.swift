@@ -70,5 +70,19 @@ package struct AddressRange: Hashable, Sendable, CustomStringConvertible {
 
     package func contains(_ other: IPAddress) -> Bool { address.agrees(with: other, bits: bits) }
 
+    /// Those of private networks, carriers and links, which nobody has on the Internet.
+    package static let privates = [
+        "10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16",
+        "fc00::/7", "fe80::/10",
+    ].compactMap(AddressRange.init)
+
+    /// The address and the mask, as certificates have them.
+    package var bytesAndMask: [UInt8] {
+        let mask = (0..<address.bits / 8).map { index in
+            ~UInt8(truncatingIfNeeded: 0xFF >> min(8, max(0, bits - 8 * index)))
+        }
+        return address.bytes + mask
+    }
+
     package var description: String { "\(address)/\(bits)" }
 }

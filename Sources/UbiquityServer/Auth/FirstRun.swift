@@ -15,9 +15,13 @@ final class FirstRun: Sendable {
     private let isEmpty = Atomic(false)
     private let storage: any AccountStorage & PairingStorage
     private let settings: ServerSettings
+    private let tls: TLSIdentity?
 
-    init(storage: any AccountStorage & PairingStorage, settings: ServerSettings) {
-        (self.storage, self.settings) = (storage, settings)
+    /// - Parameter tls: Nil if devices do not see it.
+    init(
+        storage: any AccountStorage & PairingStorage, settings: ServerSettings, tls: TLSIdentity?
+    ) {
+        (self.storage, self.settings, self.tls) = (storage, settings, tls)
     }
 
     /// Makes a link; nil if there is an account, or no page to open. Blocks.
@@ -31,7 +35,8 @@ final class FirstRun: Sendable {
         guard try storage.addFirstCode(new, now: now) else { return nil }
         isEmpty.store(true, ordering: .relaxed)
         // Browsers send what is after a number sign to nobody.
-        return "\(settings.address(port: port))/#\(code.text)"
+        let pin = tls?.pin.map { ";\($0)" } ?? ""
+        return "\(settings.address(port: port))/#\(code.text)\(pin)"
     }
 
     /// Whether the page is to show how to make the first account, as of the last look.

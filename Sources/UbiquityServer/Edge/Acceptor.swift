@@ -67,7 +67,7 @@ struct Acceptor: Service {
                 return channel
             } catch {
                 throw ServerStartError.fileUnusable(
-                    path: socket.displayPath, reason: ServerStartError.reason(error))
+                    path: socket.displayPath, reason: ServerStartError.socketReason(error))
             }
         }
     }

@@ -11,7 +11,8 @@ internal import UbiquityWire
 /// The state that all connections of a server share: their number, their memory budgets, the TLS
 /// identity, and counts of refusals.
 ///
-/// State: `noted`, the refusals that have not been logged yet, guarded by its lock.
+/// State: `noted`, the refusals that have not been logged yet, and `foreignHosts`, each guarded by its
+/// lock.
 final class Edge: Sendable {
     let settings: ServerSettings
     let metrics: ServerMetrics
@@ -31,6 +32,8 @@ final class Edge: Sendable {
     let date = DateHeader()
 
     private let noted = Mutex<[EdgeLimit: Int]>([:])
+    /// The foreign names that were logged.
+    private let foreignHosts = Mutex<Set<String>>([])
     private let logger: Logger
 
     /// - Parameter admitsAddresses: See ``HostRule/admitsAddress(_:)``.
@@ -39,15 +42,12 @@ final class Edge: Sendable {
         admitsAddresses: Bool = false
     ) {
         self.settings = settings
-        self.admitsAddresses = admitsAddresses
+        self.admitsAddresses = admitsAddresses || settings.isHouse
         self.logger = logger
         self.metrics = metrics
         self.tls = tls
         proxies = TrustedProxies(settings.trustedProxies)
-        hosts = HostRule(
-            names: settings.hostNames,
-            isReachedByOthers: !PlainHTTPRule.isLoopback(settings.host)
-                || !settings.trustedProxies.isEmpty)
+        hosts = settings.hostRule
         pages = OriginRule(settings.allowedOrigins)
         connectionCounter = ConnectionCounter(
             max: settings.connectionsMax, perAddressMax: settings.connectionsPerAddressMax,
@@ -78,10 +78,36 @@ final class Edge: Sendable {
         return rules
     }
 
+    /// Whether a connection that begins without TLS is served. What this machine sends itself, nobody
+    /// on the network reads.
+    func admitsPlain(from address: IPAddress?) -> Bool {
+        tls == nil || settings.isHouse && address?.isLoopback ?? false
+    }
+
     /// Whether the server answers to this value of a Host header.
     func admits(host: String) -> Bool {
         admitsAddresses ? hosts.admitsAddress(host) : hosts.admits(host)
     }
+
+    /// The refusal of a request for a name that the server does not answer to. Each name is logged
+    /// once, and only the first ones.
+    func refusal(ofHost host: String) -> Problem {
+        let shown = String(host.prefix(Self.hostShownMax))
+        let isNew = foreignHosts.withLock { known in
+            known.count < Self.foreignHostsMax && known.insert(shown).inserted
+        }
+        if isNew {
+            logger.notice(
+                """
+                A request used a name that the server does not answer to. If it is the server's, add it \
+                with --host-name; behind a proxy, name the proxy with --trusted-proxy.
+                """, metadata: ["name": "\(shown)"])
+        }
+        return .hostForeign(shown)
+    }
+
+    private static let hostShownMax = 100
+    private static let foreignHostsMax = 16
 
     /// Counts a client's violation of a limit.
     func note(_ limit: EdgeLimit) {
@@ -133,7 +159,10 @@ final class Edge: Sendable {
         headers.addIfMissing(
             "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
         headers.add(name: "Referrer-Policy", value: "no-referrer")
-        if tls != nil { headers.add(name: "Strict-Transport-Security", value: "max-age=31536000") }
+        // A house's name may have other servers, without TLS.
+        if tls != nil, !settings.isHouse {
+            headers.add(name: "Strict-Transport-Security", value: "max-age=31536000")
+        }
     }
 
     /// Lets a page of an allowed origin send the request, and read its answer. A browser asks first,

@@ -28,8 +28,9 @@ struct EdgeChannel: Sendable {
         to channel: any Channel, _ address: IPAddress?, _ entry: ConnectionCounter.Entry
     ) throws {
         let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(OutboundByteHandler(edge))
-        if let tls = edge.tls {
+        let admitsPlain = edge.admitsPlain(from: address)
+        try pipeline.addHandler(OutboundByteHandler(edge, admitsPlain: admitsPlain))
+        if let tls = edge.tls, !admitsPlain {
             try pipeline.addHandler(NIOSSLServerHandler(context: tls.context))
         }
         let requests = RequestLimitHandler(

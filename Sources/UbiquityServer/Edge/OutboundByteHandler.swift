@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import NIOCore
+internal import NIOSSL
 
 /// Watches the output of a connection: ends it if the other side does not read, and counts the
 /// waiting bytes.
@@ -13,16 +14,19 @@ final class OutboundByteHandler: ChannelDuplexHandler {
     typealias OutboundOut = IOData
 
     private let edge: Edge
-    /// Whether the first byte must be TLS.
+    /// Whether the first byte is still to come, where it may be TLS.
     private var expectsTLS: Bool
+    private let admitsPlain: Bool
     private var written = 0
     private var pending = 0
     /// Nil if nothing waits.
     private var pace: TrafficPace?
     private var timer: Scheduled<Void>?
 
-    init(_ edge: Edge) {
-        self.edge = edge
+    /// - Parameter admitsPlain: Whether a connection without TLS is served. If so, this adds the
+    ///   handler of TLS where it is needed.
+    init(_ edge: Edge, admitsPlain: Bool) {
+        (self.edge, self.admitsPlain) = (edge, admitsPlain)
         expectsTLS = edge.tls != nil
     }
 
@@ -44,9 +48,21 @@ final class OutboundByteHandler: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if expectsTLS, let first = unwrapInboundIn(data).readableBytesView.first {
             expectsTLS = false
-            if first != Self.handshakeRecord { return refusePlain(context) }
+            switch (first == Self.handshakeRecord, admitsPlain) {
+            case (false, false): return refusePlain(context)
+            case (true, true): addTLS(context)
+            case (true, false), (false, true): break
+            }
         }
         context.fireChannelRead(data)
+    }
+
+    private func addTLS(_ context: ChannelHandlerContext) {
+        guard let tls = edge.tls else { return }
+        let handler = NIOSSLServerHandler(context: tls.context)
+        do {
+            try context.pipeline.syncOperations.addHandler(handler, position: .after(self))
+        } catch { context.close(promise: nil) }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {

@@ -94,11 +94,14 @@ extension Problem {
     static let bodyIncomplete = malformed("The request ended before its body did.")
     static let hostInvalid = malformed(
         "A request must name the server exactly once, in the Host header.")
-    static let hostForeign = Problem(
-        .hostForeign,
-        "This server does not answer to the name in the Host header. The server operator can add "
-            + "the name."
-    )
+    /// - Parameter host: As the request has it.
+    static func hostForeign(_ host: String) -> Problem {
+        Problem(
+            .hostForeign,
+            "This server does not answer to the name \"\(host)\". Its operator can add the name with "
+                + "the setting host-name, or, if a proxy sends it, name the proxy with trusted-proxy."
+        )
+    }
     static let requestTooSlow = Problem(
         .requestTooSlow, "The request came too slowly. Send it again over a better connection.")
     static let tooManyConnections = unavailable(

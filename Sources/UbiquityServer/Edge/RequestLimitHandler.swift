@@ -90,7 +90,7 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
     private func take(_ head: HTTPRequestHead, _ context: ChannelHandlerContext, now: Int64) {
         var head = head
         let isOld = head.version != .http1_1
-        guard admits(head.headers["host"], isOld: isOld) else { return }
+        guard admits(head.headers["host"], isOld: isOld, for: head.uri) else { return }
         guard phase.head(now: now) else { return end(.tooManyPipelined) }
         // HTTP/1.0 does not have this header.
         if isOld { head.headers.remove(name: "expect") }
@@ -100,15 +100,18 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
         context.fireChannelRead(wrapInboundOut(.head(head)))
     }
 
-    /// Refuses a request that names no server, two, or a different one.
-    private func admits(_ hosts: [String], isOld: Bool) -> Bool {
+    /// Refuses a request that names no server, two, or a different one. Whoever checks the server's
+    /// health, such as a balancer, may name it as it likes, and learns nothing else.
+    private func admits(_ hosts: [String], isOld: Bool, for address: String) -> Bool {
         guard (isOld ? 0...1 : 1...1).contains(hosts.count) else {
             refuse(.hostInvalid, .malformedRequest)
             return false
         }
-        guard let host = hosts.first, host != self.host else { return true }
+        guard let host = hosts.first, host != self.host, !address.hasPrefix("/health/") else {
+            return true
+        }
         guard edge.admits(host: host) else {
-            refuse(.hostForeign, .foreignHost)
+            refuse(edge.refusal(ofHost: host), .foreignHost)
             return false
         }
         self.host = host

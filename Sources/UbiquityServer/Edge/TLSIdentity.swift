@@ -5,8 +5,10 @@ internal import Foundation
 internal import Logging
 internal import NIOSSL
 internal import ServiceLifecycle
+internal import SwiftASN1
 internal import Synchronization
 internal import UnixSignals
+internal import X509
 
 /// The certificate and key for new connections, reloaded when their files change.
 ///
@@ -43,8 +45,8 @@ final class TLSIdentity: Sendable {
     /// The expiry of the server's certificate, in seconds since 1970.
     var expires: Int64 { state.withLock(\.loaded.expires) }
 
-    /// The pin of the key, by which links name a server whose certificate is signed by itself; nil for
-    /// any other. Its issuer vouches for that one, also with another key.
+    /// The pin of the key, by which links name a server whose certificate is signed by itself or by its
+    /// house; nil for any other. Its issuer vouches for that one, also with another key.
     var pin: String? { state.withLock(\.loaded.pin) }
 
     /// Reloads the files if they changed. If the new ones do not work, the old ones stay in use.
@@ -83,7 +85,7 @@ final class TLSIdentity: Sendable {
 
     private static func load(_ files: ServerTLS) throws(ServerStartError) -> Loaded {
         let chain = try certificates(files.certificatePath)
-        guard let bytes = try PrivateFile.read(files.keyPath) else {
+        guard let bytes = try PrivateFile.readKey(files.keyPath) else {
             throw .fileUnusable(path: files.keyPath, reason: "there is no such file")
         }
         let key: NIOSSLPrivateKey
@@ -99,7 +101,8 @@ final class TLSIdentity: Sendable {
         do {
             return Loaded(
                 context: try NIOSSLContext(configuration: configuration),
-                expires: Int64(chain[0].notValidAfter), pin: Self.pin(of: chain[0]))
+                expires: Int64(chain[0].notValidAfter),
+                pin: Self.pin(of: chain[0], isLasting: files.hasLastingKey))
         } catch {
             throw .fileUnusable(
                 path: files.keyPath,
@@ -107,38 +110,18 @@ final class TLSIdentity: Sendable {
         }
     }
 
-    private static func pin(of certificate: NIOSSLCertificate) -> String? {
-        guard let der = try? certificate.toDERBytes(), isSelfSigned(der),
+    /// Nil where an issuer may vouch for another key.
+    private static func pin(of certificate: NIOSSLCertificate, isLasting: Bool) -> String? {
+        guard isLasting || isSelfSigned(certificate),
             let key = try? certificate.extractPublicKey().toSPKIBytes()
         else { return nil }
         return "sha256//" + Data(SHA256.hash(data: key)).base64EncodedString()
     }
 
-    /// Whether a certificate, in DER, names its subject as its issuer.
-    private static func isSelfSigned(_ der: [UInt8]) -> Bool {
-        var (outer, fields) = (der[...], ArraySlice<UInt8>())
-        guard var certificate = takeElement(&outer) else { return false }
-        fields = takeElement(&certificate) ?? []
-        // The version, which may be left out.
-        if fields.first == 0xA0 { _ = takeElement(&fields) }
-        // The number, the algorithm, the issuer, the dates, the subject.
-        let parts = (0..<5).map { _ in takeElement(&fields) }
-        return parts[2] != nil && parts[2] == parts[4]
-    }
-
-    /// The content of the next element of DER.
-    private static func takeElement(_ bytes: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-        var rest = bytes.dropFirst()
-        guard var length = rest.popFirst().map(Int.init) else { return nil }
-        if length >= 0x80 {
-            let count = length - 0x80
-            guard count <= 4 else { return nil }
-            length = rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
-            rest = rest.dropFirst(count)
-        }
-        guard rest.count >= length else { return nil }
-        bytes = rest.dropFirst(length)
-        return rest.prefix(length)
+    /// Whether a certificate names its subject as its issuer.
+    private static func isSelfSigned(_ certificate: NIOSSLCertificate) -> Bool {
+        let parsed = try? Certificate(derEncoded: certificate.toDERBytes())
+        return parsed.map { $0.issuer == $0.subject } ?? false
     }
 
     /// For TLS 1.2, where 1.3 is not supported: with forward secrecy and authenticated encryption.

@@ -16,6 +16,8 @@ struct DataFolder: Sendable {
     var lockPath: String { file("lock") }
     var reservePath: String { file("reserve") }
     var socketsPath: String { file("sockets") }
+    /// See ``HouseIdentity``.
+    var housePath: String { file("house") }
 
     private func file(_ name: String) -> String { (path as NSString).appendingPathComponent(name) }
 
@@ -93,8 +95,12 @@ struct DataFolder: Sendable {
             throw .notPermitted(path: path, owner: status.ownerName)
         }
         guard status.isWritableByOthers else { return }
-        throw .folderUnusable(
-            path: path, reason: "other users can write to it; run `chmod go-w \(path)`")
+        // Whoever is given a volume cannot change it.
+        let advice =
+            status.owner == geteuid()
+            ? "run `chmod go-w \(path)`"
+            : "give a folder inside it, which the server makes for itself: --data \(path)/ubiquity"
+        throw .folderUnusable(path: path, reason: "other users can write to it; \(advice)")
     }
 
     /// Makes the database file, empty and for its owner only, unless it exists. SQLite's files

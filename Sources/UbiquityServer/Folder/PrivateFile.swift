@@ -16,6 +16,13 @@ enum PrivateFile {
         try read(path, requireTrusted)
     }
 
+    /// Reads a key, which may also be root's and readable by a group of this process, as Debian's
+    /// `ssl-cert` and volumes of Kubernetes have it: root has decided who is in the group.
+    static func readKey(_ path: String) throws(ServerStartError) -> [UInt8]? {
+        let isOfGroup = FileStatus(path: path)?.isReadableByOwnGroup ?? false
+        return try read(path, isOfGroup ? requireTrusted : requirePrivate)
+    }
+
     private static func read(
         _ path: String, _ check: (String) throws(ServerStartError) -> Void
     ) throws(ServerStartError) -> [UInt8]? {
@@ -30,16 +37,19 @@ enum PrivateFile {
     /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` if others can use the file.
     static func requirePrivate(_ path: String) throws(ServerStartError) {
         try requireTrusted(path)
-        guard FileStatus(path: path)?.isOpenToOthers ?? false else { return }
-        throw .fileUnusable(
-            path: path, reason: "other users can read it; run `chmod 600 \(path)`")
+        guard let status = FileStatus(path: path), status.isOpenToOthers else { return }
+        let advice =
+            status.owner == geteuid()
+            ? "run `chmod 600 \(path)`"
+            : "as root, run `chmod 640 \(path)`, and give it to a group of the server's user"
+        throw .fileUnusable(path: path, reason: "other users can read it; \(advice)")
     }
 
     /// - Throws: ``ServerStartError/fileUnusable(path:reason:)`` if others can change the file.
     private static func requireTrusted(_ path: String) throws(ServerStartError) {
         guard let status = FileStatus(path: path) else { return }
         guard !status.isForeign else {
-            throw .fileUnusable(path: path, reason: "it belongs to \(status.ownerName)")
+            throw .fileUnusable(path: path, reason: "it belongs to \(status.ownerAndAdvice)")
         }
         guard status.isWritableByOthers else { return }
         throw .fileUnusable(
@@ -55,6 +65,7 @@ struct FileStatus: Hashable, Sendable {
     /// The lower nine bits: the permissions of the owner, the group and others.
     var mode: Int
     var owner: UInt32
+    private var group: UInt32
     /// The name for `sudo -u`, or a number if the user has none.
     var ownerName: String
     var bytes: Int
@@ -75,6 +86,7 @@ struct FileStatus: Hashable, Sendable {
         mode = number(.posixPermissions) & 0o777
         isSticky = number(.posixPermissions) & 0o1000 != 0
         owner = UInt32(truncatingIfNeeded: number(.ownerAccountID))
+        group = UInt32(truncatingIfNeeded: number(.groupOwnerAccountID))
         ownerName = status[.ownerAccountName] as? String ?? "'#\(owner)'"
         bytes = number(.size)
         device = number(.systemNumber)
@@ -90,4 +102,16 @@ struct FileStatus: Hashable, Sendable {
     var isWritableByOthers: Bool { mode & 0o022 != 0 }
     /// Whether it belongs neither to this process's user nor to root.
     var isForeign: Bool { owner != 0 && owner != geteuid() }
+
+    /// Whether root lets a group of this process read it, and nobody else.
+    var isReadableByOwnGroup: Bool {
+        var groups = [gid_t](repeating: 0, count: Int(max(0, getgroups(0, nil))))
+        groups = Array(groups.prefix(Int(max(0, getgroups(Int32(groups.count), &groups)))))
+        return owner == 0 && mode & 0o037 == 0 && (groups + [getegid()]).contains(group)
+    }
+
+    /// The owner's name, and what to do if the system only shows a stand-in.
+    var ownerAndAdvice: String {
+        owner == ServerStartError.unmappedUser ? ServerStartError.unmappedAdvice : ownerName
+    }
 }

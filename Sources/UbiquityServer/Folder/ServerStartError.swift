@@ -39,6 +39,19 @@ extension ServerStartError {
         }
     }
 
+    /// Whom Linux shows for users that a container does not have.
+    static let unmappedUser: UInt32 = 65_534
+    static let unmappedAdvice =
+        "nobody, which stands for any user that this container does not have; on the host, give it to "
+        + "the user that the server is there, as with `chown 100000:100000` for root in an "
+        + "unprivileged container of LXC"
+
+    /// The same for a socket in the data folder.
+    static func socketReason(_ error: any Error) -> String {
+        "\(reason(error)); commands on this machine reach the server by a socket, and some file systems, "
+            + "such as shares of a host, have none: give a folder on a disk of this machine with --data"
+    }
+
     static func reason(_ error: any Error) -> String {
         (error as? IOError).map { DataFolder.systemReason($0.errnoCode) } ?? "\(error)"
     }
@@ -67,6 +80,9 @@ extension ServerStartError: CustomStringConvertible {
         case .notPermitted(let path, "root"):
             "permission denied: \(path) belongs to root; run the command with `sudo`, or give the "
                 + "folder of another server with --data"
+        case .notPermitted(let path, "nobody"), .notPermitted(let path, "'#65534'"):
+            "permission denied: \(path) belongs to \(Self.unmappedAdvice); or give a folder on the "
+                + "container's own disk with --data"
         case .notPermitted(let path, let owner?):
             "permission denied: \(path) belongs to \(owner); run the command with `sudo -u "
                 + "\(owner)`, or give the folder of another server with --data"

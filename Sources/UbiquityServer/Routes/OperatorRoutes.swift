@@ -22,10 +22,6 @@ struct OperatorRoutes: Sendable {
 
     private var now: Int64 { settings.clock.now() }
     private var actor: AuditActor { gate.operatorActor }
-    /// The address of the server for devices; nil if the port is not known beforehand.
-    private var address: String? {
-        settings.port == 0 ? nil : settings.address(port: settings.port)
-    }
 
     // MARK: Accounts
 
@@ -57,7 +53,9 @@ struct OperatorRoutes: Sendable {
                 to: account, CredentialTerms(), seconds: seconds, now: now, by: actor)
         }
         firstRun.end()
-        return Answer(WireNewAccountAnswer(invitation, server: address, pin: tls?.pin), format)
+        return Answer(
+            WireNewAccountAnswer(invitation, server: settings.reachedAddress, pin: tls?.pin), format
+        )
     }
 
     @Sendable func rename(_ exchange: Exchange) async throws -> Answer {
@@ -135,7 +133,9 @@ struct OperatorRoutes: Sendable {
             try storage.invite(
                 to: storage.existingAccount(name), terms, seconds: seconds, now: now, by: actor)
         }
-        return Answer(WireNewAccountAnswer(invitation, server: address, pin: tls?.pin), format)
+        return Answer(
+            WireNewAccountAnswer(invitation, server: settings.reachedAddress, pin: tls?.pin), format
+        )
     }
 
     private func codeSeconds(_ asked: UInt64) throws(Problem) -> Int64 {

@@ -42,7 +42,10 @@ struct PairingRoutes: Sendable {
                     by: .device(rights.reference.id))
             }
         }
-        return Answer(WireNewAccountAnswer(invitation, pin: tls?.pin), format)
+        let server = settings.reachedAddress.flatMap {
+            PlainHTTPRule.obstacle(at: $0) == nil ? $0 : nil
+        }
+        return Answer(WireNewAccountAnswer(invitation, server: server, pin: tls?.pin), format)
     }
 
     // MARK: Requests of devices without a code

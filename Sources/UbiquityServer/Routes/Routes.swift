@@ -16,6 +16,8 @@ struct Routes: Sendable {
     var exports: ExportRoutes
     let health: HealthRoutes
     let metrics: MetricsSource
+    /// Nil unless the server made its certificate itself.
+    let house: HouseRoutes?
     /// Nil where the page is not served.
     var page: PageRoutes?
     /// Nil for any rate.
@@ -74,7 +76,7 @@ struct Routes: Sendable {
             Route(.DELETE, "/v1/devices/{id}", accounts.revokeDevice),
 
             Route(.GET, "/v1/stores", .itself, stores.list),
-        ] + (page?.all ?? [])
+        ] + (house?.all ?? []) + (page?.all ?? [])
     }
 
     private static let storePath = "/v1/stores/{identifier}/"

@@ -9,9 +9,11 @@ internal import UbiquityWire
 struct StoreRoutes: Sendable {
     let reader: StoreReader
     let firstRun: FirstRun
+    /// Nil unless the server made its certificate itself.
+    let house: HouseRoutes?
     let settings: ServerSettings
 
-    /// Answered from memory: anybody may ask.
+    /// Anybody may ask.
     @Sendable func config(_ exchange: Exchange) async throws -> Answer {
         var config = WireConfig(ServerConfig(settings))
         config.needsFirstAccount = firstRun.needsFirstAccount
@@ -19,6 +21,7 @@ struct StoreRoutes: Sendable {
             config.identityProvider.issuer = provider.issuer
             config.identityProvider.client = provider.client
         }
+        if let house { config.house = try await house.message() }
         return Answer(config, try exchange.answerFormat)
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
+internal import NIOCore
 package import UbiquityCore
 
 /// The settings of a server operator. All limits default to values for a few thousand devices on a
@@ -24,8 +26,13 @@ package struct ServerSettings: Sendable {
     /// Whether people get a page for their data at `/`.
     package var servesPage = true
 
-    /// Nil for plain HTTP.
+    /// Nil for plain HTTP, unless ``isHouse``.
     package var tls: ServerTLS?
+    /// Whether the server is for the machines of a local network, with keys and certificates that it
+    /// makes itself; see ``HouseIdentity``. This machine may use plain HTTP too.
+    package var isHouse = false
+    /// How other machines reach this one.
+    package var network: @Sendable () -> LocalNetwork = { LocalNetwork.ofSystem }
     /// The proxies whose `X-Forwarded-For` is believed.
     package var trustedProxies: [AddressRange] = []
     /// The address of the metrics, which are for the operator only.
@@ -77,17 +84,44 @@ package struct ServerSettings: Sendable {
 }
 
 extension ServerSettings {
+    /// Whether connections from other machines are encrypted by the server itself.
+    private var isTLS: Bool { tls != nil || isHouse }
+
     /// The address of the server for people and devices, as well as its settings say it. Behind a
     /// proxy, that is the first host name, with TLS.
     /// - Parameter port: The port that it listens on.
     package func address(port: Int) -> String {
-        if tls == nil, !trustedProxies.isEmpty, let name = hostNames.first {
+        if !isTLS, !trustedProxies.isEmpty, let name = hostNames.first {
             return "https://\(name)"
         }
-        // One address may stand for all of the machine's.
-        let name = hostNames.first ?? (["0.0.0.0", "::"].contains(host) ? "localhost" : host)
-        let shown = name.contains(":") ? "[\(name)]" : name
-        return "\(tls == nil ? "http" : "https")://\(shown):\(port)"
+        let shown = host(port: port, hostNames.first ?? reachedHost)
+        return "\(isTLS ? "https" : "http")://\(shown)"
+    }
+
+    /// The same; nil if the port is not known beforehand.
+    var reachedAddress: String? { port == 0 ? nil : address(port: port) }
+
+    /// The same by another address of the machine.
+    package func address(_ address: IPAddress, port: Int) -> String {
+        "\(isTLS ? "https" : "http")://\(host(port: port, address.description))"
+    }
+
+    private func host(port: Int, _ name: String) -> String {
+        "\(name.contains(":") ? "[\(name)]" : name):\(port)"
+    }
+
+    /// One address may stand for all of the machine's. Without TLS, others' credentials are not sent.
+    private var reachedHost: String {
+        guard IPAddress(host)?.isUnspecified ?? false else { return host }
+        return isTLS ? network().first?.address.description ?? "localhost" : "localhost"
+    }
+
+    /// The names for which the server answers, and whether it also does for any address.
+    var hostRule: HostRule {
+        HostRule(
+            names: isHouse ? hostNames + machineNames : hostNames,
+            isReachedByOthers: !isHouse
+                && (!PlainHTTPRule.isLoopback(host) || !trustedProxies.isEmpty))
     }
 }
 
@@ -97,10 +131,16 @@ package struct ServerTLS: Hashable, Sendable {
     package var certificatePath: String
     /// Must only be readable by the server's user.
     package var keyPath: String
+    /// Whether the key stays when the certificate is made anew, whoever signs it.
+    var hasLastingKey = false
 
     package init(certificatePath: String, keyPath: String) {
-        self.certificatePath = certificatePath
-        self.keyPath = keyPath
+        self.init(certificatePath: certificatePath, keyPath: keyPath, hasLastingKey: false)
+    }
+
+    init(certificatePath: String, keyPath: String, hasLastingKey: Bool) {
+        (self.certificatePath, self.keyPath) = (certificatePath, keyPath)
+        self.hasLastingKey = hasLastingKey
     }
 }
 
@@ -143,5 +183,21 @@ extension ServerSettings {
             }
         }
         return texts
+    }
+}
+
+extension LocalNetwork {
+    /// This machine's, at the moment.
+    package static var ofSystem: LocalNetwork {
+        let devices = (try? System.enumerateDevices()) ?? []
+        let found = devices.compactMap { device in
+            device.address?.ipAddress.flatMap { IPAddress($0) }.map {
+                InterfaceAddress(device.name, $0)
+            }
+        }
+        let routes = FileManager.default.contents(atPath: "/proc/self/net/route") ?? Data()
+        return LocalNetwork(
+            found,
+            defaultInterface: defaultInterface(inRoutes: String(decoding: routes, as: UTF8.self)))
     }
 }

@@ -656,30 +656,36 @@ package nonisolated struct WireDelivery: Sendable {
 }
 
 /// The data of the event `ready`.
-package nonisolated struct WireReady: Sendable {
+package nonisolated struct WireReady: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  package var cursor: String = String()
+  package var cursor: String {
+    get {_storage._cursor}
+    set {_uniqueStorage()._cursor = newValue}
+  }
 
   package var config: WireConfig {
-    get {_config ?? WireConfig()}
-    set {_config = newValue}
+    get {_storage._config ?? WireConfig()}
+    set {_uniqueStorage()._config = newValue}
   }
   /// Returns true if `config` has been explicitly set.
-  package var hasConfig: Bool {self._config != nil}
+  package var hasConfig: Bool {_storage._config != nil}
   /// Clears the value of `config`. Subsequent reads from it will return its default value.
-  package mutating func clearConfig() {self._config = nil}
+  package mutating func clearConfig() {_uniqueStorage()._config = nil}
 
   /// In a stream of several stores: the one that the device has.
-  package var store: String = String()
+  package var store: String {
+    get {_storage._store}
+    set {_uniqueStorage()._store = newValue}
+  }
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 
-  fileprivate var _config: WireConfig? = nil
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 /// Opens a stream of several stores.
@@ -782,6 +788,16 @@ package nonisolated struct WireConfig: Sendable {
   /// Clears the value of `identityProvider`. Subsequent reads from it will return its default value.
   package mutating func clearIdentityProvider() {self._identityProvider = nil}
 
+  /// Only the answer of `GET /v1/config` says it: a server of a local network made its certificate itself.
+  package var house: WireConfig.House {
+    get {_house ?? WireConfig.House()}
+    set {_house = newValue}
+  }
+  /// Returns true if `house` has been explicitly set.
+  package var hasHouse: Bool {self._house != nil}
+  /// Clears the value of `house`. Subsequent reads from it will return its default value.
+  package mutating func clearHouse() {self._house = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated struct IdentityProvider: Sendable {
@@ -799,11 +815,29 @@ package nonisolated struct WireConfig: Sendable {
     package init() {}
   }
 
+  package nonisolated struct House: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    /// By which other machines reach the server.
+    package var address: String = String()
+
+    /// The certificate of the authority that signs the server's, in PEM, for browsers to trust. Also below
+    /// the address, as `/ca.crt`.
+    package var authority: String = String()
+
+    package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    package init() {}
+  }
+
   package init() {}
 
   fileprivate var _limits: WireLimits? = nil
   fileprivate var _allowance: WireAllowance? = nil
   fileprivate var _identityProvider: WireConfig.IdentityProvider? = nil
+  fileprivate var _house: WireConfig.House? = nil
 }
 
 /// Limits of one store. Sizes count the payload: docs/PROTOCOL.md, "Sizes".
@@ -923,11 +957,12 @@ package nonisolated struct WireNewAccountAnswer: Sendable {
 
   package var expiresMilliseconds: UInt64 = 0
 
-  /// To the operator only: the server's address, as well as its settings say it; empty if unknown.
+  /// The server's address, as well as its settings say it; empty if unknown. To a device only if other
+  /// machines can use it: for links of a device that itself reaches the server by a loopback address.
   package var server: String = String()
 
-  /// For links to a server whose certificate is signed by itself: `sha256//` and, in base64, the digest of
-  /// its public key (SubjectPublicKeyInfo). Empty for any other server, and behind a proxy.
+  /// For links to a server whose certificate is signed by itself or its house: `sha256//` and, in base64, the
+  /// digest of its public key (SubjectPublicKeyInfo). Empty for any other server, and behind a proxy.
   package var pin: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2463,41 +2498,81 @@ nonisolated extension WireReady: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
   package static let protoMessageName: String = _protobuf_package + ".Ready"
   package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cursor\0\u{1}config\0\u{1}store\0")
 
+  fileprivate class _StorageClass {
+    var _cursor: String = String()
+    var _config: WireConfig? = nil
+    var _store: String = String()
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _cursor = source._cursor
+      _config = source._config
+      _store = source._store
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularStringField(value: &self.cursor) }()
-      case 2: try { try decoder.decodeSingularMessageField(value: &self._config) }()
-      case 3: try { try decoder.decodeSingularStringField(value: &self.store) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularStringField(value: &_storage._cursor) }()
+        case 2: try { try decoder.decodeSingularMessageField(value: &_storage._config) }()
+        case 3: try { try decoder.decodeSingularStringField(value: &_storage._store) }()
+        default: break
+        }
       }
     }
   }
 
   package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    if !self.cursor.isEmpty {
-      try visitor.visitSingularStringField(value: self.cursor, fieldNumber: 1)
-    }
-    try { if let v = self._config {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
-    } }()
-    if !self.store.isEmpty {
-      try visitor.visitSingularStringField(value: self.store, fieldNumber: 3)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if !_storage._cursor.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._cursor, fieldNumber: 1)
+      }
+      try { if let v = _storage._config {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+      } }()
+      if !_storage._store.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._store, fieldNumber: 3)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireReady, rhs: WireReady) -> Bool {
-    if lhs.cursor != rhs.cursor {return false}
-    if lhs._config != rhs._config {return false}
-    if lhs.store != rhs.store {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._cursor != rhs_storage._cursor {return false}
+        if _storage._config != rhs_storage._config {return false}
+        if _storage._store != rhs_storage._store {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2609,7 +2684,7 @@ nonisolated extension WireResync: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Config"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0\u{3}keep_alive_seconds\0\u{3}needs_first_account\0\u{3}identity_provider\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}server_milliseconds\0\u{1}limits\0\u{1}allowance\0\u{3}deletions_remembered_seconds\0\u{3}keep_alive_seconds\0\u{3}needs_first_account\0\u{3}identity_provider\0\u{1}house\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2624,6 +2699,7 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.keepAliveSeconds) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.needsFirstAccount) }()
       case 7: try { try decoder.decodeSingularMessageField(value: &self._identityProvider) }()
+      case 8: try { try decoder.decodeSingularMessageField(value: &self._house) }()
       default: break
       }
     }
@@ -2655,6 +2731,9 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     try { if let v = self._identityProvider {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
     } }()
+    try { if let v = self._house {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2666,6 +2745,7 @@ nonisolated extension WireConfig: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.keepAliveSeconds != rhs.keepAliveSeconds {return false}
     if lhs.needsFirstAccount != rhs.needsFirstAccount {return false}
     if lhs._identityProvider != rhs._identityProvider {return false}
+    if lhs._house != rhs._house {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2701,6 +2781,41 @@ nonisolated extension WireConfig.IdentityProvider: SwiftProtobuf.Message, SwiftP
   package static func ==(lhs: WireConfig.IdentityProvider, rhs: WireConfig.IdentityProvider) -> Bool {
     if lhs.issuer != rhs.issuer {return false}
     if lhs.client != rhs.client {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireConfig.House: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = WireConfig.protoMessageName + ".House"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}address\0\u{1}authority\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.address) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.authority) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.address.isEmpty {
+      try visitor.visitSingularStringField(value: self.address, fieldNumber: 1)
+    }
+    if !self.authority.isEmpty {
+      try visitor.visitSingularStringField(value: self.authority, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireConfig.House, rhs: WireConfig.House) -> Bool {
+    if lhs.address != rhs.address {return false}
+    if lhs.authority != rhs.authority {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -36,7 +36,7 @@ struct Cloud: Sendable {
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let running = Task { [settings] in
             defer { port.finish() }
-            try await runServer(settings, logger: .silent) { ready, _ in port.yield(ready) }
+            try await runServer(settings, logger: .silent) { port.yield($0.port) }
         }
         defer { running.cancel() }
         guard let port = await ports.first(where: { _ in true }) else {

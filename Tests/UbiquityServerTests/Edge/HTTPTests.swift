@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import ClientTestSupport
 internal import Foundation
 internal import Testing
 internal import UbiquityCore
@@ -112,6 +113,33 @@ internal import UbiquityWire
                 "GET /v1/config HTTP/1.1\r\nHost: \(host)\r\n\r\n", by: server)
             #expect(text.hasPrefix("HTTP/1.1 421 Misdirected Request\r\n"))
             #expect(text.contains("host-foreign"))
+            #expect(text.contains(#"the name \"\#(host)\""#), "\(text)")
+            #expect(text.contains("host-name") && text.contains("trusted-proxy"))
+        }
+    }
+
+    @Test func `each foreign name is in the log once, and a long one is cut`() async throws {
+        let log = LogRecorder()
+        let server = try await RunningServer.start(log: log)
+        let long = String(repeating: "x", count: 999)
+        for host in ["evil.example", "evil.example", long] {
+            _ = try await answer("GET /v1/config HTTP/1.1\r\nHost: \(host)\r\n\r\n", by: server)
+        }
+        try await server.stop()
+        #expect(log.text.components(separatedBy: "evil.example").count == 2, "\(log.text)")
+        #expect(log.text.contains("--host-name") && log.text.contains("--trusted-proxy"))
+        #expect(
+            !log.text.contains(String(long.prefix(101)))
+                && log.text.contains(String(long.prefix(100))))
+    }
+
+    @Test func `whoever checks the server's health may name it as it likes`() async throws {
+        try await withServer { server in
+            let connection = try await RawConnection.open(server.port)
+            for (path, status) in [("/health/live", "200 OK"), ("/v1/config", "421 ")] {
+                await connection.send("GET \(path) HTTP/1.1\r\nHost: 10.1.2.3:8080\r\n\r\n")
+                try await connection.receive(status)
+            }
         }
     }
 
@@ -119,7 +147,7 @@ internal import UbiquityWire
     func `a server answers to its names and those of the machine`(host: String) async throws {
         try await withServer { server in
             let text = try await answer(
-                "GET /health/live HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n",
+                "GET /v1/config HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n",
                 by: server)
             #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
         }
@@ -132,8 +160,9 @@ internal import UbiquityWire
                 $0.hostNames = []
                 $0.trustedProxies = proxies
             }) { server in
+                let request = Self.last.replacing("Host: a", with: "Host: evil.example")
                 let text = try await answer(
-                    Self.last.replacing("Host: a", with: "Host: evil.example"), by: server)
+                    request.replacing("/health/live", with: "/v1/config"), by: server)
                 #expect(text.hasPrefix("HTTP/1.1 \(status) "))
             }
         }

@@ -153,11 +153,35 @@ internal import UbiquityWire
         }
         #expect(try await reason().contains(certificate))
         try TestIdentity.local.write(certificate: certificate, key: key)
-        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: key)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key)
         #expect(try await reason().contains("chmod 600 \(key)"))
         try TestIdentity.own.write(certificate: folder.file("other"), key: key)
         #expect(try await reason().contains("it is not the key of the certificate"))
         try Data("nothing".utf8).write(to: URL(fileURLWithPath: certificate))
         #expect(try await reason().contains("no certificate in PEM"))
+    }
+
+    /// As Debian's group `ssl-cert` and Kubernetes' `fsGroup` have it.
+    @Test(.enabled(if: geteuid() == 0, "Only root can give files to others."))
+    func `a key of root's may be readable by a group of the server's, and by no other`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let (certificate, key) = (folder.file("certificate"), folder.file("key"))
+        try TestIdentity.local.write(certificate: certificate, key: key)
+        for (owner, group, mode, isUsed) in [
+            (0, getegid(), 0o640, true), (0, getegid(), 0o440, true), (0, getegid(), 0o660, false),
+            (0, getegid(), 0o644, false), (0, 65_000, 0o640, false),
+            (65_000, getegid(), 0o640, false),
+        ] as [(UInt32, UInt32, mode_t, Bool)] {
+            #expect(chown(key, owner, group) == 0 && chmod(key, mode) == 0)
+            let error = await #expect(throws: (any Error).self) {
+                try await RunningServer.start(in: folder) {
+                    $0.tls = ServerTLS(certificatePath: certificate, keyPath: key)
+                }.stop()
+                throw CancellationError()
+            }
+            #expect(error is CancellationError == isUsed, "\(owner) \(group) \(mode): \(error!)")
+        }
     }
 }

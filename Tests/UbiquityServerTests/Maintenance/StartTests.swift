@@ -147,7 +147,7 @@ struct StartTests {
         let credential = data + "/operator-credential"
         try Data("ubo_of-the-one-who-has-the-folder".utf8)
             .write(to: URL(fileURLWithPath: credential))
-        chown(data, 65_534, 65_534)
+        chown(data, 65_000, 65_000)
         try await expectStart(in: folder, toThrow: isDenied)
         #expect {
             try Backup(of: data, to: copy + "-2", replaces: false, secondsMax: 60)
@@ -155,8 +155,11 @@ struct StartTests {
         #expect {
             try Restoration(of: copy, into: data, replaces: true, signsOutDevices: false)
         } throws: { isDenied($0) }
+        // As an unprivileged container shows users of its host.
+        chown(data, 65_534, 65_534)
+        try await expectStart(in: folder) { "\($0)".contains("on the host, give it to the user") }
         chown(data, 0, 0)
-        chown(credential, 65_534, 65_534)
+        chown(credential, 65_000, 65_000)
         try await expectStart(
             in: folder,
             toThrow: { "\($0)".contains("operator-credential") && "\($0)".contains("belongs") })

@@ -31,7 +31,9 @@ struct RunningServer: Sendable {
         let running = Task { [settings] in
             defer { isReady.finish() }
             let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            try await runServer(settings, logger: log?.logger ?? silent) { isReady.yield(($0, $1)) }
+            try await runServer(settings, logger: log?.logger ?? silent) {
+                isReady.yield(($0.port, $0.metricsPort))
+            }
         }
         for await (port, metricsPort) in ready {
             return RunningServer(

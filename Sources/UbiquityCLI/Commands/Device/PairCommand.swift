@@ -18,22 +18,39 @@ struct PairCommand: AsyncParsableCommand {
             If typing is easier on this device, run `ubiquity sign-in --server URL` on the new one, \
             and `ubiquity approve` here.
 
+            To try two devices on one machine, --sign-in uses the code at once: it signs in the \
+            device in the folder --home, and the code comes from the device of UBIQUITY_HOME or the \
+            system's folder. It then prints what `ubiquity sign-in` does.
+
             JSON: {"server", "code", "expires", "link", "signIn"}.
             """)
 
     @OptionGroup(title: "The new device") var grant: GrantOptions
+    @OptionGroup var signIn: OwnSignInOptions
     @OptionGroup var home: HomeOptions
     @OptionGroup var json: JSONOption
 
+    func validate() throws {
+        try signIn.check()
+        if signIn.isOn, home.home == nil {
+            throw ValidationError("--sign-in needs --home FOLDER, for the other device.")
+        }
+    }
+
     func run() async throws {
-        let account = try home.signedIn().account
+        if signIn.isOn { try signIn.requireSignedOut(home) }
+        var own = home
+        if signIn.isOn { own.home = nil }
+        let account = try own.signedIn().account
         let code = try await AccountClient.makeCode(
             stores: grant.store, credentialSeconds: grant.credentialSeconds, account)
-        let link = SignInLink(server: account.server, code: code.code, pin: code.pin)
+        let server = code.server ?? account.server
+        let link = SignInLink(server: server, code: code.code, pin: code.pin)
+        if signIn.isOn { return try await signIn.run(link, home, json) }
         let command = Phrase.signIn(server: link.server, code: link.code)
         json.print(
             [
-                "server": .string(account.server), "code": .string(code.code),
+                "server": .string(server), "code": .string(code.code),
                 "expires": .string(Phrase.isoTime(code.expiresMilliseconds)),
                 "link": .string(link.text),
                 "signIn": .string(command),
@@ -46,6 +63,6 @@ struct PairCommand: AsyncParsableCommand {
                     \(command)
 
                 \(QRCode.block(command: "ubiquity sign-in \(Phrase.word(link.text))", link: link.text))
-                """)
+                """ + (Phrase.reach(server).map { "\n\($0)\n" } ?? ""))
     }
 }

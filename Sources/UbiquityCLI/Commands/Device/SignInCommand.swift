@@ -179,6 +179,27 @@ struct SignInCommand: AsyncParsableCommand {
     }
 }
 
+extension OwnSignInOptions {
+    /// Signs the device of a folder in, as the command does. For a person who called this one with
+    /// `sudo`, as that person, for good.
+    /// - Parameter connection: As for the request that has made the code.
+    func run(
+        _ link: SignInLink, _ home: HomeOptions, _ json: JSONOption,
+        _ connection: ConnectionOptions? = nil
+    ) async throws {
+        if let caller = SudoCaller(ProcessInfo.processInfo.environment) { try caller.become() }
+        let options = [
+            ("server", link.server), ("code", link.code), ("device-name", deviceName),
+            ("home", home.home), ("certificate", connection?.certificate),
+        ]
+        let flags = given(
+            ("--json", json.isOn), ("--allow-plain-http", connection?.allowPlainHttp ?? false))
+        let words = options.compactMap { name, value in value.map { "--\(name)=\($0)" } }
+        let command = try SignInCommand.parse(words + flags)
+        try await command.run()
+    }
+}
+
 extension FirstSyncChoice: ExpressibleByArgument {}
 
 extension FirstSyncStore {

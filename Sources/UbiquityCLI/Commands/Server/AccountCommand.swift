@@ -24,19 +24,30 @@ struct AccountCommand: AsyncParsableCommand {
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Create an account, and a code for its first device.",
-            discussion: "JSON: {\"account\", \"code\", \"expires\", \"signIn\"}.")
+            discussion: """
+                With --sign-in, this device is the first: it is signed in with the code, and the \
+                command prints what `ubiquity sign-in` does. With `sudo`, that is the device of the \
+                user who calls it.
+
+                JSON: {"account", "code", "expires", "signIn"}.
+                """)
 
         @Argument(help: "The account's name.", transform: notEmpty) var name: String
         @OptionGroup var validity: CodeOptions
-        @OptionGroup var operation: OperatorOptions
+        @OptionGroup(title: "This device") var signIn: OwnSignInOptions
+        @OptionGroup(title: "This device") var home: HomeOptions
+        @OptionGroup(title: "The server") var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
+        func validate() throws { try signIn.check(home) }
+
         func run() async throws {
+            if signIn.isOn { try signIn.requireSignedOut(home) }
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.createAccount(name: name, codeSeconds: validity.seconds)
             }
             SeenAccounts.remember([name], beside: true)
-            print(code, for: name, operation, json)
+            try await show(code, for: name, operation, signIn, home, json)
         }
     }
 
@@ -68,10 +79,13 @@ struct AccountCommand: AsyncParsableCommand {
         var credentialDays: Int?
 
         @OptionGroup var validity: CodeOptions
-        @OptionGroup var operation: OperatorOptions
+        @OptionGroup(title: "This device") var signIn: OwnSignInOptions
+        @OptionGroup(title: "This device") var home: HomeOptions
+        @OptionGroup(title: "The server") var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
+            if signIn.isOn { try signIn.requireSignedOut(home) }
             let stores = try store.map { try StoreIdentifier($0).string }
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.newCode(
@@ -79,10 +93,11 @@ struct AccountCommand: AsyncParsableCommand {
                     credentialSeconds: credentialDays.map { Int64($0) * 86_400 },
                     codeSeconds: validity.seconds)
             }
-            print(code, for: name, operation, json)
+            try await show(code, for: name, operation, signIn, home, json)
         }
 
         func validate() throws {
+            try signIn.check(home)
             guard credentialDays.map({ (1...36_500).contains($0) }) ?? true else {
                 throw ValidationError("--credential-days needs a number from 1 to 36500.")
             }
@@ -146,11 +161,16 @@ struct AccountCommand: AsyncParsableCommand {
     }
 }
 
-private func print(
+/// Prints a code, or signs this device in with it.
+private func show(
     _ code: DeviceCode, for name: String, _ operation: OperatorOptions,
-    _ json: JSONOption
-) {
+    _ signIn: OwnSignInOptions, _ home: HomeOptions, _ json: JSONOption
+) async throws {
     let link = SignInLink(server: operation.address(for: code), code: code.code, pin: code.pin)
+    if signIn.isOn {
+        return try await signIn.run(
+            await operation.ownLink(for: code) ?? link, home, json, operation.connection)
+    }
     let command = Phrase.signIn(server: link.server, code: link.code)
     if json.isOn {
         return Output.print([
@@ -165,7 +185,7 @@ private func print(
         Valid until \(Phrase.time(code.expiresMilliseconds)), for one device. On that device:
 
             \(command)
-        """)
+        """ + (Phrase.reach(link.server).map { "\n\n\($0)" } ?? ""))
 }
 
 extension JSON {

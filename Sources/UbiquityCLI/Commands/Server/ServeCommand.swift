@@ -14,6 +14,12 @@ struct ServeCommand: AsyncParsableCommand {
             Prints one line when it accepts requests, and runs until Ctrl-C or SIGTERM. The log \
             goes to standard error. Devices are told the limits and the allowance.
 
+            With --lan the server is for a local network: it listens for other machines, with HTTPS \
+            by a key and a certificate that it makes and renews itself, in the data folder. It prints \
+            the address that they use, and for an empty server a link that makes the first account. \
+            Devices that sign in by its links and codes trust its key alone. Browsers warn, until they \
+            trust the authority of the house (`ubiquity ca`). This machine may use plain HTTP too.
+
             With --tls-certificate and --tls-key the server uses HTTPS, otherwise plain HTTP. On \
             addresses other than 127.0.0.1, plain HTTP needs a proxy with TLS in front; give its \
             address with --trusted-proxy, so that limits apply to each of its clients. \
@@ -29,7 +35,8 @@ struct ServeCommand: AsyncParsableCommand {
             has several values, separated by spaces; one for a flag is true or false.
 
             JSON, when ready: {"url", "host", "port", "data", "operatorCredential"}, with \
-            --metrics-port also "metrics", their address. `operatorCredential` is null if the \
+            --metrics-port also "metrics", their address, and with --lan "firstRun", the link that \
+            makes the first account, or null. `operatorCredential` is null if the \
             folder has no such file; with --database, it and `data` are null. With --print-config: \
             a list of {"name", "value", "from"}; the address of a database is not shown.
             """)
@@ -48,11 +55,16 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var data: DataOptions
 
+    @Flag(
+        help: "Serve the local network, with HTTPS by a certificate that the server makes itself.")
+    var lan = false
+
     @Option(
         help: ArgumentHelp(
-            "The address to listen on. (default: 127.0.0.1)", valueName: "address"),
+            "The address to listen on. (default: 127.0.0.1; with --lan: 0.0.0.0)",
+            valueName: "address"),
         transform: notEmpty)
-    var host = "127.0.0.1"
+    var host: String?
 
     @Option(help: ArgumentHelp("The port to listen on; 0: any free port.", valueName: "number"))
     var port = 7717
@@ -72,8 +84,10 @@ struct ServeCommand: AsyncParsableCommand {
     @Flag(help: "Serve no page for people at /, only the protocol.")
     var noWeb = false
 
-    @Option(help: ArgumentHelp("The log level.", valueName: "level"))
-    var logLevel = LogLevel.notice
+    @Option(
+        help: ArgumentHelp(
+            "The log level. (default: notice; with --lan: warning)", valueName: "level"))
+    var logLevel: LogLevel?
 
     @Option(
         help: ArgumentHelp("The format of the log: text for people, or JSON.", valueName: "form"))
@@ -93,6 +107,19 @@ struct ServeCommand: AsyncParsableCommand {
             throw ValidationError("--port needs a number from 0 to 65535.")
         }
         try node.check(data)
+        guard lan else { return }
+        if edge.tlsCertificate != nil {
+            throw ValidationError(
+                "With --lan, the server makes its certificate itself: omit --tls-certificate and "
+                    + "--tls-key.")
+        }
+        if node.settings(data) != nil {
+            throw ValidationError(
+                "--lan keeps its keys in a data folder; with --database, give --tls-certificate.")
+        }
+        if let host, PlainHTTPRule.isLoopback(host) {
+            throw ValidationError("--lan is for other machines, which cannot reach \(host).")
+        }
     }
 
     func run() async throws {
@@ -102,10 +129,10 @@ struct ServeCommand: AsyncParsableCommand {
         let hasFolder = settings.database == nil
         let credential = hasFolder ? settings.operatorCredentialPath : nil
         let ready = ServerReadiness(
-            host: host, data: hasFolder ? settings.dataFolder : nil, credential: credential,
-            metricsHost: settings.metricsHost, isJSON: json.isOn, isTLS: settings.tls != nil,
+            settings: settings, data: hasFolder ? settings.dataFolder : nil, credential: credential,
+            isJSON: json.isOn,
             hadCredential: credential.map(FileManager.default.fileExists) ?? false, logger: logger)
-        try await runServer(settings, logger: logger) { ready.announce(port: $0, metricsPort: $1) }
+        try await runServer(settings, logger: logger) { ready.announce($0) }
     }
 
     private func printSettings() throws {
@@ -118,7 +145,7 @@ struct ServeCommand: AsyncParsableCommand {
         var logger = Logger(label: "ubiquity.server") { label in
             logFormat.handler(lines: StreamLogHandler.standardError(label: label))
         }
-        logger.logLevel = logLevel.level
+        logger.logLevel = (logLevel ?? (lan ? .warning : .notice)).level
         return logger
     }
 
@@ -136,7 +163,8 @@ struct ServeCommand: AsyncParsableCommand {
         let folder = database == nil ? try data.entered(isServer: true) : ""
         var settings = ServerSettings(dataFolder: folder)
         settings.database = database
-        settings.host = host
+        settings.host = host ?? (lan ? "0.0.0.0" : settings.host)
+        settings.isHouse = lan
         settings.port = port
         settings.apps = apps
         settings.servesPage = !noWeb

@@ -83,9 +83,12 @@ struct ServeConfiguration {
             known.formUnion(names)
             if !Self.places.isDisjoint(with: names) { known.formUnion(Self.places) }
         }
+        let isLAN = counting.contains { $0.name == "lan" && $0.value == "true" }
         for declared in ServeSetting.all {
             let given = counting.filter { $0.name == declared.name }
-            let standard = known.contains(declared.name) ? nil : declared.standard(environment)
+            let standard =
+                known.contains(declared.name)
+                ? nil : declared.standard(environment, isLAN: isLAN)
             settings += given
             if let standard {
                 settings.append(
@@ -284,10 +287,12 @@ private struct ServeSetting {
 
     static let prefix = "UBIQUITY_SERVE_"
 
-    func standard(_ environment: [String: String]) -> String? {
-        isFlag
-            ? "false"
-            : name == "data" ? DataOptions.standard(environment, isInstalled: false) : help
+    /// - Parameter isLAN: Whether the server is for a local network, for which some defaults are others.
+    func standard(_ environment: [String: String], isLAN: Bool) -> String? {
+        if isFlag { return "false" }
+        if name == "data" { return DataOptions.standard(environment, isInstalled: false) }
+        let values = help?.components(separatedBy: "; with --lan: ")
+        return isLAN ? values?.last : values?.first
     }
 
     /// Nil for a flag that is false.
