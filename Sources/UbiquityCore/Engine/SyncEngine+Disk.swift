@@ -105,6 +105,7 @@ extension SyncEngine {
         let shown = Set(waiting.union(changes.entries.map { $0.key }).map { $0.whole }).map {
             ($0, self[$0])
         }
+        let acknowledged = outbox.acknowledged.keys.filter { isAcknowledged($0) }
         for stored in changes.entries { stayLater(than: stored, at: now) }
         if !isLeading || isOvertaken { follow(changes.meta, at: now) }
         var joined: [(UInt64, UInt64)] = []
@@ -113,6 +114,7 @@ extension SyncEngine {
             if let pair { joined.append(pair) }
         }
         join(joined)
+        for key in acknowledged where entries[key]?.waits ?? false { awaitAgain(key) }
         let reason: Notice.Reason =
             meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange
         entries.refreshViews(reason)

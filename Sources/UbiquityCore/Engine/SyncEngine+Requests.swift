@@ -90,7 +90,7 @@ extension SyncEngine {
         }
     }
 
-    private func isAcknowledged(_ key: Key) -> Bool { entries[key]?.isAcknowledged ?? false }
+    func isAcknowledged(_ key: Key) -> Bool { entries[key]?.isAcknowledged ?? false }
 
     /// Whether the server holds a later write than the acknowledged one.
     private func hasLost(_ key: Key) -> Bool {
