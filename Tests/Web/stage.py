@@ -166,6 +166,14 @@ class WebKitElement(WebElement):
         return self.get_property("innerText").strip()
 
 
+class WebKit(webdriver.WebKitGTK):
+    _web_element_cls = WebKitElement
+
+    def execute(self, command, params=None):
+        """A second tab would not come to the front, and draw nothing."""
+        return super().execute(command, {"type": "window"} if command == "newWindow" else params)
+
+
 class Browser:
     """A browser with a profile of its own."""
 
@@ -186,9 +194,7 @@ class Browser:
         # Containers have no namespaces for its sandbox.
         environment = {"DISPLAY": screen(), "GDK_BACKEND": "x11", "WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS": "1"}
         service = WebKitService(shutil.which("WebKitWebDriver"), env=os.environ | environment)
-        driver = webdriver.WebKitGTK(options=options, service=service)
-        driver._web_element_cls = WebKitElement
-        return driver
+        return WebKit(options=options, service=service)
 
     @staticmethod
     def chromium(downloads):
