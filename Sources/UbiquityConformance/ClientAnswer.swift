@@ -37,6 +37,13 @@ struct ClientAnswer {
     var requests: [Request] = []
     var cancelled: [Int] = []
     var isSaving = false
+    /// It begins to read what other processes saved.
+    var isReading = false
+    /// Another process saved first, so the save is not on the disk.
+    var isConflict = false
+    /// In the answer to ``ClientCommand/begin``: the number of processes that a device can have; nil
+    /// if the client knows nothing of processes.
+    var processes: Int?
     /// The uptime at which time alone makes something possible.
     var wake: Int64?
     /// Why a write was refused.
@@ -62,6 +69,9 @@ struct ClientAnswer {
         for one in try fields.list("requests") { requests.append(try Request(one)) }
         cancelled = try fields.optional("cancelled") ?? []
         isSaving = try fields.optional("saves") ?? false
+        isReading = try fields.optional("reads") ?? false
+        isConflict = try fields.optional("conflict") ?? false
+        processes = try fields.optional("processes")
         wake = try fields.optional("wake", Double.self).map {
             Int64(max(0, min($0, 1e15)).rounded(.up))
         }

@@ -8,7 +8,7 @@ import UbiquityWire
 enum ClientCommand {
     /// A new world: all devices are forgotten.
     case begin
-    case device(Int, ClockReading, Event)
+    case device(Int, process: Int, ClockReading, Event)
 
     enum Event {
         case start(Start)
@@ -16,8 +16,14 @@ enum ClientCommand {
         case kill(keepsSave: Bool)
         case write([Write])
         case sync(id: Int)
-        /// The save under way has succeeded, or has failed.
-        case saved(Bool)
+        case saved
+        /// The save under way has failed. Whether it is on the disk all the same.
+        case notSaved(keepsSave: Bool)
+        /// The read under way has succeeded, or has failed.
+        case read(Bool)
+        /// Another process may have saved.
+        case fileChanged
+        case leading(Bool)
         case answer(request: Int, HTTPAnswer)
         case event(request: Int, name: String, data: [UInt8])
         /// The stream was ended by the server.
@@ -57,12 +63,10 @@ extension ClientCommand {
     var line: String {
         switch self {
         case .begin: #"{"do":"begin"}"#
-        case .device(let number, let now, let event):
-            "{" + event.fields
-                + [
-                    "device": "\(number)", "wall": "\(now.wall)", "uptime": "\(now.uptime)",
-                    "boot": Self.text("\(now.boot)"),
-                ].sorted { $0.key < $1.key }.map { #","\#($0.key)":\#($0.value)"# }.joined() + "}"
+        case .device(let number, let process, let now, let event):
+            "{" + event.fields + #","boot":\#(Self.text("\(now.boot)")),"device":\#(number)"#
+                + (process == 0 ? "" : #","process":\#(process)"#)
+                + #","uptime":\#(now.uptime),"wall":\#(now.wall)}"#
         }
     }
 
@@ -92,7 +96,12 @@ extension ClientCommand.Event {
         case .write(let writes):
             return #""do":"write","writes":[\#(writes.map(\.text).joined(separator: ","))]"#
         case .sync(let id): return #""do":"sync","id":\#(id)"#
-        case .saved(let isSaved): return #""do":"\#(isSaved ? "saved" : "notSaved")""#
+        case .saved: return #""do":"saved""#
+        case .notSaved(let keepsSave):
+            return #""do":"notSaved""# + (keepsSave ? #","keepsSave":true"# : "")
+        case .read(let isRead): return #""do":"\#(isRead ? "read" : "notRead")""#
+        case .fileChanged: return #""do":"fileChanged""#
+        case .leading(let isLeading): return #""do":"leading","isLeading":\#(isLeading)"#
         case .answer(let request, let answer):
             let headers = answer.headers.sorted { $0.key < $1.key }
                 .map { "\(text($0.key)):\(text($0.value))" }.joined(separator: ",")

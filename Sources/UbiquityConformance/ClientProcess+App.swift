@@ -10,7 +10,7 @@ extension ClientProcess {
     func work() {
         world.after(chance.interval(mean: world.scenario.workInterval)) { [self] in
             guard isAlive, !world.isPeaceful else { return }
-            act()
+            if !isStopped { act() }
             work()
         }
     }
@@ -56,6 +56,7 @@ extension ClientProcess {
             }
         ) { [self] _ in
             for write in writes { deletions[write.key] = write.value == nil ? write.number : nil }
+            lastWrite = world.run.lastWrite
             world.note(.wrote(process: number, writes))
         }
     }
@@ -106,6 +107,7 @@ extension ClientProcess {
                     "device \(device.number) shows records of \(move.key) that do not have what "
                         + "was written: \(new.sorted { $0.key < $1.key })")
             }
+            lastWrite = world.run.lastWrite
             world.note(
                 .merged(
                     AppOperation(

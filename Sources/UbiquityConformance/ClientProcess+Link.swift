@@ -56,13 +56,11 @@ extension ClientProcess {
             }
             world.server.chosenNode.push(push, to: storeReference, by: name, reply: reply)
         } done: { [self] (result: Result<PushAnswer, LinkFailure>) in
-            switch result {
-            case .success(let answer):
+            heard(request.id, result) { [self] answer in
                 answered(request.id, WireFormat.json.encode(WirePushAnswer(answer)), .answer) {
                     [self] _, _ in
                     noteRefused(push, answer)
                 }
-            case .failure(let failure): failed(request.id, failure)
             }
         }
     }
@@ -107,12 +105,10 @@ extension ClientProcess {
                 storeReference, since: cursor, isSaved: isSaved, withConfig: false, by: name,
                 reply: reply)
         } done: { [self] result in
-            switch result {
-            case .success(let changes):
+            heard(id, result) { [self] changes in
                 answered(
                     id, WireFormat.json.encode(WireChanges(changes)), .server, receiving: changes)
                 pulled = state.cursor == changes.cursor ? nil : changes
-            case .failure(let failure): failed(id, failure)
             }
         }
     }
@@ -125,8 +121,7 @@ extension ClientProcess {
                 storeReference, since: nil, isSaved: false, withConfig: true, by: name,
                 reply: reply)
         } done: { [self] result in
-            switch result {
-            case .success(let changes):
+            heard(request.id, result) { [self] changes in
                 guard let config = changes.config else {
                     preconditionFailure("the server was asked for its configuration")
                 }
@@ -134,25 +129,35 @@ extension ClientProcess {
                     request.id, WireFormat.json.encode(WireConfig(config)), .server,
                     receiving: pulled)
                 pulled = nil
-            case .failure(let failure): failed(request.id, failure)
             }
         }
     }
 
     // MARK: - Answers
 
+    private func heard<Answer>(
+        _ id: Int, _ result: Result<Answer, LinkFailure>, _ take: @escaping (Answer) -> Void
+    ) {
+        whenRunning { [self] in
+            switch result {
+            case .success(let answer): take(answer)
+            case .failure(let failure): failed(id, failure)
+            }
+        }
+    }
+
     private func answered(
         _ id: Int, _ body: [UInt8], _ cause: Observation.Cause, receiving changes: ChangeSet? = nil,
         _ note: (ClientAnswer.State, ClientAnswer) -> Void = { _, _ in }
     ) {
-        guard isAlive, requests.remove(id) != nil else { return }
+        guard requests.remove(id) != nil else { return }
         let answer = HTTPAnswer(
             status: 200, headers: ["Content-Type": WireFormat.json.rawValue], body: body)
         tell(.answer(request: id, answer), cause, receiving: changes, note)
     }
 
     private func failed(_ id: Int, _ failure: LinkFailure) {
-        guard isAlive, requests.remove(id) != nil else { return }
+        guard requests.remove(id) != nil else { return }
         switch failure.kind {
         case .unreachable: tell(.fail(request: id, isTimeout: false), .server)
         case .timedOut: tell(.fail(request: id, isTimeout: true), .server)
@@ -176,7 +181,7 @@ extension ClientProcess {
     }
 
     func received(_ message: StreamMessage, on id: Int) {
-        guard isAlive, let stream = streams[id] else { return }
+        guard let stream = streams[id] else { return }
         if !stream.hasBegun {
             stream.hasBegun = true
             let head = HTTPAnswer(
@@ -200,7 +205,7 @@ extension ClientProcess {
     }
 
     func streamEnded(_ id: Int, _ failure: LinkFailure?) {
-        guard isAlive, let stream = streams.removeValue(forKey: id) else { return }
+        guard let stream = streams.removeValue(forKey: id) else { return }
         guard let failure else {
             requests.remove(id)
             return tell(.end(request: id), .server)
@@ -227,11 +232,11 @@ final class ClientStream: VirtualListener {
     var line: any VirtualLine { process.device }
 
     func received(_ message: StreamMessage, on stream: Int) {
-        process.received(message, on: stream)
+        process.whenRunning { [process] in process.received(message, on: stream) }
     }
 
     func streamEnded(_ stream: Int, _ failure: LinkFailure?) {
-        process.streamEnded(stream, failure)
+        process.whenRunning { [process] in process.streamEnded(stream, failure) }
     }
 }
 

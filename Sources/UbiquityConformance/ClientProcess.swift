@@ -7,21 +7,36 @@ import UbiquitySimulation
 /// reports both to the checkers.
 final class ClientProcess: ScenarioProgram {
     let number: Int
+    /// The number among the processes of its device.
+    let place: Int
     unowned let device: ConformanceDevice
     unowned let world: ConformanceWorld
     private(set) var isAlive = true
     private(set) var state = ClientAnswer.State()
     /// The disk is to refuse the next save.
     var failsNextSave = false
+    /// The disk is to keep the next save, but report a failure.
+    var losesSaveAnswer = false
+    /// The disk refuses everything.
+    var isDiskClosed = false
+    /// It stands still when the next save has begun, for so long.
+    var stopsInSave: Int64?
+    /// The work that arrived while the process stood still; nil while it runs.
+    var missed: (work: [() -> Void], since: Int64)?
     /// The last write of an app before the save under way; nil if there is none.
-    private var saving: Int?
-    /// The last write of an app that is on the disk for sure.
-    private var savedThrough: Int
+    var saving: Int?
+    var isReading = false
+    /// The last write of its app, and the last one that is on the disk for sure.
+    var lastWrite = 0
+    var savedThrough = 0
+    var isLeading = false
     private var isNotifying = false
     private var isFirstSyncDone = false
     private var wakes = 0
     private var wakesInPeace = 0
     private var lastTrip = 0
+    /// The round trips that have not ended.
+    private var trips: Set<Int> = []
     var streams: [Int: ClientStream] = [:]
     /// The requests under way.
     var requests: Set<Int> = []
@@ -34,11 +49,11 @@ final class ClientProcess: ScenarioProgram {
 
     private static let wakesMax = 20_000
 
-    init(device: ConformanceDevice, world: ConformanceWorld) {
+    init(device: ConformanceDevice, place: Int, world: ConformanceWorld) {
         number = world.newProcessNumber()
+        self.place = place
         self.device = device
         self.world = world
-        savedThrough = world.run.lastWrite
     }
 
     var name: DeviceID {
@@ -59,11 +74,13 @@ final class ClientProcess: ScenarioProgram {
             account: "\(ConformanceWorld.account)", name: name, credential: credential,
             store: Self.storeName, seed: world.chance.number(),
             firstSync: world.scenario.firstSync, policies: rule)
+        if !world.hasProcesses { noteLeading(true) }
         tell(.start(start)) { [self] _, answer in
             if answer.state == nil { world.complain("the client's answer to a start has no state") }
             isFirstSyncDone = state.cursor != nil
             world.note(.opened(process: number, disk: disk, values: state.values))
         }
+        if world.hasProcesses { file.open(by: self) }
         work()
     }
 
@@ -83,23 +100,32 @@ final class ClientProcess: ScenarioProgram {
     /// Ends abruptly. The save under way is on disk, or is not.
     func kill() {
         guard isAlive else { return }
-        let keepsSave = saving != nil && !failsNextSave && world.chance.coin()
+        let keepsSave =
+            saving != nil && !failsNextSave && !isDiskClosed && world.chance.coin()
         isAlive = false
-        // Its answer says nothing: a notice that still waits is lost with it.
-        _ = world.ask(.device(device.number, device.reading, .kill(keepsSave: keepsSave)))
+        // Of its answer, nothing else counts: a notice that still waits is lost with it.
+        if let answer = ask(.kill(keepsSave: keepsSave)), keepsSave, !answer.isConflict {
+            hint()
+        }
         for stream in openStreams { stream.hangUp() }
         streams = [:]
+        file.close(by: self)
         world.note(.ended(process: number))
     }
 
-    /// Breaks the reference cycles with its streams.
-    func release() { streams = [:] }
+    /// Breaks the reference cycles with its streams and its disk.
+    func release() {
+        streams = [:]
+        missed = nil
+        file.detach(self)
+    }
 
     // MARK: - The app
 
     func synchronizeNow() {
         lastTrip += 1
         let id = lastTrip
+        trips.insert(id)
         tell(.sync(id: id), .server) { [self] before, _ in
             world.note(.askedRoundTrip(process: number, id: id, waiting: before.waiting))
         }
@@ -112,6 +138,7 @@ final class ClientProcess: ScenarioProgram {
         _ writes: [ClientCommand.Write], accepted: @escaping (ClientAnswer.State) -> Void
     ) -> Bool {
         var isAccepted = false
+        guard !isStopped else { return false }
         tell(.write(writes)) { [self] before, answer in
             guard answer.error == nil else {
                 return world.note(
@@ -127,6 +154,10 @@ final class ClientProcess: ScenarioProgram {
 
     // MARK: - Commands and answers
 
+    private func ask(_ event: ClientCommand.Event) -> ClientAnswer? {
+        world.ask(.device(device.number, process: place, device.reading, event))
+    }
+
     /// Tells the client what has happened, and carries out its answer.
     /// - Parameters:
     ///   - cause: Why the app may see a change; nil if it may not, or causes it itself.
@@ -140,13 +171,14 @@ final class ClientProcess: ScenarioProgram {
     ) {
         guard isAlive else { return }
         let before = state
-        guard let answer = world.ask(.device(device.number, device.reading, event)) else { return }
+        guard let answer = ask(event) else { return }
         state = answer.state ?? state
         if let changes { noteDiscards(changes, before) }
-        noteChanges(from: before, cause, changes)
+        noteChanges(from: before, answer.isConflict ? .otherProcess : cause, changes)
         note(before, answer)
         if let changes { noteReceived(changes.cursor) }
-        if changes?.isWhole == true, state.cursor == changes?.cursor { isFirstSyncDone = true }
+        // Perhaps another process has made it.
+        if state.cursor != nil { isFirstSyncDone = true }
         carryOut(answer)
     }
 
@@ -157,6 +189,7 @@ final class ClientProcess: ScenarioProgram {
             world.note(.notified(process: number, notice, values))
         }
         isNotifying = answer.isNotifying
+        trips.subtract(answer.synced.map(\.id))
         for (id, isDone) in answer.synced where isDone {
             world.note(
                 .finishedRoundTrip(
@@ -165,6 +198,7 @@ final class ClientProcess: ScenarioProgram {
         for id in answer.cancelled { cancel(id) }
         for request in answer.requests { send(request) }
         if answer.isSaving { save() }
+        if answer.isReading { read() }
         scheduleWake(answer.wake)
         if !isNotifying { world.note(.rested(process: number, values: state.values)) }
     }
@@ -174,41 +208,16 @@ final class ClientProcess: ScenarioProgram {
         guard let wake else { return }
         let number = wakes
         world.at(max(device.clock.moment(ofUptime: wake), world.now + 1)) { [self] in
-            guard isAlive, number == wakes else { return }
-            if world.isPeaceful { wakesInPeace += 1 }
-            guard wakesInPeace <= Self.wakesMax else {
-                return world.complain("device \(device.number) wakes all the time, for nothing")
+            whenRunning { [self] in
+                guard number == wakes else { return }
+                if world.isPeaceful { wakesInPeace += 1 }
+                guard wakesInPeace <= Self.wakesMax else {
+                    return world.complain(
+                        "device \(device.number) wakes all the time, for nothing")
+                }
+                tell(.wake, .server)
             }
-            tell(.wake, .server)
         }
-    }
-
-    // MARK: - The disk
-
-    private func save() {
-        guard saving == nil else {
-            return world.complain("device \(device.number) saves while it is saving")
-        }
-        saving = world.run.lastWrite
-        world.after(world.chance.int64(0...world.scenario.flushMax)) { [self] in
-            guard isAlive, let last = saving else { return }
-            saving = nil
-            let isSaved = !failsNextSave
-            failsNextSave = false
-            if isSaved { savedThrough = last }
-            tell(.saved(isSaved))
-        }
-    }
-
-    /// The keys of a push whose writes cannot be on the disk yet. Deletions have no mark.
-    func unsaved(_ push: Push) -> Set<Key> {
-        Set(
-            push.transactions.flatMap(\.writes).filter { write in
-                guard world.mergedKeys[write.key.whole] == nil,
-                    let mark = Mark(write.content.value)
-                else { return false }
-                return mark.number > savedThrough
-            }.map(\.key))
     }
 
     // MARK: - Reports
@@ -227,7 +236,7 @@ final class ClientProcess: ScenarioProgram {
     /// Reports the writes that the first download discards, on keys that the server has.
     private func noteDiscards(_ changes: ChangeSet, _ before: ClientAnswer.State) {
         guard changes.isWhole, !isFirstSyncDone, world.scenario.firstSync == .serverWins,
-            state.cursor == changes.cursor
+            state.cursor == changes.cursor, !world.firstSyncs.contains(device.number)
         else { return }
         let keys = Set(changes.records.map(\.key)).filter { world.mergedKeys[$0.whole] == nil }
         let plain = before.waiting.subtracting(state.waiting).filter { !$0.isPart }
@@ -235,7 +244,7 @@ final class ClientProcess: ScenarioProgram {
     }
 
     /// Only a client that resumes from a cursor claims to have what came before it.
-    private func noteReceived(_ cursor: Cursor) {
+    func noteReceived(_ cursor: Cursor) {
         guard state.cursor == cursor, let position = Position(cursor) else { return }
         world.note(
             .received(
@@ -252,7 +261,8 @@ final class ClientProcess: ScenarioProgram {
         Settlement.Process(
             number: number, disk: disk, account: device.account, values: state.contents,
             waiting: state.waiting, isConnected: !isOnline || state.isConnected,
-            onDisk: state.contents, merged: merged, wakes: wakesInPeace)
+            onDisk: state.contents, merged: merged, wakes: wakesInPeace,
+            streamsBeside: streams.count - (isLeading ? 1 : 0), tripsOpen: trips.count)
     }
 
     /// The values that the app sees, or would see if it declared its rule.

@@ -16,11 +16,13 @@ struct ConformanceRun {
         with program: ClientProgram, watching: ((Observation, Int64) -> Void)? = nil
     ) -> Simulation.Outcome {
         let chance = Chance(seed: seed)
-        let scenario = Scenario(conformance: chance, without: leftOut)
+        let scenario = Scenario(
+            conformance: chance, sharing: Chance(seed: ~seed), without: leftOut)
         let clock = TrueTime()
         // The checkers of the server would only test the server that is played here.
         let journal = Journal(
-            checkers: scenario.deviceCheckers(clock), clock: clock, watching: watching)
+            checkers: scenario.deviceCheckers(clock) + [LeaseChecker()], clock: clock,
+            watching: watching)
         let world = ConformanceWorld(
             scenario: scenario, chance: chance, journal: journal, clock: clock, program: program)
         return world.outcome(steps: steps)
@@ -47,6 +49,8 @@ enum Subject: String, CaseIterable {
     /// Accounts without a free stream, and proxies that hold streams back.
     case polling
     case policies
+    /// Several processes on a device, which stand still or find their disk closed.
+    case processes
 
     var faults: Set<Fault> {
         switch self {
@@ -60,13 +64,19 @@ enum Subject: String, CaseIterable {
         case .compaction: [.compactTombstones]
         case .limits: [.limitsChange]
         case .polling, .policies: []
+        case .processes: [.processStop, .diskUnreadable, .saveUncertain]
         }
     }
 }
 
 extension Scenario {
-    /// - Parameter leftOut: What the client may not have. The rest of the run does not change.
-    fileprivate init(conformance chance: Chance, without leftOut: Set<Subject>) {
+    /// - Parameters:
+    ///   - sharing: The source for several processes. It is separate so that for a client without
+    ///     them nothing else changes.
+    ///   - leftOut: What the client may not have. The rest of the run does not change.
+    fileprivate init(
+        conformance chance: Chance, sharing: Chance, without leftOut: Set<Subject>
+    ) {
         self.init()
         devices = chance.pick([1, 2, 2, 3, 3, 4])
         keys = chance.pick([1, 3, 6])
@@ -102,11 +112,14 @@ extension Scenario {
             }
         }
         // One run in ten has no faults: its failures have other causes.
-        let drawn = Set(
-            Subject.allCases.flatMap { subject in
-                subject.faults.sorted { $0.rawValue < $1.rawValue }
-            }.filter { _ in chance.coin() })
+        var drawn: Set<Fault> = []
+        for subject in Subject.allCases {
+            let source = subject == .processes ? sharing : chance
+            for fault in subject.faults.sorted(by: { $0.rawValue < $1.rawValue })
+            where source.coin() { drawn.insert(fault) }
+        }
         if chance.perMille(900) { faults = drawn }
+        if !leftOut.contains(.processes) { processes = sharing.int(1...2) }
         for subject in leftOut { faults.subtract(subject.faults) }
         if leftOut.contains(.clocks) { skewHoursMax = 0 }
         if leftOut.contains(.policies) { policies = [] }

@@ -9,8 +9,24 @@ extension ConformanceWorld {
             device.goOffline()
             after(absence()) { device.goOnline() }
         case .processKill:
-            for process in device.processes { device.kill(process) }
-            after(absence()) { [self] in if !isPeaceful { launch(on: device) } }
+            let process = someProcess(of: device)
+            if let process { device.kill(process) }
+            after(absence()) { [self] in
+                if !isPeaceful { launch(process?.place ?? 0, on: device) }
+            }
+        case .processStop:
+            guard let process = someProcess(of: device) else { return false }
+            // In half of the cases in the middle of a save.
+            if chance.coin() {
+                process.stopsInSave = absence()
+            } else {
+                process.stop(for: absence())
+            }
+        case .diskUnreadable:
+            guard let process = someProcess(of: device) else { return false }
+            process.isDiskClosed = true
+            after(absence()) { process.isDiskClosed = false }
+        case .saveUncertain: someProcess(of: device)?.losesSaveAnswer = true
         case .machineCrash:
             device.crash()
             after(absence()) { [self] in
@@ -21,6 +37,12 @@ extension ConformanceWorld {
             }
         case .diskFull: for process in device.processes { process.failsNextSave = true }
         case .serverCrash:
+            // It says goodbye, or it does not.
+            if hasProcesses, chance.coin() {
+                for process in devices.flatMap(\.processes) {
+                    for stream in process.openStreams { stream.breakOff(nil) }
+                }
+            }
             server.crash()
             after(absence() % 3_600_000) { [self] in server.start() }
         case .serverRestore:
@@ -34,5 +56,9 @@ extension ConformanceWorld {
         default: return false
         }
         return true
+    }
+
+    private func someProcess(of device: ConformanceDevice) -> ClientProcess? {
+        device.processes.count < 2 ? device.processes.first : chance.pick(device.processes)
     }
 }

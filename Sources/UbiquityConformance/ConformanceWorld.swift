@@ -6,7 +6,9 @@ import UbiquitySimulation
 /// The devices of a person whose apps are those of a client under test, with the simulator's server
 /// and network. In virtual time and in one thread.
 final class ConformanceWorld {
-    let scenario: Scenario
+    private(set) var scenario: Scenario
+    /// Whether the client can have several processes on a device, or at least knows the words.
+    private(set) var hasProcesses = false
     let chance: Chance
     let journal: Journal
     let limits: StoreLimits
@@ -18,6 +20,8 @@ final class ConformanceWorld {
         flushMax: scenario.flushMax)
     private(set) lazy var network = VirtualNetwork(world: self)
     let mergedKeys: [Key: MergePolicy]
+    /// The devices with a first sync on their disk.
+    var firstSyncs: Set<Int> = []
     /// The client's violation of the rules for clients; nil if there has been none.
     private var trouble: Journal.Violation?
     let absences: [Int64] = [100, 5_000, 120_000, 4_000_000]
@@ -39,7 +43,10 @@ final class ConformanceWorld {
         server.streamsMax = scenario.streamsMax
         server.partsMax = scenario.partsMax
         noteClocks()
-        _ = ask(.begin)
+        let processes = ask(.begin)?.processes
+        hasProcesses = processes != nil
+        if !hasProcesses { self.scenario.faults.subtract(Subject.processes.faults) }
+        self.scenario.processes = max(1, min(scenario.processes, processes ?? 1))
         for number in 1...scenario.devices {
             let hours = Int64(scenario.skewHoursMax) * 3_600_000
             let device = ConformanceDevice(
@@ -49,12 +56,18 @@ final class ConformanceWorld {
             noteClocks()
             launch(on: device)
         }
-        if !scenario.faults.isEmpty { planFault() }
+        if !self.scenario.faults.isEmpty { planFault() }
     }
 
     func launch(on device: ConformanceDevice) {
-        guard device.isRunning, device.processes.isEmpty else { return }
-        let process = ClientProcess(device: device, world: self)
+        for place in 0..<scenario.processes { launch(place, on: device) }
+    }
+
+    func launch(_ place: Int, on device: ConformanceDevice) {
+        guard device.isRunning, !device.processes.contains(where: { $0.place == place }) else {
+            return
+        }
+        let process = ClientProcess(device: device, place: place, world: self)
         device.add(process)
         process.start()
     }
@@ -88,16 +101,19 @@ final class ConformanceWorld {
         server.start()
         for device in devices {
             device.goOnline()
+            for process in device.processes {
+                process.isDiskClosed = false
+                process.goOn()
+            }
             device.start()
             launch(on: device)
         }
         noteClocks()
         pass(scenario.settlingMilliseconds)
         noteSettled()
-        guard violation == nil else { return }
-        for device in devices { for process in device.processes { process.probe() } }
-        pass(scenario.spreadingMilliseconds)
-        noteSettled()
+        // One writes alone: who writes would notice a stream that has ended unheard.
+        if hasProcesses { probe([chance.pick(devices)]) }
+        probe(devices)
         guard violation == nil else { return }
         for device in devices {
             device.goOffline()
@@ -105,6 +121,13 @@ final class ConformanceWorld {
             launch(on: device)
         }
         noteSettled(isOnline: false)
+    }
+
+    private func probe(_ devices: [ConformanceDevice]) {
+        guard violation == nil else { return }
+        for device in devices { for process in device.processes { process.probe() } }
+        pass(scenario.spreadingMilliseconds)
+        noteSettled()
     }
 
     private func noteSettled(isOnline: Bool = true) {

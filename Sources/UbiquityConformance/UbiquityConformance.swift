@@ -16,7 +16,7 @@ struct UbiquityConformance: ParsableCommand {
             input with one line; Protocol/conformance.md has the language. The same seed does the same \
             every time, if the client does.
 
-              ubiquity-conformance --seeds 1...200 node Clients/JavaScript/test/conformance-client.js
+              ubiquity-conformance --seeds 1...200 node Clients/JavaScript/test/conformance/conformance-client.js
             """)
 
     @Option(help: "Run one seed, and print what it determines.")

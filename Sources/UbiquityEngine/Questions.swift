@@ -82,7 +82,9 @@ extension EngineStatus {
     /// Why the store syncs, or does not.
     fileprivate var explanation: String {
         if let diskFailure { return "The disk refuses to save: \(diskFailure)." }
-        if isHeldUp { return "\(LinkFailure.heldUp)." }
+        if isHeldUp {
+            return "Another process of this device holds the connection and does not respond."
+        }
         let why = link.lastError ?? ""
         return switch connection {
         case .signedOut: "Nobody is signed in: values stay on this device until somebody is."
@@ -113,8 +115,6 @@ extension StoreLimits {
 }
 
 extension LinkFailure {
-    static let heldUp = "Another process of this device has the connection and does not respond"
-
     /// For programs: the server's, or what kind of failure it is.
     var word: String {
         if let code { return code }

@@ -12,21 +12,28 @@ import UbiquityWire
 @main
 enum ConformanceClient {
     static func main() throws {
-        var devices: [Int: ClientDevice] = [:]
+        var processes: [[Int]: ClientProcess] = [:]
+        var disks: [Int: VirtualDisk] = [:]
         while let line = readLine() {
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
             guard let command = object as? [String: Any], let action = command["do"] as? String
             else { throw Trouble.unknownCommand(line) }
             var answer: [String: Any] = [:]
             if action == "begin" {
-                devices = [:]
+                (processes, disks) = ([:], [:])
+                answer["processes"] = 2
             } else {
                 guard let number = command["device"] as? Int else {
                     throw Trouble.unknownCommand(line)
                 }
-                let device = devices[number] ?? ClientDevice(number: number)
-                devices[number] = device
-                answer = try device.answer(to: command, action)
+                let disk =
+                    disks[number]
+                    ?? VirtualDisk(name: DiskReference(device: number, folder: "", store: 1))
+                disks[number] = disk
+                let name = [number, command["process"] as? Int ?? 0]
+                let process = processes[name] ?? ClientProcess(disk: disk)
+                processes[name] = process
+                answer = try process.answer(to: command, action)
             }
             try write(JSONSerialization.data(withJSONObject: answer) + Data("\n".utf8))
         }
@@ -39,8 +46,8 @@ enum ConformanceClient {
     enum Trouble: Error { case unknownCommand(String) }
 }
 
-/// One device: its disk, its sign-in, and the process that runs.
-final class ClientDevice {
+/// One process of a device, whose disk others may have open too.
+final class ClientProcess {
     private enum Request {
         case stream(Int)
         case push(Int)
@@ -50,6 +57,8 @@ final class ClientDevice {
     private let disk: VirtualDisk
     private var driver: Driver?
     private var save: SaveBatch?
+    /// The version after which it reads.
+    private var reading: Int64?
     private var requests: [Int: Request] = [:]
     /// The pulls that also ask for the configuration: what has come of the two answers.
     private var pulls: [Int: (changes: ChangeSet?, config: ServerConfig?)] = [:]
@@ -63,8 +72,8 @@ final class ClientDevice {
     private var said: State?
     private let server: ServerAddress
 
-    init(number: Int) {
-        disk = VirtualDisk(name: DiskReference(device: number, folder: "", store: 1))
+    init(disk: VirtualDisk) {
+        self.disk = disk
         guard let server = try? ServerAddress("https://conformance.example") else {
             preconditionFailure("The address of the harness is not one.")
         }
@@ -77,9 +86,9 @@ final class ClientDevice {
         switch action {
         case "start": try start(command, now)
         case "kill":
-            if let save, command["keepsSave"] as? Bool == true { _ = disk.save(save) }
-            (driver, save, requests, pulls, said) = (nil, nil, [:], [:], nil)
-            return [:]
+            if command["keepsSave"] as? Bool == true { _ = keep() }
+            (driver, save, reading, requests, pulls, said) = (nil, nil, nil, [:], [:], nil)
+            return answer
         case "write":
             do { try write(command["writes"] as? [[String: Any]] ?? [], now) } catch let violation
                 as LimitViolation
@@ -87,7 +96,12 @@ final class ClientDevice {
         case "sync":
             guard let id = command["id"] as? Int, driver != nil else { break }
             tripNumbers[driver!.engine.requestSync(at: now)] = id
-        case "saved", "notSaved": finishSave(isSaved: action == "saved", now)
+        case "saved", "notSaved": finishSave(command, isSaved: action == "saved", now)
+        case "read", "notRead": finishRead(isRead: action == "read", now)
+        case "fileChanged": driver?.handle(.fileSignalled, at: now)
+        case "leading":
+            let (file, leads) = (driver?.file ?? 0, command["isLeading"] as? Bool ?? false)
+            driver?.handle(.leading(file: file, leads), at: now)
         case "wake": break
         default: try heard(command, action, now)
         }
@@ -121,7 +135,6 @@ final class ClientDevice {
         for key in (command["policies"] as? [String: String] ?? [:]).keys {
             driver.engine.setPolicy(.register, resolver: AppOperation.resolver, for: try Key(key))
         }
-        driver.handle(.leading(file: driver.file, true), at: now)
         self.driver = driver
     }
 
@@ -148,17 +161,36 @@ final class ClientDevice {
         return try PropertyListValue(WireFormat.json.decode(WireValue.self, from: data))
     }
 
-    private func finishSave(isSaved: Bool, _ now: ClockReading) {
-        guard let batch = save else { return }
-        save = nil
+    private func keep() -> SaveOutcome? {
+        defer { save = nil }
+        let outcome = save.map { disk.save($0) }
+        if case .conflict = outcome { answer["conflict"] = true }
+        return outcome
+    }
+
+    private func finishSave(_ command: [String: Any], isSaved: Bool, _ now: ClockReading) {
         guard isSaved else {
+            if command["keepsSave"] as? Bool == true { _ = keep() }
+            save = nil
             driver?.handle(.engine(.saveFailed("the disk is full")), at: now)
             return
         }
-        switch disk.save(batch) {
+        switch keep() {
         case .saved(let version): driver?.handle(.engine(.saved(version: version)), at: now)
         case .conflict(let changes): driver?.handle(.engine(.saveConflicted(changes)), at: now)
+        case nil: break
         }
+    }
+
+    private func finishRead(isRead: Bool, _ now: ClockReading) {
+        guard let version = reading else { return }
+        reading = nil
+        guard isRead else {
+            driver?.handle(.fileUnreadable("the disk is closed"), at: now)
+            return
+        }
+        driver?.handle(
+            .fileRead(disk.version == version ? nil : disk.changes(after: version)), at: now)
     }
 
     // MARK: - Steps
@@ -169,7 +201,9 @@ final class ClientDevice {
             switch step {
             case .decide: decideConflicts()
             case .effect(let effect): perform(effect, now)
-            case .read: driver?.handle(.fileRead(nil), at: now)
+            case .read(let version):
+                reading = version
+                answer["reads"] = true
             case .readAccount:
                 driver?.handle(.accountRead(signIn), at: now)
             case .connect, .open, .release, .use, .synchronized, .report, .close: break

@@ -7,7 +7,7 @@
  */
 
 import { UbiquityError } from './values.js';
-import { Engine } from './engine.js';
+import { Engine, EventError } from './engine.js';
 
 /** So many engines a store may have in a minute, after the first. */
 const enginesMax = 3;
@@ -33,6 +33,8 @@ export class Recovery {
     const engine = this.shell.engine ?? this.last;
     if (!engine) throw this.error;
     try { return body(engine); } catch (error) {
+      // It goes on.
+      if (error instanceof EventError) throw error;
       if (engine === this.shell.engine) this.trapped(error);
       throw this.error;
     }

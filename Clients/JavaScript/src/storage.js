@@ -110,8 +110,11 @@ export class Storage {
       if (shell.engine !== engine) return;
       shell.report(event);
       if (!isOfFile || shell.isClosed || !shell.engine) return;
-      if (event.do === failed) shell.leading.diskFailed();
-      else shell.leading.diskWorked();
+      if (event.do === failed) {
+        // A disk can take long to fail, and is tried again and again.
+        shell.waiting.saved(false);
+        shell.leading.diskFailed();
+      } else shell.leading.diskWorked();
     });
   }
 

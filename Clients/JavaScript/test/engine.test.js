@@ -61,9 +61,10 @@ test("the app is notified of what its own rule has made, and once", async () => 
   const { Device } = await import('./conformance/device.js');
   const device = new Device();
   const take = (command) => device.take({ wall: 1_800_000_000_000, uptime: 0, ...command });
-  let answer = take({ do: 'start', account: '1', name: '000000000000000a', credential: 'c', store: 's', seed: '1',
+  take({ do: 'start', account: '1', name: '000000000000000a', credential: 'c', store: 's', seed: '1',
     boot: '1', firstSync: 'timestamps', policies: { k: 'r' } });
-  while (!answer.requests) answer = take({ do: 'saved' });
+  let answer = take({ do: 'leading', isLeading: true });
+  while (!answer.requests) answer = take({ do: answer.saves ? 'saved' : 'read' });
   const [{ id: request }] = answer.requests;
   take({ do: 'answer', request, status: 200, headers: {}, body: '' });
   const record = (number, string) => ({ key: 'k', part: `r000000000000000${number}.0000001`, value: { string },

@@ -3,8 +3,8 @@
 import UbiquityCore
 
 /// When nothing has gone wrong for a long time, all agree: the server, and each process in memory
-/// and on disk. Nothing waits any more, every process is connected, no store reports a failing
-/// disk, and none has spent the time looking for work.
+/// and on disk. Nothing waits any more, every process is connected and holds no stream in vain, every
+/// round trip has ended, no store reports a failing disk, and none has spent the time looking for work.
 package final class ConvergenceChecker: Checker {
     /// More often than any back-off in the time for settling, also for a server whose clock is set
     /// back.
@@ -26,6 +26,12 @@ package final class ConvergenceChecker: Checker {
         if let failure = process.diskFailure { return "says that its disk fails: \(failure)" }
         if process.wakes > Self.wakesMax { return "woke \(process.wakes) times for nothing" }
         if !process.isConnected { return "is not connected" }
+        if process.streamsBeside > 0 {
+            return "holds \(process.streamsBeside) streams more than it may"
+        }
+        if process.tripsOpen > 0 {
+            return "has \(process.tripsOpen) round trips that do not end"
+        }
         if !process.waiting.isEmpty { return "still waits to send \(process.waiting.sorted())" }
         let name = StoreReference(account: account, store: process.disk.store)
         let stored = (server[name] ?? [:]).compactMapValues(\.content.value)

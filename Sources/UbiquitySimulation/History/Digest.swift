@@ -21,6 +21,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .resumed(let process, _, let original): combine(26, process, original)
         case .moved(let process, _): combine(2, process)
         case .ended(let process): combine(3, process)
+        case .leads(let process, let leads): combine(46, process, leads ? 1 : 0)
         case .wrote(let process, let writes):
             combine(4, process)
             for write in writes { combine(Int64(write.number)) }

@@ -26,6 +26,8 @@ package enum Observation {
     case moved(process: Int, DiskReference)
     /// The process ended, normally or abruptly.
     case ended(process: Int)
+    /// The process has the lease of its disk now, or has been told that it lost it.
+    case leads(process: Int, Bool)
     case wrote(process: Int, [AppWrite])
     /// An app changed a key whose writes merge.
     case merged(AppOperation)
@@ -150,11 +152,16 @@ package struct Settlement {
         package var diskFailure: String?
         /// The number of wakes caused by time alone since the faults ended.
         package var wakes: Int
+        /// The number of streams that it holds beside the one that it may have.
+        package var streamsBeside: Int
+        /// The number of round trips that have neither succeeded nor failed.
+        package var tripsOpen: Int
 
         package init(
             number: Int, disk: DiskReference, account: Int?, values: [Key: PropertyListValue],
             waiting: Set<Key>, isConnected: Bool, onDisk: [Key: PropertyListValue],
-            merged: [Key: PropertyListValue] = [:], diskFailure: String? = nil, wakes: Int = 0
+            merged: [Key: PropertyListValue] = [:], diskFailure: String? = nil, wakes: Int = 0,
+            streamsBeside: Int = 0, tripsOpen: Int = 0
         ) {
             self.number = number
             self.disk = disk
@@ -166,6 +173,8 @@ package struct Settlement {
             self.merged = merged
             self.diskFailure = diskFailure
             self.wakes = wakes
+            self.streamsBeside = streamsBeside
+            self.tripsOpen = tripsOpen
         }
     }
 }
@@ -219,6 +228,8 @@ extension Observation: CustomStringConvertible {
             "process \(process) continues as \(original) on \(disk)"
         case .moved(let process, let disk): "process \(process) switches to \(disk)"
         case .ended(let process): "process \(process) ends"
+        case .leads(let process, let leads):
+            "process \(process) \(leads ? "has" : "has lost") the lease"
         case .wrote(let process, let writes):
             "process \(process) writes "
                 + writes.map { "\($0.key)=\($0.value == nil ? "-" : "")\($0.number)" }

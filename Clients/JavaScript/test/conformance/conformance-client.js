@@ -7,8 +7,8 @@
  */
 
 import { chosen, serve } from './language.js';
-import { Device } from './device.js';
+import { Device, Process } from './device.js';
 import { faultyShells } from './faulty-shells.js';
 
-const DeviceClass = chosen(Device, faultyShells);
-serve(() => new DeviceClass());
+const ProcessClass = chosen(Process, faultyShells);
+serve(() => new Device(ProcessClass), { processes: 2 });

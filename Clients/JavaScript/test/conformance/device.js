@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A device of `ubiquity-conformance`: the engine in WebAssembly, and a shell without a network or a disk. */
+/** A device of `ubiquity-conformance`: the engine in WebAssembly, and a shell without a network or a clock. */
 
 import { readFileSync } from 'node:fs';
 import { fromWire, toWire } from '../../src/exact.js';
 import { Engine } from '../../src/engine.js';
-import { Disk } from '../../src/disk.js';
+import { Disk } from './disk.js';
 import { compareValues } from './order.js';
 
 const module = new WebAssembly.Module(readFileSync(new URL('../../src/engine.wasm', import.meta.url)));
@@ -18,9 +18,24 @@ const greater = (a, b) => (compareValues(toWire(a), toWire(b)) < 0 ? b : a);
 const wireOf = ({ value, ...entry }) => (value === undefined ? entry : { ...entry, value: toWire(value) });
 
 export class Device {
-  /** In memory. */
-  disk = new Disk(null, '', new Map());
+  disk = new Disk();
+  /** @type {Map<number, Process>} */
+  processes = new Map();
+
+  constructor(ProcessClass = Process) { this.ProcessClass = ProcessClass; }
+
+  take(command) {
+    const { process = 0 } = command;
+    if (!this.processes.has(process)) this.processes.set(process, new this.ProcessClass(this.disk));
+    return this.processes.get(process).take(command);
+  }
+}
+
+export class Process {
   events = [];
+
+  /** @param {Disk} disk */
+  constructor(disk) { this.disk = disk; }
 
   take(command) {
     this.said = {};
@@ -44,9 +59,8 @@ export class Device {
     this.shown = null;
     this.account = { folder: '1', folders: { [account]: '1' }, signedIn: {
       server, account, accountName: '', device: name, deviceName: '', credential } };
-    this.handle({ do: 'start', boot, seed, store, firstSync, policies, content: this.disk.load(),
+    this.handle({ do: 'start', boot, seed, store, firstSync, policies, content: this.disk.changes(),
       device: this.account });
-    this.handle({ do: 'leading', file: 0, isLeading: true });
   }
 
   kill({ keepsSave }) {
@@ -62,21 +76,34 @@ export class Device {
     this.wake();
   }
 
+  /** Writes the save under way. @returns {boolean} Whether it is on the disk. */
   keep() {
-    this.disk.keep(this.disk.changes(this.saving));
+    const isKept = this.disk.save(this.saving);
+    if (!isKept) this.said.conflict = true;
     this.saving = null;
+    return isKept;
   }
 
   saved() {
-    this.keep();
-    this.handle({ do: 'saved', version: this.disk.version });
+    const { expects } = this.saving;
+    this.handle(this.keep() ? { do: 'saved', version: this.disk.version }
+      : { do: 'conflict', content: this.disk.changes(expects) });
   }
 
-  notSaved() {
+  notSaved({ keepsSave }) {
+    if (keepsSave) this.keep();
     this.saving = null;
     this.handle({ do: 'notSaved', why: 'the disk is full' });
   }
 
+  read() {
+    const isNew = this.disk.version > this.readsAfter;
+    this.handle({ do: 'read', content: isNew ? this.disk.changes(this.readsAfter) : undefined });
+  }
+
+  notRead() { this.handle({ do: 'notRead', why: 'the disk is closed' }); }
+  fileChanged() { this.handle({ do: 'fileChanged' }); }
+  leading({ isLeading }) { this.handle({ do: 'leading', file: 0, isLeading }); }
   sync({ id }) { this.handle({ do: 'sync', id }); }
   wake() { this.handle({ do: 'wake' }); }
   end({ request }) { this.handle({ do: 'end', request }); }
@@ -122,7 +149,10 @@ export class Device {
         break;
       }
       case 'cancel': this.say('cancelled', step.id); break;
-      case 'read': this.handle({ do: 'read' }); break;
+      case 'read':
+        this.readsAfter = step.after;
+        this.said.reads = true;
+        break;
       case 'readAccount': this.handle({ do: 'account', device: this.account }); break;
       case 'decide': {
         const values = step.values.map(({ value }) => value);

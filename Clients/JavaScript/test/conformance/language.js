@@ -20,14 +20,18 @@ export function chosen(sound, faulty) {
   return faulty[fault];
 }
 
-/** Answers each line of the input. */
-export function serve(newDevice) {
+/**
+ * Answers each line of the input.
+ *
+ * @param {() => {take(command: object): object}} newDevice @param {{processes?: number}} begun The answer to `begin`.
+ */
+export function serve(newDevice, begun = {}) {
   const devices = new Map();
 
   function answer(command) {
     if (command.do === 'begin') {
       devices.clear();
-      return {};
+      return begun;
     }
     if (!devices.has(command.device)) devices.set(command.device, newDevice());
     return devices.get(command.device).take(command);

@@ -99,10 +99,13 @@ export class Browser {
     return tab;
   }
 
+  /** Its processes end one after the other, and until then they write. */
   async end() {
-    const ended = once(this.child, 'exit');
-    this.child.kill('SIGKILL');
+    const ended = once(this.child, 'close');
+    const timer = setTimeout(() => this.child.kill('SIGKILL'), 20_000);
+    this.call('Browser.close').catch(() => {});
     await ended;
+    clearTimeout(timer);
   }
 }
 
