@@ -25,6 +25,7 @@ from selenium.common.exceptions import StaleElementReferenceException, TimeoutEx
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from selenium.webdriver.webkitgtk.service import Service as WebKitService
 
@@ -157,6 +158,22 @@ def screen():
     return f":{process.stdout.readline().strip()}"
 
 
+class WebKitElement(WebElement):
+    """WebKit's driver finds no text in an element whose parts have none of their own."""
+
+    @property
+    def text(self):
+        return self.get_property("innerText").strip()
+
+
+class WebKit(webdriver.WebKitGTK):
+    _web_element_cls = WebKitElement
+
+    def execute(self, command, params=None):
+        """A second tab would not come to the front, and draw nothing."""
+        return super().execute(command, {"type": "window"} if command == "newWindow" else params)
+
+
 class Browser:
     """A browser with a profile of its own."""
 
@@ -177,7 +194,7 @@ class Browser:
         # Containers have no namespaces for its sandbox.
         environment = {"DISPLAY": screen(), "GDK_BACKEND": "x11", "WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS": "1"}
         service = WebKitService(shutil.which("WebKitWebDriver"), env=os.environ | environment)
-        return webdriver.WebKitGTK(options=options, service=service)
+        return WebKit(options=options, service=service)
 
     @staticmethod
     def chromium(downloads):
