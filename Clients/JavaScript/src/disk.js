@@ -55,7 +55,10 @@ export class Disk {
     return writes;
   }
 
-  /** The rows that change when these refused writes go: the others get numbers without gaps. @param {Uint8Array[]} gone */
+  /**
+   * The rows that change when these refused writes go: the others get numbers without gaps.
+   * @param {Uint8Array[]} gone
+   */
   forgetting(gone) {
     const names = new Set(gone.map(base64));
     const rest = this.refused().map(base64).filter((text) => !names.has(text)).reverse();

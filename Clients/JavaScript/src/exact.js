@@ -11,7 +11,10 @@ import { Real, WireError, dateOf, depthMax, isDictionary, isInteger, isText, sec
 const realTextMax = 2_048;
 const [integerMin, integerMax, unsignedMax] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n];
 
-/** Turns what an app wrote into a value. @throws {import('./values.js').UbiquityError} that names the place. @returns {Wire} */
+/**
+ * Turns what an app wrote into a value.
+ * @returns {Wire} @throws {import('./values.js').UbiquityError} that names the place.
+ */
 export const toWire = (value, place = 'the value') => wireOf(writable(value, undefined, place));
 
 /** @returns {Wire} */
@@ -26,8 +29,8 @@ function wireOf(exact) {
   if (exact instanceof Real) return { real: wireReal(exact.value) };
   if (exact instanceof Date) return { date: wireReal(secondsOf(exact)) };
   if (Array.isArray(exact)) return wireArray(exact.map(wireOf));
-  return isDictionary(exact) ? wireDictionary(Object.entries(exact).map(([key, value]) => ({ key, value: wireOf(value) })))
-    : { data: base64(exact) };
+  if (!isDictionary(exact)) return { data: base64(exact) };
+  return wireDictionary(Object.entries(exact).map(([key, value]) => ({ key, value: wireOf(value) })));
 }
 
 const wireInteger = (value) => ({ [value > integerMax ? 'unsigned' : 'integer']: String(value) });

@@ -4,7 +4,7 @@
 
 import { isSame, toWire } from './exact.js';
 import { Feed } from './feed.js';
-import { decode } from './plist.js';
+import { Reading, isEqual } from './reading.js';
 import { Shell } from './shell.js';
 import { UbiquityError, exactOf, isText, readable, remember, writable } from './values.js';
 
@@ -20,7 +20,6 @@ function checkedKey(key) {
 }
 
 const isGone = (value) => value === null || value === undefined;
-const isEqual = (a, b) => a.length === b.length && a.every((byte, index) => byte === b[index]);
 /** An error of an app's callback does not keep the others from being called. */
 function call(callback) {
   try { callback(); } catch (error) { queueMicrotask(() => { throw error; }); }
@@ -29,11 +28,7 @@ function call(callback) {
 export class Store extends EventTarget {
   ownsDevice = false;
   shell;
-  /** How often the engine has heard of something: what was read before may be another value now. */
-  #round = 0;
-  /** @type {Map<string, {bytes: Uint8Array, exact: any, value: any, round: number}>} What was read, by keys. */
-  #kept = new Map();
-  #table = { round: -1, keys: [], places: new Map(), bytes: [], milliseconds: [], devices: [] };
+  #read;
   /** @type {Map<string, Set<() => void>>} */
   #watchers = new Map();
   /** @type {Map<Feed, (reason: string, keys: string[]) => void>} */
@@ -55,9 +50,10 @@ export class Store extends EventTarget {
     super();
     this.device = device;
     this.identifier = identifier;
+    this.#read = new Reading((key) => this.shell.value(checkedKey(key)), () => this.shell.ask({ do: 'keys' }));
     this.shell = new Shell(device, identifier, options, module, {
       heard: () => {
-        this.#round += 1;
+        this.#read.forget();
         this.#look();
       },
       notice: (reason, keys) => this.#changed(reasons[reason] ?? reason, keys),
@@ -74,52 +70,24 @@ export class Store extends EventTarget {
 
   // Reading
 
-  /** What is kept of a key, if the key has a value. */
-  #read(key) {
-    const kept = this.#kept.get(key);
-    if (kept?.round === this.#round) return kept;
-    const bytes = this.shell.value(checkedKey(key));
-    if (!bytes) {
-      this.#kept.delete(key);
-      return null;
-    }
-    if (kept && isEqual(kept.bytes, bytes)) {
-      kept.round = this.#round;
-      return kept;
-    }
-    const exact = decode(bytes);
-    const read = { bytes, exact, value: readable(exact), round: this.#round };
-    this.#kept.set(key, read);
-    return read;
-  }
-
-  get(key) { return this.#read(key)?.value; }
-  has(key) { return this.#read(key) !== null; }
+  get(key) { return this.#read.key(key)?.value; }
+  has(key) { return this.#read.key(key) !== null; }
 
   exact(key) {
-    const read = this.#read(key);
+    const read = this.#read.key(key);
     return read && toWire(read.exact);
   }
 
-  #all() {
-    if (this.#table.round !== this.#round) {
-      const table = this.shell.ask({ do: 'keys' });
-      const places = new Map(table.keys.map((key, place) => [key, place]));
-      this.#table = { ...table, places, round: this.#round };
-    }
-    return this.#table;
-  }
-
-  keys() { return [...this.#all().keys]; }
+  keys() { return [...this.#read.table.keys]; }
   values() { return new Map(this.keys().map((key) => [key, this.get(key)])); }
 
   bytes(key) {
-    const { bytes, places } = this.#all();
+    const { bytes, places } = this.#read.table;
     return bytes[places.get(checkedKey(key))] ?? 0;
   }
 
   lastWrite(key) {
-    const { devices, milliseconds, places } = this.#all();
+    const { devices, milliseconds, places } = this.#read.table;
     const place = places.get(checkedKey(key));
     return place === undefined ? null
       : { deviceID: devices[place] || null, date: new Date(milliseconds[place]) };
@@ -141,18 +109,14 @@ export class Store extends EventTarget {
         { keys: writes.map(({ key }) => key) });
     }
     if (!refusal.changed) return;
-    for (const key of refusal.changed) {
-      const kept = this.#kept.get(key);
-      if (kept) kept.round = -1;
-    }
-    this.#table.round = -1;
+    this.#read.forget(refusal.changed);
     this.#changed('localChange', refusal.changed);
   }
 
   #intent(key, value, old = undefined) {
     if (isGone(value)) return { key: checkedKey(key) };
     const mayHaveNumbers = typeof value === 'number' || typeof value === 'object';
-    const before = old ?? (mayHaveNumbers ? this.#read(key)?.exact : undefined);
+    const before = old ?? (mayHaveNumbers ? this.#read.key(key)?.exact : undefined);
     return { key: checkedKey(key), value: writable(value, before, key) };
   }
 
@@ -224,7 +188,7 @@ export class Store extends EventTarget {
 
   /** Tells those who watch a key. What is kept of a key without a value goes. */
   #tell(key) {
-    if (this.#kept.has(key)) this.#read(key);
+    this.#read.drop(key);
     for (const watch of [...this.#watchers.get(key) ?? []]) call(watch);
   }
 

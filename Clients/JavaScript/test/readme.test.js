@@ -15,7 +15,8 @@ import { chromium, withBrowser } from './support/chromium.js';
 import { identifier, serverTest } from './support/server.js';
 
 const client = fileURLToPath(new URL('..', import.meta.url));
-const examples = [...readFileSync(join(client, 'README.md'), 'utf8').matchAll(/```[jt]s\n(.*?)```/gs)].map(([, code]) => code);
+const examples = [...readFileSync(join(client, 'README.md'), 'utf8')
+  .matchAll(/```[jt]s\n(.*?)```/gs)].map(([, code]) => code);
 /** The example that has this. */
 const example = (part) => examples.find((code) => code.includes(part)) ?? assert.fail(`README has no ${part}`);
 const run = promisify(execFile);
@@ -43,7 +44,8 @@ test("README's examples compile, and so does an app that imports the package", {
     }
     for (const resolution of ['node', 'node16']) {
       const compilerOptions = { target: 'ES2022', module: resolution === 'node' ? 'ES2022' : 'node16',
-        moduleResolution: resolution, lib: ['ES2022', 'DOM'], types: [], strict: true, noImplicitAny: false, noEmit: true };
+        moduleResolution: resolution, lib: ['ES2022', 'DOM'], types: [],
+        strict: true, noImplicitAny: false, noEmit: true };
       writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
       await run('tsc', ['--project', folder]).catch(({ stdout }) => assert.fail(stdout));
     }
@@ -72,7 +74,7 @@ async function withTabs(stage, body) {
   });
 }
 
-serverTest('the example with React shows what this tab and another one write', (stage) => withTabs(stage, async (a, b) => {
+const withReact = async (a, b) => {
   for (const file of libraries) await a.run(readFileSync(file, 'utf8'));
   await a.run(`const { createElement, useSyncExternalStore } = React;
     ${example('useSyncExternalStore')}
@@ -90,7 +92,9 @@ serverTest('the example with React shows what this tab and another one write', (
   // Nothing else is a reason to show it again.
   assert.equal(await a.run(`store.set('other', [1]); await store.synchronize(); store.set('other', [2]);
     await store.synchronize(); return renders;`), 3);
-}), skip);
+};
+serverTest('the example with React shows what this tab and another one write',
+  (stage) => withTabs(stage, withReact), skip);
 
 serverTest('the example without a framework shows what this tab and another one write', (stage) => withTabs(stage,
   async (a, b) => {

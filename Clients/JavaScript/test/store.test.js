@@ -49,7 +49,8 @@ storeTest('a number is a number, and stays the real that it was', async (store) 
   assert.equal(store.get('large'), 2 ** 60);
 });
 
-const exactOf = (store, key) => JSON.stringify(store.exact(key)).replaceAll(/[{}"]|entries|values|array:|dictionary:/g, '');
+const exactOf = (store, key) => JSON.stringify(store.exact(key))
+  .replaceAll(/[{}"]|entries|values|array:|dictionary:/g, '');
 
 storeTest('reals within a value stay reals where it is changed and written again', async (store) => {
   store.set('line', [{ x: real(1), n: 1 }, { x: real(2), n: 2 }]);
