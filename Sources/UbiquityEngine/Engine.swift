@@ -10,7 +10,11 @@ struct Engine {
     private var trips: [Int: Int64] = [:]
     /// The values that the app's own rule is asked for.
     private var conflicts: [Int64: Conflict] = [:]
-    private var conflictsTaken: Int64 = 0
+    /// The same of the past.
+    var pastConflicts: [Int64: PastConflict] = [:]
+    var conflictsTaken: Int64 = 0
+    /// What waits for the app's rule.
+    var questions: [Question] = []
     private var watch = LeaderWatch()
 
     init(
@@ -70,6 +74,8 @@ struct Engine {
             guard let value = event["value"] else { throw .missing("value") }
             if let conflict = conflicts.removeValue(forKey: number) {
                 driver.engine.decide(conflict, as: value)
+            } else {
+                decide(number, as: value)
             }
         case let word:
             guard let event = try Driver.Event(word, event) else { throw .otherType("do") }
@@ -87,8 +93,10 @@ struct Engine {
         guard let key = try? Key(name) else { throw .otherType("key") }
         let policy = letter?.first.flatMap { MergePolicy(rawValue: $0) }
         guard (policy == nil) == (letter == nil) else { throw .otherType("policy") }
-        // Of a register, the shell calls the app's rule: ``Driver/Step/decide``.
-        driver.engine.setPolicy(policy, resolver: { $1.value }, for: key)
+        // Of a register, the shell calls the app's rule: ``Driver/Step/decide``. The engine calls this
+        // one for the past only.
+        let resolver: Resolver = { decisions.value(PastConflict(key: key, earlier: $0, later: $1)) }
+        driver.engine.setPolicy(policy, resolver: resolver, for: key)
     }
 
     /// - Returns: The refusal, or nothing.
@@ -155,19 +163,23 @@ struct Engine {
         while let conflict = driver.engine.takeConflict() {
             conflictsTaken += 1
             conflicts[conflictsTaken] = conflict
-            let values = conflict.values.map { value in
-                PropertyListValue.fields([
-                    "value": value.value,
-                    "milliseconds": .integer(value.stamp.timestamp.milliseconds),
-                ])
-            }
-            add(
-                "decide",
-                [
-                    "conflict": .integer(conflictsTaken), "key": .string(conflict.key.name),
-                    "values": .array(values),
-                ])
+            addDecide(conflictsTaken, conflict.key, conflict.values)
         }
+    }
+
+    mutating func addDecide(_ number: Int64, _ key: Key, _ values: [ConcurrentValue]) {
+        let values = values.map { value in
+            PropertyListValue.fields([
+                "value": value.value,
+                "milliseconds": .integer(value.stamp.timestamp.milliseconds),
+            ])
+        }
+        add(
+            "decide",
+            [
+                "conflict": .integer(number), "key": .string(key.name),
+                "values": .array(values),
+            ])
     }
 
     private mutating func perform(_ effect: SyncEngine.Effect, at now: ClockReading) {

@@ -9,10 +9,38 @@ struct Question {
     enum Subject {
         /// Of one key, page by page, with what this device alone knows: refused writes.
         case history(HistoryReading, of: Key, max: Int, refused: [KeyVersion])
-        /// The store as it was at a time.
-        case snapshot
+        /// The store as it was at a time; nil while the server is asked.
+        case snapshot(StoreSnapshot?)
     }
 }
+
+/// Two values of the past that only the app's own rule can merge.
+struct PastConflict: Hashable {
+    let key: Key
+    let earlier: ConcurrentValue
+    let later: ConcurrentValue
+}
+
+/// What the app's own rule has made of values of the past. The shell calls it, between two attempts to
+/// answer a question.
+struct Decisions {
+    var made: [PastConflict: PropertyListValue] = [:]
+    private var missing: Set<PastConflict> = []
+
+    mutating func value(_ conflict: PastConflict) -> PropertyListValue {
+        if let value = made[conflict] { return value }
+        missing.insert(conflict)
+        return conflict.later.value
+    }
+
+    mutating func takeMissing() -> Set<PastConflict> {
+        defer { missing = [] }
+        return missing
+    }
+}
+
+/// Of the only store of this instance, because the engine's rules can be called anywhere.
+nonisolated(unsafe) var decisions = Decisions()
 
 extension Engine {
     mutating func ask(_ event: StoredFields) throws(StoredFieldError) {
@@ -27,7 +55,8 @@ extension Engine {
         guard let name = try event.string("key") else {
             let milliseconds = min(max(try event.number("milliseconds"), 0), 1 << 48 - 1)
             return begin(
-                Question(id: id, subject: .snapshot), "snapshot", "?milliseconds=\(milliseconds)")
+                Question(id: id, subject: .snapshot(nil)), "snapshot",
+                "?milliseconds=\(milliseconds)")
         }
         guard let key = try? Key(name) else { throw .otherType("key") }
         let max = Int(clamping: min(Swift.max(try event.number("max"), 1), 100_000))
@@ -58,37 +87,65 @@ extension Engine {
     /// Takes an answer, or a part of it.
     mutating func answered(_ question: Question, _ body: [UInt8]) throws(WireFault) {
         let wire = try WireFields(body, within: IntakeLimits(nil).message)
+        var question = question
         switch question.subject {
-        case .snapshot:
-            let snapshot = try StoreSnapshot(wire)
-            let values = driver.engine.values(of: snapshot.records)
-                .filter { !snapshot.forgottenKeys.contains($0.key) }
-            add(
-                "answered",
-                [
-                    "id": .integer(question.id), "values": .entries(values),
-                    "revision": .integer(snapshot.revision),
-                    "forgottenKeys": .keys(snapshot.forgottenKeys),
-                ])
+        case .snapshot: question.subject = .snapshot(try StoreSnapshot(wire))
         case .history(var reading, let key, let max, let refused):
             let page = try HistoryPage(wire)
             let next: String?
             do throws(HistoryTooLong) { next = try reading.take(page) } catch {
                 return answer(question.id, LinkFailure(.refused, error.description))
             }
-            var question = question
             question.subject = .history(reading, of: key, max: max, refused: refused)
             if let next { return read(question, from: next) }
+        }
+        conclude(question)
+    }
+
+    /// Answers, unless the app's rule must make values of the past first.
+    private mutating func conclude(_ question: Question) {
+        let answer = answer(to: question)
+        let missing = decisions.takeMissing()
+        guard missing.isEmpty else {
+            questions.append(question)
+            for conflict in missing {
+                conflictsTaken += 1
+                pastConflicts[conflictsTaken] = conflict
+                addDecide(conflictsTaken, conflict.key, [conflict.earlier, conflict.later])
+            }
+            return
+        }
+        add("answered", answer)
+        if questions.isEmpty { decisions = Decisions() }
+    }
+
+    /// The app's rule has made a value of the past.
+    mutating func decide(_ number: Int64, as value: PropertyListValue) {
+        guard let conflict = pastConflicts.removeValue(forKey: number) else { return }
+        decisions.made[conflict] = value
+        guard pastConflicts.isEmpty else { return }
+        let waiting = questions
+        questions = []
+        for question in waiting { conclude(question) }
+    }
+
+    private func answer(to question: Question) -> [ExactString: PropertyListValue?] {
+        var fields: [ExactString: PropertyListValue?] = ["id": .integer(question.id)]
+        switch question.subject {
+        case .snapshot(let snapshot):
+            guard let snapshot else { break }
+            let values = driver.engine.values(of: snapshot.records)
+                .filter { !snapshot.forgottenKeys.contains($0.key) }
+            fields["values"] = .some(.entries(values))
+            fields["revision"] = .some(.integer(snapshot.revision))
+            fields["forgottenKeys"] = .some(.keys(snapshot.forgottenKeys))
+        case .history(let reading, let key, let max, let refused):
             let versions = KeyHistory(of: key, from: reading.versions)
                 .versions(newest: max, driver.engine.resolver(of: key))
                 .adding(own: driver.engine.ownVersions(of: key) + refused, newest: max)
-            add(
-                "answered",
-                [
-                    "id": .integer(question.id),
-                    "versions": .array(versions.map { $0.fields }),
-                ])
+            fields["versions"] = .some(.array(versions.map { $0.fields }))
         }
+        return fields
     }
 
     /// There is no answer.

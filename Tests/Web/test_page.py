@@ -177,12 +177,15 @@ class SigningIn(PageTest):
                 for (const { name } of all) {
                     const open = indexedDB.open(name);
                     await new Promise((resolve) => { open.onsuccess = open.onerror = resolve; });
-                    const store = open.result.transaction('rows').objectStore('rows').getAll();
-                    await new Promise((resolve) => { store.onsuccess = resolve; });
-                    rows = rows.concat(store.result);
+                    for (const table of open.result.objectStoreNames) {
+                        const all = open.result.transaction(table).objectStore(table).getAll();
+                        await new Promise((resolve) => { all.onsuccess = resolve; });
+                        rows = rows.concat(all.result);
+                    }
                     open.result.close();
                 }
-                done(JSON.stringify(rows));
+                done(JSON.stringify(rows, (_, value) => (value instanceof Uint8Array
+                    ? String.fromCharCode(...value) : value)));
             });""")
         for secret in ["ubd_", "dark", self.name]:
             self.assertNotIn(secret, left)

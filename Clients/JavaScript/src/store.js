@@ -280,17 +280,22 @@ export class Store extends EventTarget {
   synchronize() { return this.shell.synchronize(); }
   synchronizeNow() { return this.shell.synchronizeNow(); }
 
+  /** The disk has those that were refused just now, too. */
+  async #refusedRows() {
+    await this.shell.synchronize();
+    return this.shell.storage.refused();
+  }
+
   async refusedWrites() {
-    const { refused } = this.shell.ask({ do: 'refused', rows: await this.shell.storage.refused() });
+    const { refused } = this.shell.ask({ do: 'refused', rows: await this.#refusedRows() });
     return refused.map(({ key, value, milliseconds, code, reason }) =>
       ({ key, value: readable(value), date: new Date(milliseconds), code, reason }));
   }
 
   async forgetRefusedWrites() {
-    const { storage } = this.shell;
-    const rows = await storage.refused();
+    const rows = await this.#refusedRows();
     const { rest } = this.shell.ask({ do: 'refused', rows });
-    await storage.forget(rows.filter((row) => !rest.some((one) => isEqual(one, row))));
+    await this.shell.storage.forget(rows.filter((row) => !rest.some((one) => isEqual(one, row))));
   }
 
   // What the server knows
@@ -302,7 +307,7 @@ export class Store extends EventTarget {
   }
 
   async history(key, { limit = 100 } = {}) {
-    const refused = await this.shell.storage.refused();
+    const refused = await this.#refusedRows();
     const { versions } = await this.shell.askServer({ key: checkedKey(key), max: limit, refused });
     const own = this.device.account?.deviceID;
     return versions.map(({ value, outcome, revision = null, came, milliseconds, device, reason = null }) => ({

@@ -145,10 +145,12 @@ serverTest('a batch arrives whole, and is refused whole', async (stage) => {
     });
   });
   assert.deepEqual(await told, ['other', 'too']);
+  assert.deepEqual((await again.refusedWrites()).map(({ code }) => code), ['quota-bytes', 'quota-bytes']);
   await again.synchronizeNow();
   assert.equal(again.get('too'), undefined);
   assert.equal(again.get('with'), 1);
-  assert.deepEqual((await again.refusedWrites()).map(({ code }) => code), ['quota-bytes', 'quota-bytes']);
+  await again.forgetRefusedWrites();
+  assert.deepEqual(await again.refusedWrites(), []);
 });
 
 serverTest('policies merge what two devices write at the same time', async (stage) => {
@@ -188,6 +190,9 @@ serverTest('policies merge what two devices write at the same time', async (stag
     assert.deepEqual(store.get('unionOfArrays').toSorted(), ['a', 'b', 'y']);
     assert.deepEqual(store.get('unionOfDictionaries'), { a: 1, b: 2, p: 1, q: 2 });
     assert.deepEqual(store.get('custom'), ['a', 'b']);
+    // Of the past, too.
+    assert.deepEqual((await store.history('custom'))[0].value, ['a', 'b']);
+    assert.deepEqual((await store.valuesAt(new Date(Date.now() + 60_000))).values.get('custom'), ['a', 'b']);
   }
   a.remove('counter');
   await a.synchronizeNow();
