@@ -2,7 +2,7 @@
 
 /** Browsers: a database that all tabs open. What one saves, it tells the others, who look. */
 
-import { newFolder, newState } from './device.js';
+import { newFolder, newState } from './account.js';
 import { UbiquityError } from './values.js';
 import { DatabaseDisk, within } from './database-disk.js';
 import { Lease } from './lease.js';

@@ -6,6 +6,7 @@
  */
 
 import { checkedList } from './exact.js';
+import { newState, owned, signedIn, signedOut } from './account.js';
 import { RequestError, request, serverAddress } from './http.js';
 import { Pool } from './pool.js';
 import { Store } from './store.js';
@@ -115,7 +116,7 @@ export class Device {
     return store;
   }
 
-  /** The state is on disk before anything follows it. @param {(state: State) => State} change */
+  /** The state is on disk before anything follows it. @param {(state: any) => any} change */
   async adopt(change) {
     for (const store of this.openStores) {
       if (!await store.synchronize()) throw new UbiquityError('storage', 'a store cannot be saved');
@@ -320,33 +321,3 @@ const rights = ({ stores, validForSeconds }) => ({
   ...(stores?.length ? { stores } : {}),
   ...(validForSeconds ? { credentialSeconds: String(validForSeconds) } : {}),
 });
-
-/**
- * Who is signed in, and the folder of each account that ever was. The first account takes over what was
- * written before it; another one never sees it.
- * @typedef {{signedIn: SignedIn | null, folder: string, folders: Record<string, string>}} State
- * @returns {State}
- */
-export const newState = () => ({ signedIn: null, folder: '1', folders: {} });
-
-/** A name that no folder ever had: another tab may still write to one that was wiped. */
-export const newFolder = () => crypto.randomUUID().replaceAll('-', '').slice(0, 16);
-
-/** The folders that are somebody's. @param {State} state */
-const owned = (state) => new Set([state?.folder ?? '1', ...Object.values(state?.folders ?? {})]);
-
-/** @param {State} state @param {SignedIn} account @returns {State} */
-function signedIn(state, account) {
-  const isTaken = Object.values(state.folders).includes(state.folder);
-  const known = Object.hasOwn(state.folders, account.account) ? state.folders[account.account] : null;
-  const folder = known ?? (isTaken ? newFolder() : state.folder);
-  return { signedIn: account, folder, folders: Object.fromEntries(
-    [...Object.entries(state.folders), [account.account, folder]]) };
-}
-
-/** @param {State} state @returns {State} */
-function signedOut(state, wipes) {
-  if (!wipes) return { ...state, signedIn: null };
-  return { signedIn: null, folder: newFolder(),
-    folders: Object.fromEntries(Object.entries(state.folders).filter(([, folder]) => folder !== state.folder)) };
-}
