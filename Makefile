@@ -24,7 +24,7 @@ help:
 	@echo "make test-javascript       the tests of the JavaScript client, which are part of make test"
 	@echo "make test-documents        the commands of README, the guides and docs, which are part of make test"
 	@echo "make test-api              the OpenAPI file against a running server, with schemathesis"
-	@echo "make test-web              the page for people in Chromium: TEST=name tries those of that name"
+	@echo "make test-web              the page for people in Chromium and Firefox: TEST=name tries those of that name"
 	@echo "make page                  puts the files of Web/ into the server, after a change"
 	@echo "make engine                compiles the engine to WebAssembly, for the JavaScript client"
 	@echo "make snippets              puts the code of Snippets/ into the guides, after a change"

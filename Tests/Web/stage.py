@@ -2,7 +2,10 @@
 
 """A server, devices of the command line, and browsers, all of which end with the test."""
 
+import atexit
 import contextlib
+import functools
+import glob
 import importlib.util
 import json
 import os
@@ -22,14 +25,16 @@ from selenium.common.exceptions import StaleElementReferenceException, TimeoutEx
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.webkitgtk.service import Service as WebKitService
 
 from marionette import Firefox
 
 PROGRAM = os.environ["UBIQUITY_PROGRAM"]
-IS_FIREFOX = os.environ.get("WEB_BROWSER") == "firefox"
+KIND = os.environ.get("WEB_BROWSER") or "chromium"
 # As it calls itself to people.
-BROWSER = "Firefox" if IS_FIREFOX else "Chrome"
+BROWSER = {"chromium": "Chrome", "firefox": "Firefox", "webkit": "Safari"}[KIND]
 STORE = "TEAMID.com.example.notes"
 # Only against hanging: nothing fails because a machine is slow.
 DEADLINE = int(os.environ.get("WEB_DEADLINE", 300))
@@ -144,12 +149,52 @@ class Device:
         return json.loads(text) if text else None
 
 
+@functools.cache
+def screen():
+    process = subprocess.Popen(["Xvfb", "-displayfd", "1", "-screen", "0", "1400x1000x24", "-nolisten", "tcp"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    atexit.register(process.wait)
+    atexit.register(process.kill)
+    return f":{process.stdout.readline().strip()}"
+
+
+class WebKitElement(WebElement):
+    """WebKit's driver finds no text in an element whose parts have none of their own."""
+
+    @property
+    def text(self):
+        return self.get_property("innerText").strip()
+
+
+class WebKit(webdriver.WebKitGTK):
+    _web_element_cls = WebKitElement
+
+    def execute(self, command, params=None):
+        """A second tab would not come to the front, and draw nothing."""
+        return super().execute(command, {"type": "window"} if command == "newWindow" else params)
+
+
 class Browser:
     """A browser with a profile of its own."""
 
     def __init__(self, downloads=None):
-        self.driver = Firefox(DEADLINE, downloads) if IS_FIREFOX else self.chromium(downloads)
+        self.driver = getattr(self, KIND)(downloads)
         self.window(1280, 900)
+
+    @staticmethod
+    def firefox(downloads):
+        return Firefox(DEADLINE, downloads)
+
+    @staticmethod
+    def webkit(_):
+        """WebKitGTK's own small browser, on a screen that nobody sees. It forgets everything at its end."""
+        options = webdriver.WebKitGTKOptions()
+        options.binary_location = max(glob.glob("/usr/lib/*/webkit2gtk-*/MiniBrowser"))
+        options.add_argument("--automation")
+        # Containers have no namespaces for its sandbox.
+        environment = {"DISPLAY": screen(), "GDK_BACKEND": "x11", "WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS": "1"}
+        service = WebKitService(shutil.which("WebKitWebDriver"), env=os.environ | environment)
+        return WebKit(options=options, service=service)
 
     @staticmethod
     def chromium(downloads):
@@ -168,7 +213,7 @@ class Browser:
         return driver
 
     def window(self, width, height, dark=False):
-        if IS_FIREFOX:
+        if KIND != "chromium":
             self.driver.set_window_rect(0, 0, width, height)
             return
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
@@ -298,8 +343,8 @@ class Browser:
         self.driver.save_screenshot(str(pictures / f"{name}.png"))
 
     def complaints(self):
-        """What the browser's console says, besides requests that a killed server did not answer. Firefox does not tell."""
-        if IS_FIREFOX:
+        """What Chromium's console says, besides requests that a killed server did not answer."""
+        if KIND != "chromium":
             return []
         return [entry["message"] for entry in self.driver.get_log("browser")
                 if "net::ERR_" not in entry["message"] and "the server responded with a status of" not in entry["message"]]
