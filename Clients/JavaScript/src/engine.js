@@ -31,7 +31,9 @@ export async function engineModule(compile) {
 }
 
 /** What the engine did not understand: an event of a shell, or what a disk had. The engine goes on. */
-export class EventError extends Error {}
+export class EventError extends UbiquityError {
+  constructor(message) { super('storage', message); }
+}
 
 export class Engine {
   /** @param {WebAssembly.Module} module */
