@@ -144,6 +144,7 @@ homeTest('what the engine does not understand of the disk is an error, and no tr
   const { engine, storage } = store.shell;
   storage.disk.refused = async () => [new Uint8Array([1])];
   await assert.rejects(store.refusedWrites(), { code: 'storage' });
+  assert.throws(() => store.shell.write([{ key: 'a', value: Symbol('a') }]), { code: 'storage' });
   assert.equal(store.shell.engine, engine);
 });
 
