@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A value: what a property list may contain. What is read is frozen, and the same object until it changes. */
+/**
+ * A value: what a property list may contain. What is read is frozen, and the same object until it changes; a `Date` and
+ * a `Uint8Array` cannot be frozen: copy them before you change them. The store's own value stays what it is.
+ */
 export type Value = string | boolean | number | bigint | Date | Uint8Array
   | readonly Value[] | { readonly [key: string]: Value };
 
@@ -42,7 +45,10 @@ export class ExactDate extends Date {
   readonly seconds: number;
 }
 
-/** All codes of this library. A server's answer has its own, which docs/PROTOCOL.md lists, such as `code-invalid`. */
+/**
+ * All codes of this library, whose errors are all `UbiquityError`s. A server's answer has its own, which
+ * docs/PROTOCOL.md lists, such as `code-invalid`.
+ */
 export type ErrorCode =
   /** A key that no store can have, or an identifier, a policy, an address or a batch that is none. */
   | 'key' | 'identifier' | 'policy' | 'address' | 'batch'
@@ -52,13 +58,13 @@ export type ErrorCode =
   | 'key-too-long' | 'value-too-large' | 'quota-bytes' | 'quota-keys' | 'quota-parts' | 'push-bytes'
   /** The store is open already, or the home in another process. The store is closed. */
   | 'open' | 'closed'
-  /** The disk, the browser's database, or the engine does not work. */
+  /** The disk, the browser's database, or the engine does not work; the message has the system's own words. */
   | 'storage' | 'engine'
   /** Nobody is signed in, or not any more. The person did not want to. */
   | 'unauthorized' | 'declined'
   /** There is no answer, or none in time. The process that has the connection does not respond. */
   | 'unreachable' | 'timedOut' | 'heldUp'
-  /** The server does not do it, or not now. */
+  /** The server does not do it, or not now. `refused`: also what this client does not do. */
   | 'refused' | 'tooLarge' | 'busy' | 'tooManyStreams' | 'clockAhead' | 'cursorGone';
 
 /** What this library reports: `code` for programs, `message` for people. */
@@ -253,7 +259,10 @@ export interface Store<Schema extends object = AnyValues> extends EventTarget {
   synchronize(): Promise<boolean>;
   /** What was written before is at the server, and what it has is here. */
   synchronizeNow(): Promise<void>;
-  /** Resolves when the first download has completed: then a key without a value has none. */
+  /**
+   * Resolves when the first download has completed: then a key without a value has none. Until somebody signs in, it
+   * waits. @throws {UbiquityError} `unauthorized`, after a sign-out, or if the device was revoked before.
+   */
   initialSync(): Promise<void>;
   /** Writes that the server refused, the newest first. Reads the disk, which keeps them for all tabs. */
   refusedWrites(): Promise<RefusedWrite[]>;
@@ -264,8 +273,15 @@ export interface Store<Schema extends object = AnyValues> extends EventTarget {
   history<Key extends KeyOf<Schema>>(key: Key, options?: { limit?: number }): Promise<Version<Schema[Key]>[]>;
   /** The store as it was. */
   valuesAt(date: Date): Promise<Snapshot<Schema>>;
-  /** Gives keys the values that they had, as a transaction that can be undone too; undefined removes. */
+  /**
+   * Gives keys the values that they had, as a transaction that can be undone too; undefined removes. The values of a
+   * snapshot, given as they are, keep all types; from a copy or a part, write a whole real with `real`.
+   */
   revert(values: Iterable<readonly [KeyOf<Schema>, WrittenValue | null | undefined]>): void;
+  /**
+   * Saves, and ends everything. @throws {UbiquityError} `storage`, when it is closed, if something that was written is
+   * not on the disk: `synchronize` asks before.
+   */
   close(): Promise<void>;
 }
 
@@ -322,7 +338,7 @@ export interface Device {
   devices(): Promise<DeviceDescription[]>;
   renameDevice(id: string, name: string): Promise<DeviceDescription>;
   signOutDevice(id: string): Promise<void>;
-  /** Ends everything under way, and lets another process open the home. */
+  /** Ends everything under way, and lets another process open the home. It fails as a store's `close` does. */
   close(): Promise<void>;
 }
 
@@ -335,5 +351,11 @@ export function openDevice(options?: HomeOptions): Promise<Device>;
 /** Opens a store with a device of its own, which is closed with it. */
 export function openStore<Schema extends object = AnyValues>(
   options: HomeOptions & { identifier: string } & StoreOptions): Promise<Store<Schema>>;
+
+/**
+ * Only of the browser's client: the stores with writes that no server has yet, as they are on the disk, with the
+ * number of their keys. `isOwn`: of the account that is signed in.
+ */
+export function unsentStores(device: Device): Promise<{ identifier: string; keys: number; isOwn: boolean }[]>;
 
 export const version: string;

@@ -10,6 +10,7 @@ extension Engine {
             "connection": .string(status.connection.rawValue),
             "explanation": .string(status.explanation),
             "account": driver.signedIn.map { .string($0.accountName) },
+            "accountID": driver.signedIn.map { .string($0.account) },
             "lastError": link.lastError.map { .string($0) },
             "lastSync": link.lastSync.map { .integer($0) },
             "nextRetry": link.nextRetry.map { .integer($0) },

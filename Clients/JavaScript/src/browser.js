@@ -28,7 +28,9 @@ const compile = () => engineModule(async () => {
 export async function openDevice({ home = 'ubiquity' } = {}) {
   const module = await compile();
   const names = Array.from({ length: streamsMax }, (_, index) => `ubiquity ${home} stream ${index}`);
-  return openDeviceIn(await DatabaseFolder.open(home), module, new Slots(() => claimLock(names)));
+  const [folder, slots] = [await DatabaseFolder.open(home), new Slots(() => claimLock(names))];
+  folder.onFreeze(() => slots.freeze());
+  return openDeviceIn(folder, module, slots);
 }
 
 /** Opens a store, with a device of its own. @param {{identifier: string, home?: string}} options */

@@ -109,8 +109,8 @@ export class DatabaseFolder {
     this.channel = new BroadcastChannel(this.name);
     this.channel.onmessage = ({ data }) => { this.tell(data); };
     /** Held while this tab is there, from before it has read anything. @type {Promise<void>} */
-    this.isPresent = new Promise((resolve) => {
-      this.presence = new Lease(`${this.name} tabs`, () => resolve(), 'shared');
+    this.isPresent = new Promise((resolve, reject) => {
+      this.presence = new Lease(`${this.name} tabs`, () => resolve(), 'shared', reject);
     });
   }
 
@@ -164,7 +164,9 @@ export class DatabaseFolder {
       const opening = this.connect();
       const database = await opening;
       try { return await run(database, mode, body); } catch (error) {
-        if (isSecond || error.name !== 'InvalidStateError' || this.isClosed) throw error;
+        if (isSecond || error.name !== 'InvalidStateError' || this.isClosed) {
+          throw error instanceof UbiquityError ? error : storageError(String(error?.message ?? error));
+        }
         this.lose(opening);
       }
     }

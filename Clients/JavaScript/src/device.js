@@ -7,7 +7,7 @@
 
 import { checkedList } from './exact.js';
 import { newState, owned, signedIn, signedOut } from './account.js';
-import { RequestError, request, serverAddress } from './http.js';
+import { RequestError, isCredential, request, serverAddress } from './http.js';
 import { Pool } from './pool.js';
 import { Store } from './store.js';
 import { UbiquityError, WireError } from './values.js';
@@ -57,6 +57,8 @@ export class Device {
   state = newState();
   isClosed = false;
   requests = new AbortController();
+  /** @type {Promise<void> | null} */
+  closing = null;
 
   /**
    * Use `openDevice`.
@@ -118,12 +120,20 @@ export class Device {
 
   /** The state is on disk before anything follows it. @param {(state: any) => any} change */
   async adopt(change) {
-    for (const store of this.openStores) {
-      if (!await store.synchronize()) throw new UbiquityError('storage', 'a store cannot be saved');
-    }
+    await this.saveStores();
     this.state = await this.folder.changeAccount((state) => change(state ?? newState()));
     this.folder.post(document);
     await this.tellStores();
+  }
+
+  /** What is open is on the disk before another account is; but not a store that can only be read. */
+  async saveStores() {
+    for (const { shell, identifier } of this.openStores) {
+      if (!shell.recovery.isOver && !await shell.synchronize()) {
+        throw new UbiquityError('storage', `the store ${identifier} cannot be saved`);
+      }
+    }
+    if (this.isClosed) throw new UbiquityError('closed', 'the device is closed');
   }
 
   async tellStores() { for (const store of this.openStores) await store.followAccount(); }
@@ -141,19 +151,30 @@ export class Device {
       throw new UbiquityError('refused', 'the link carries the server\'s key, which cannot be checked here; '
         + 'sign in at a server whose certificate the system trusts, by the code alone');
     }
-    return this.complete(identityToken ? {} : { code, accountName }, {
-      server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, identityToken, isWanted });
+    const token = String(identityToken).trim();
+    if (token && !isCredential(token)) {
+      throw new UbiquityError('refused', 'an identity token has visible characters of ASCII only, and no spaces');
+    }
+    const terms = { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP,
+      identityToken: token, isWanted };
+    await this.prepare();
+    return this.complete(token ? {} : { code, accountName }, terms);
+  }
+
+  /** A code works once: a disk that cannot have the sign-in is found before. */
+  async prepare() {
+    this.folder.persist?.();
+    await this.saveStores();
+    await this.folder.changeAccount((state) => state ?? newState());
   }
 
   async complete(secret, terms) {
-    const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted, signal = undefined } = terms;
-    this.folder.persist?.();
-    // A code works once: a disk that cannot have the sign-in is found before.
-    await this.folder.changeAccount((state) => state ?? newState());
+    const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted } = terms;
+    const { signal = this.requests.signal } = terms;
     const answer = await request({ server, credential: identityToken }, ['sign-in'],
       { method: 'POST', body: { ...secret, deviceName }, signal });
     const { account, accountName = '', credential } = answer ?? {};
-    if (typeof account !== 'string' || typeof credential !== 'string') {
+    if (typeof account !== 'string' || !isCredential(credential)) {
       throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
     }
     const device = checkedDevice(answer.device);
@@ -188,6 +209,7 @@ export class Device {
       const signals = [this.requests.signal, ...(signal ? [signal] : [])];
       const stop = /** @type {any} */ (AbortSignal).any(signals);
       const terms = { server: address, deviceName, allowsPlainHTTP, signal: stop };
+      await this.prepare();
       for (;;) {
         try { return await this.complete({ request: secret }, terms); } catch (error) {
           const why = error instanceof RequestError ? error.failure : null;
@@ -218,7 +240,11 @@ export class Device {
   }
 
   async erase() {
-    for (const store of [...this.openStores]) await store.close();
+    // What cannot be saved goes all the same.
+    for (const store of [...this.openStores]) {
+      store.ownsDevice = false;
+      await store.close().catch(() => {});
+    }
     let account = null;
     // From here on, nothing belongs to anybody, so that the next start removes what this one does not.
     await this.adopt((state) => {
@@ -266,7 +292,7 @@ export class Device {
   }
 
   described(device) {
-    if (!device) throw new WireError('there is no device');
+    if (typeof device?.id !== 'string') throw new WireError('there is no device');
     return { id: device.id, name: device.name ?? '', signedIn: date(device.createdMilliseconds),
       lastSeen: date(device.seenMilliseconds), expires: date(device.expiresMilliseconds),
       stores: device.stores ?? null, version: device.version ?? '',
@@ -298,12 +324,23 @@ export class Device {
 
   async signOutDevice(id) { await this.ask(['devices', id], { method: 'DELETE' }); }
 
-  async close() {
+  close() {
+    this.closing ??= this.finish();
+    return this.closing;
+  }
+
+  /** Everything is closed, whatever cannot be saved. */
+  async finish() {
     if (this.isClosed) return;
     this.isClosed = true;
     this.requests.abort();
-    for (const store of [...this.openStores]) await store.close();
+    const closing = await Promise.allSettled([...this.openStores].map((store) => {
+      store.ownsDevice = false;
+      return store.close();
+    }));
     await this.folder.close();
+    const failed = closing.find(({ status }) => status === 'rejected');
+    if (failed) throw /** @type {PromiseRejectedResult} */ (failed).reason;
   }
 }
 

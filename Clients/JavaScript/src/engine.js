@@ -31,7 +31,9 @@ export async function engineModule(compile) {
 }
 
 /** What the engine did not understand: an event of a shell, or what a disk had. The engine goes on. */
-export class EventError extends Error {}
+export class EventError extends UbiquityError {
+  constructor(message) { super('storage', message); }
+}
 
 export class Engine {
   /** @param {WebAssembly.Module} module */
@@ -42,6 +44,13 @@ export class Engine {
     };
     this.functions = /** @type {any} */ (new WebAssembly.Instance(module, { shell }).exports);
     this.memory = this.functions.memory;
+  }
+
+  /** As the engine reads it. What cannot be said has not touched the engine. */
+  said(word) {
+    try { return encode(word); } catch (error) {
+      throw new EventError(`the engine cannot be told of it: ${error?.message ?? error}`);
+    }
   }
 
   /** Puts bytes where the engine reads them. @param {Uint8Array} bytes @returns {number} Their number. */
@@ -59,7 +68,7 @@ export class Engine {
    * @returns {any} What to do, in `steps`, and when to wake it, in `wake`; or the answer to a question.
    */
   handle(event, { wall, uptime }) {
-    const answer = this.take(this.functions.handle(this.put(encode(event)), wall, uptime));
+    const answer = this.take(this.functions.handle(this.put(this.said(event)), wall, uptime));
     if (answer.error) throw new EventError(`the engine does not understand "${event.do}": ${answer.detail}`);
     return answer;
   }
@@ -70,7 +79,7 @@ export class Engine {
    * @returns {{error?: string, detail?: string, changed?: string[]}} Why it was refused, or what has changed.
    */
   write(writes, { wall, uptime }, more = {}) {
-    return this.take(this.functions.write(this.put(encode({ writes, ...more })), wall, uptime));
+    return this.take(this.functions.write(this.put(this.said({ writes, ...more })), wall, uptime));
   }
 
   /** The value of a key as a property list; undefined if there is none. */

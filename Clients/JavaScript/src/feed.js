@@ -7,7 +7,10 @@ export class Feed {
   #ended;
   #signal;
   #isOver = false;
-  /** @type {((result: IteratorResult<any>) => void)[]} The readers that wait, the first one first. */
+  /**
+   * The readers that wait, the first one first.
+   * @type {{resolve: (result: IteratorResult<any>) => void, reject: (error: any) => void}[]}
+   */
   #readers = [];
   #stop = () => { this.return(); };
 
@@ -26,9 +29,13 @@ export class Feed {
   /** There may be something to take. */
   poke() {
     while (this.#readers.length) {
-      const found = this.#take();
+      let found;
+      try { found = this.#take(); } catch (error) {
+        this.#readers.shift()?.reject(error);
+        continue;
+      }
       if (!found) return;
-      this.#readers.shift()?.({ done: false, value: found[0] });
+      this.#readers.shift()?.resolve({ done: false, value: found[0] });
     }
   }
 
@@ -38,14 +45,14 @@ export class Feed {
     this.#isOver = true;
     this.#signal?.removeEventListener('abort', this.#stop);
     this.#ended();
-    for (const reader of this.#readers.splice(0)) reader({ done: true, value: undefined });
+    for (const reader of this.#readers.splice(0)) reader.resolve({ done: true, value: undefined });
   }
 
   next() {
-    return new Promise((resolve) => {
-      this.#readers.push(resolve);
+    return new Promise((resolve, reject) => {
+      this.#readers.push({ resolve, reject });
       this.poke();
-      if (this.#isOver && this.#readers.length) this.#readers.shift()?.({ done: true, value: undefined });
+      if (this.#isOver) this.#readers.shift()?.resolve({ done: true, value: undefined });
     });
   }
 

@@ -26,6 +26,12 @@ async function textOf(file) {
 
 /** Replaces a file: it is there as a whole, or as it was. */
 async function replace(file, text) {
+  try { await replaceFile(file, text); } catch (error) {
+    throw new UbiquityError('storage', `${file}: ${error.message}`);
+  }
+}
+
+async function replaceFile(file, text) {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const handle = await open(`${file}.new`, 'w', 0o600);
   try {
@@ -116,8 +122,12 @@ class Journal {
 
   async write(rows) {
     if (this.isRemoved) throw new UbiquityError('storage', 'the account of these values was removed');
-    if (this.handle && this.bytes < Math.max(journalMax, 2 * this.rowBytes)) await this.append(rows);
-    else await this.fold(rows);
+    try {
+      if (this.handle && this.bytes < Math.max(journalMax, 2 * this.rowBytes)) await this.append(rows);
+      else await this.fold(rows);
+    } catch (error) {
+      throw error instanceof UbiquityError ? error : new UbiquityError('storage', `${this.document}: ${error.message}`);
+    }
     this.rows.keep(rows);
   }
 
@@ -199,6 +209,7 @@ export class FileFolder {
 
   changeAccount(change) {
     const changed = this.changing.then(async () => {
+      if (this.isClosed) throw new UbiquityError('closed', 'the home is closed');
       const device = change(await this.readAccount());
       await replace(this.account, JSON.stringify({ format, device }));
       return device;
@@ -236,14 +247,19 @@ export class FileFolder {
   }
 
   async close() {
+    this.isClosed = true;
+    await this.changing;
     for (const journal of this.journals.values()) await journal.close();
     this.journals.clear();
     await this.unlock();
   }
 
   async erase() {
-    for (const name of await readdir(this.stores).catch(() => [])) await this.remove(name);
-    await rm(this.account, { force: true });
-    await this.close();
+    try {
+      for (const name of await readdir(this.stores).catch(() => [])) await this.remove(name);
+      await rm(this.account, { force: true });
+    } catch (error) {
+      throw new UbiquityError('storage', `${this.home} cannot be erased: ${error.message}`);
+    } finally { await this.close(); }
   }
 }

@@ -21,6 +21,9 @@ const failure = (kind, detail = '') => ({ kind, detail });
 const sentence = (text) =>
   String(text).slice(0, 1_000).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').replace(/\.$/, '');
 
+/** Whether a credential can be a part of a request. */
+export const isCredential = (text) => typeof text === 'string' && /^[\x21-\x7e]+$/.test(text);
+
 export class RequestError extends UbiquityError {
   constructor(why) {
     super(why.code ?? why.kind, why.detail);
@@ -120,7 +123,7 @@ export async function request({ server, credential }, segments, options = {}) {
     const problem = await json(response, moved, 2 ** 16).catch(() => null);
     throw new RequestError(failureOf(response.status, response.headers, problem, server));
   } catch (error) {
-    throw error instanceof RequestError ? error : new RequestError(unanswered(error, isSilent, server));
+    throw error instanceof RequestError ? error : new RequestError(unanswered(error, isSilent, server, credential));
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', abort);
@@ -130,12 +133,13 @@ export async function request({ server, credential }, segments, options = {}) {
 }
 
 /** The failure of a request that got no answer, or one that cannot be read. */
-export function unanswered(error, isSilent, server) {
+export function unanswered(error, isSilent, server, credential = '') {
   if (isSilent) return failure('timedOut', `the server at ${server} does not answer`);
   if (error instanceof WireError || error instanceof SyntaxError) {
     return failure('unreachable', `the answer from ${server} cannot be read: ${error.message}`);
   }
-  const reason = error?.cause?.code ?? error?.message ?? error;
+  const said = String(error?.cause?.code ?? error?.message ?? error);
+  const reason = credential && said.includes(credential) ? 'the credential is none' : said;
   const words = { ECONNREFUSED: 'the connection was refused', ENOTFOUND: 'its name is not known',
     UND_ERR_SOCKET: 'the connection broke', ECONNRESET: 'the connection broke' }[reason];
   return failure('unreachable', `no server answers at ${server} (${words ?? sentence(reason)})`);

@@ -4,11 +4,15 @@
 
 import { randomText } from './engine.js';
 
+const pause = 1_000;
+
 export class Leading {
   /** @type {any} */
   lease = null;
   /** This process, while it leads. @type {string | null} */
   leader = null;
+  /** It is tried again then. */
+  timer = undefined;
   /** Counts what has become of the lease. */
   turn = 0;
 
@@ -21,6 +25,11 @@ export class Leading {
     const { file, disk } = shell.storage;
     this.follow();
     if (!disk.document) return;
+    const wait = shell.recovery.leadsAt - performance.now();
+    if (wait > 0) {
+      this.timer = setTimeout(() => this.lead(), wait);
+      return;
+    }
     this.lease = shell.folder.lead(disk.document, async (isHeld) => {
       this.leader = null;
       this.turn += 1;
@@ -36,12 +45,15 @@ export class Leading {
       } catch {
         if (turn !== this.turn) return undefined;
         this.follow();
-        return shell.report({ do: 'fileChanged' });
+        // It leads when the disk can be read; what refuses this alone must not be tried without end.
+        this.timer = setTimeout(() => shell.report({ do: 'fileChanged' }), pause);
+        return undefined;
       }
     });
   }
 
   follow() {
+    clearTimeout(this.timer);
     this.turn += 1;
     this.lease?.release();
     this.lease = null;
@@ -51,12 +63,6 @@ export class Leading {
   /** Takes the lease from a process that stands still. */
   seize() { this.lease?.seize(); }
 
-  /** Another process leads by now; the lease says so in a moment. */
-  deposed() {
-    this.leader = null;
-    this.shell.report({ do: 'leading', file: this.shell.storage.file, isLeading: false });
-  }
-
   /** Leads no more, until the disk has been read again. */
   resign() {
     this.follow();
@@ -65,9 +71,14 @@ export class Leading {
 
   /** Another process can lead while this one's disk fails. */
   async diskFailed() {
-    const { lease, turn } = this;
-    if (await lease?.yields() && turn === this.turn) this.resign();
+    const { lease } = this;
+    // The lease may have been taken away meanwhile; if it was given up, another one is needed.
+    if (await lease?.yields() && lease === this.lease) this.resign();
   }
 
-  diskWorked() { if (!this.lease && this.shell.storage.disk.document && !this.shell.status.diskError) this.lead(); }
+  diskWorked() {
+    if (this.lease || !this.shell.storage.disk.document) return;
+    const { seen } = this.shell;
+    if (seen && !seen.diskError) this.lead();
+  }
 }

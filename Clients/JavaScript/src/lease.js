@@ -4,14 +4,21 @@
 
 /** @typedef {'exclusive' | 'shared'} Mode */
 
+const pause = 1_000;
+
 export class Lease {
   isHeld = false;
   isEnded = false;
   /** Ends the request of now. */
   stop = () => {};
 
-  /** Waits for it. @param {string} name @param {(isHeld: boolean) => void} tell @param {Mode} mode */
-  constructor(name, tell, mode = /** @type {Mode} */ ('exclusive')) {
+  /**
+   * Waits for it.
+   * @param {string} name @param {(isHeld: boolean) => void} tell @param {Mode} mode
+   * @param {(error: any) => void} [failed] Called where the browser has no locks now; without it, they are tried again.
+   */
+  constructor(name, tell, mode = /** @type {Mode} */ ('exclusive'), failed = undefined) {
+    this.failed = failed;
     /** @type {Mode} */
     this.mode = mode;
     this.name = name;
@@ -37,8 +44,13 @@ export class Lease {
       return released;
     };
     navigator.locks.request(this.name, steals ? { steal: true } : { signal: waiting.signal, mode: this.mode },
-      held).catch(() => {
-      if (!isCurrent || !this.isHeld) return;
+      held).catch((error) => {
+      if (!isCurrent) return;
+      if (!this.isHeld) {
+        if (this.failed) this.failed(error);
+        else setTimeout(() => { if (isCurrent) this.ask(); }, pause);
+        return;
+      }
       // Another tab has taken it, because this one stood still.
       this.isHeld = false;
       this.tell(false);
@@ -52,7 +64,7 @@ export class Lease {
   /** Lets another tab lead, if one waits. @returns {Promise<boolean>} Whether this is done. */
   async yields() {
     if (!this.isHeld) return false;
-    const { pending = [] } = await navigator.locks.query();
+    const { pending = [] } = await navigator.locks.query().catch(() => ({ pending: [] }));
     if (this.isEnded || !pending.some(({ name }) => name === this.name)) return false;
     this.release();
     return true;

@@ -6,7 +6,7 @@
  */
 
 import { once } from 'node:events';
-import { mkdir, open, readdir, rm } from 'node:fs/promises';
+import { mkdir, open, readFile, readdir, realpath, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { UbiquityError } from './values.js';
@@ -15,6 +15,29 @@ const prefix = 'lock.';
 /** As many bytes as every system allows for the name of a socket. */
 const pathMax = 100;
 const attempts = 10;
+/** What other machines may use at the same time, where no lock of this one holds: Core's `FileSystemKind` has them too. */
+const networks = new Set(['nfs', 'nfs4', 'cifs', 'smb3', 'smbfs', 'afpfs', 'webdav', 'davfs', 'davfs2', 'afs', 'openafs',
+  '9p', 'ceph', 'ceph-fuse', 'gfs', 'gfs2', 'ocfs2', 'lustre', 'gpfs', 'beegfs', 'orangefs', 'pvfs2', 'panfs', 'glusterfs',
+  'coda', 'ncpfs', 'moosefs', 'mfs', 'juicefs', 'sshfs', 'curlftpfs', 'gvfsd-fuse', 's3fs', 'goofys', 'gcsfuse',
+  'blobfuse', 'blobfuse2', 'rclone', 'mount-s3', 'vboxsf', 'prl_fs', 'vmhgfs', 'vmhgfs-fuse']);
+
+/**
+ * The network file system on which a folder is, if it is on one. Without mounts, as on systems that have no list, none.
+ * @param {string} path Without links. @param {string} mounts The content of `/proc/self/mountinfo`.
+ */
+export function networkOf(path, mounts) {
+  let [found, type] = ['', ''];
+  for (const line of mounts.split('\n')) {
+    // "36 35 98:0 /root /point options [fields] - type source options"
+    const [before, after = ''] = line.split(' - ');
+    const point = (before.split(' ')[4] ?? '').replace(/\\([0-7]{3})/g, (_, digits) =>
+      String.fromCharCode(parseInt(digits, 8)));
+    if (!point || !(point === '/' || path === point || path.startsWith(`${point}/`))) continue;
+    // Of two at one point, the later one covers the earlier one.
+    if (point.length >= found.length) [found, type] = [point, after.split(' ')[0].replace(/^fuse\./, '')];
+  }
+  return networks.has(type) ? type : null;
+}
 
 /** Whether a process listens there. It may be stopped, and have no room for one who asks. */
 async function isAlive(path) {
@@ -82,6 +105,12 @@ class Lock {
 export async function lockHome(home) {
   try { await mkdir(home, { recursive: true, mode: 0o700 }); } catch (error) {
     throw new UbiquityError('storage', `${home} cannot be made: ${error.message}`);
+  }
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
+  const network = networkOf(await realpath(home).catch(() => home), mounts);
+  if (network) {
+    throw new UbiquityError('storage', `${home} is on a network file system (${network}), where another machine could `
+      + 'open it at the same time. A home is a folder of a disk of this machine');
   }
   for (let attempt = 1; ; attempt += 1) {
     const lock = new Lock(home);

@@ -40,6 +40,7 @@ export class Slots {
   /** Given back just now. The stream that takes the place of others is opened in the same turn. */
   spare = [];
   waiting = [];
+  isFrozen = false;
 
   /** @param {() => Promise<(() => void) | null>} claim Takes a lock, if one is free. */
   constructor(claim) { this.claim = claim; }
@@ -49,7 +50,8 @@ export class Slots {
     const slot = this.spare.pop() ?? await this.claimed() ?? await this.next();
     return slot && (() => {
       this.spare.push(slot);
-      setTimeout(() => this.settle());
+      if (this.isFrozen) this.settle();
+      else setTimeout(() => this.settle());
     });
   }
 
@@ -73,6 +75,14 @@ export class Slots {
       }, slotMilliseconds);
       this.waiting.push(waiting);
     });
+  }
+
+  /** The tab is about to stand still, with all timers: what is given back goes to the others at once. */
+  freeze() {
+    this.isFrozen = true;
+    this.settle();
+    // It runs when the tab goes on.
+    setTimeout(() => { this.isFrozen = false; });
   }
 
   settle() {

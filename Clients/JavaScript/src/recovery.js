@@ -13,6 +13,8 @@ import { Engine, EventError } from './engine.js';
 const enginesMax = 3;
 const minute = 60_000;
 const pause = 1_000;
+/** What a server has said, and made an engine trap, is not met again so soon that the store would be given up. */
+const leadingPause = 30_000;
 
 export class Recovery {
   /** When an engine trapped, in the last minute. */
@@ -24,6 +26,12 @@ export class Recovery {
   /** What is read from meanwhile. @type {Engine | null} */
   last = null;
   error = new UbiquityError('engine', 'the engine of the store has stopped');
+  /** When the store may lead again. */
+  leadsAt = 0;
+  /** Whether the last trap was at what a server has said: then nothing that was written is the cause. */
+  isOfServer = false;
+  /** @type {string[]} What was written and is lost. */
+  lostKeys = [];
 
   /** @param {import('./shell.js').Shell} shell */
   constructor(shell) { this.shell = shell; }
@@ -34,6 +42,7 @@ export class Recovery {
     if (!engine) throw this.error;
     try { return body(engine); } catch (error) {
       // It goes on.
+      if (error instanceof EventError) throw error;
       if (error instanceof EventError) throw error;
       if (engine === this.shell.engine) this.trapped(error);
       throw this.error;
@@ -46,12 +55,15 @@ export class Recovery {
     return this.reading(body);
   }
 
-  /** @param {any} error */
-  trapped(error) {
+  /** @param {any} error @param {boolean} isOfServer */
+  trapped(error, isOfServer = false) {
     const { shell } = this;
     this.note(error);
+    this.isOfServer = isOfServer;
+    if (isOfServer) this.leadsAt = performance.now() + leadingPause;
     this.last = shell.engine;
     shell.engine = null;
+    if (shell.isClosed) return;
     shell.link.close();
     shell.leading.follow();
     clearTimeout(shell.timer);
@@ -70,18 +82,28 @@ export class Recovery {
       // What is being saved may be on the disk then.
       await shell.storage.work;
       if (this.traps.length > enginesMax) return this.giveUp();
-      const isCause = this.traps.length > 1;
+      const isCause = this.traps.length > 1 && !this.isOfServer;
       const writes = shell.storage.unsaved.splice(0);
       this.tell(isCause && writes.length ? `; what was written last is lost (${writes.length} writes)` : '');
+      if (isCause && writes.length) this.lose(writes);
       try { await shell.begin(isCause ? [] : writes); } catch (error) {
         shell.engine = null;
         if (!isCause) shell.storage.unsaved = writes;
         if (error instanceof UbiquityError) await this.diskFailed(error);
-        else this.note(error);
+        else {
+          this.note(error);
+          this.isOfServer = false;
+        }
         if (shell.isClosing) return shell.ended();
       }
     }
     return this.goOn();
+  }
+
+  /** Who waits for what is lost is told, and the app is shown in the end what is there instead. */
+  lose(writes) {
+    for (const { writes: some } of writes) for (const { key } of some) this.lostKeys.push(key);
+    this.shell.waiting.lost(this.error);
   }
 
   /** Nobody waits for a disk; it is tried again. */
@@ -105,7 +127,8 @@ export class Recovery {
     const { shell } = this;
     shell.app.heard();
     try {
-      shell.app.notice('serverChange', Object.keys(shell.ask({ do: 'values' }).values));
+      const keys = Object.keys(shell.ask({ do: 'values' }).values);
+      shell.app.notice('serverChange', [...new Set([...keys, ...this.lostKeys.splice(0)])]);
     } catch { /* It is told. */ }
   }
 

@@ -79,7 +79,7 @@ async function perform({ method, server, path, headers, body }, request, control
       report({ do: 'end' });
     } else report({ ...answer, body: await readAll(response, moved) });
   } catch (error) {
-    const { kind, detail } = unanswered(error, isSilent, server);
+    const { kind, detail } = unanswered(error, isSilent, server, headers.Authorization?.replace(/^Bearer /, ''));
     report({ do: 'fail', why: kind === 'timedOut' ? 'timeout' : kind, detail });
   } finally { clearTimeout(timer); }
 }

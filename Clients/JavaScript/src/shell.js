@@ -17,6 +17,9 @@ const timerMax = 2 ** 30;
 /** What is said of a disk whose content the engine does not understand. */
 const unread = { read: 'notRead', conflict: 'notSaved', opened: 'notOpened', account: 'noAccount' };
 
+/** What a server has said. */
+const ofServer = ['answer', 'event', 'progress', 'end', 'fail'];
+
 /** @typedef {{do: string, [field: string]: any}} Word */
 
 /**
@@ -94,6 +97,7 @@ export class Shell {
   /** Begins with what is on the disk. @param {{writes: any[], more: object}[]} unsaved What is not there. */
   async begin(unsaved = []) {
     const content = await this.storage.begin();
+    if (this.isClosed) throw closed();
     const { firstSync = 'serverWins', historyExcluded = [] } = this.options;
     [this.events, this.steps, this.engine] = [[], [], new Engine(this.module)];
     const clock = { wall: Date.now(), uptime: performance.now() };
@@ -107,8 +111,9 @@ export class Shell {
         ? new UbiquityError('storage', `the values of ${this.identifier} cannot be read: ${error.message}`) : error;
     }
     for (const { writes, more } of unsaved) this.engine.write(writes, clock, more);
-    this.storage.unsaved = [...unsaved];
+    this.storage.unsaved = [];
     this.take(answer);
+    this.storage.unsaved = [...unsaved];
     this.leading.lead();
     this.report({ do: 'wake' });
   }
@@ -141,6 +146,8 @@ export class Shell {
 
   take({ steps, wake }) {
     this.steps.push(...steps);
+    // A save has what was written until now, and nothing that an observer writes before it begins.
+    if (steps.some((step) => step.do === 'save')) this.storage.saving = this.storage.unsaved.length;
     this.wakeAt = wake;
   }
 
@@ -162,8 +169,13 @@ export class Shell {
   }
 
   tell(event) {
-    try { this.take(this.engine.handle(event, this.now())); } catch (error) {
-      if (!(error instanceof EventError)) return this.recovery.trapped(error);
+    try {
+      const clock = this.now();
+      if (this.steps.length) return this.events.unshift(event);
+      if (event.do === 'synchronize') this.waiting.tell();
+      this.take(this.engine.handle(event, clock));
+    } catch (error) {
+      if (!(error instanceof EventError)) return this.recovery.trapped(error, ofServer.includes(event.do));
       if (event.do === 'opened') this.storage.notOpened(error);
       if (!unread[event.do]) this.app.problem(error.message);
       else this.events.unshift({ do: unread[event.do], why: error.message });
@@ -219,6 +231,12 @@ export class Shell {
 
   get status() { return this.ask({ do: 'status' }); }
 
+  /** The status, for the shell itself; null while there is no engine. */
+  get seen() {
+    if (!this.engine) return null;
+    try { return this.status; } catch { return null; }
+  }
+
   /**
    * Writes as one transaction, unless `more` says another `how`.
    * @returns {{error?: string, detail?: string, changed?: string[]}} Why it was refused, or what has changed.
@@ -271,7 +289,10 @@ export class Shell {
     await this.synchronize();
   }
 
-  /** Saves, and ends everything under way: nothing of the store keeps a program running. */
+  /**
+   * Saves, and ends everything under way: nothing of the store keeps a program running.
+   * @throws {UbiquityError} In the end, if something that was written is not on the disk.
+   */
   close() {
     this.closing ??= this.finish();
     return this.closing;
@@ -281,6 +302,8 @@ export class Shell {
     this.isClosing = true;
     // Of what was written last, the engine has still to hear.
     do await this.recovery.work; while (this.recovery.work);
+    const isSaved = this.engine && !this.isEnded && await this.waiting.saving();
+    while (this.recovery.work) await this.recovery.work;
     if (this.engine && !this.isEnded) {
       await new Promise((resolve) => {
         this.ended = () => resolve(undefined);
@@ -290,6 +313,9 @@ export class Shell {
     this.isClosed = true;
     this.end();
     this.waiting.fail(closed());
+    if (!isSaved && this.storage.unsaved.length) {
+      throw new UbiquityError('storage', `${this.identifier} is closed, and what was written last is not on the disk`);
+    }
   }
 
   end() {

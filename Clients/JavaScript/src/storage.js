@@ -2,6 +2,7 @@
 
 /** The file of a store that is in use, the one that is to be next, and what is not saved. */
 
+import { UbiquityError } from './values.js';
 import { closed } from './waiting.js';
 
 /** As many transactions are written again if the engine traps while the disk fails. */
@@ -32,12 +33,16 @@ export class Storage {
   /** Begins with the file of the account of now. @returns {Promise<any>} All that is there. */
   async begin() {
     const { shell } = this;
-    await shell.device.read();
-    this.close();
-    const disk = shell.folder.disk(shell.device.state.folder, shell.identifier);
-    const content = await disk.load();
-    [this.disk, this.opened, this.file] = [disk, null, 0];
-    return content;
+    try {
+      await shell.device.read();
+      this.close();
+      const disk = shell.folder.disk(shell.device.state.folder, shell.identifier);
+      const content = await disk.load();
+      [this.disk, this.opened, this.file] = [disk, null, 0];
+      return content;
+    } catch (error) {
+      throw error instanceof UbiquityError ? error : new UbiquityError('storage', String(error?.message ?? error));
+    }
   }
 
   /** Takes note of what the next save will have. */
@@ -50,14 +55,13 @@ export class Storage {
 
   save(step) {
     const { shell, disk } = this;
-    this.saving = this.unsaved.length;
     this.answer(disk.save(step, shell.leading.leader), ({ version, content, isDeposed }) => {
       if (version !== undefined) {
         this.unsaved.splice(0, this.saving);
         shell.folder.post(disk.document);
         return { do: 'saved', version };
       }
-      if (isDeposed) shell.leading.deposed();
+      if (isDeposed) shell.leading.resign();
       return { do: 'conflict', content };
     }, 'notSaved');
   }
@@ -115,7 +119,7 @@ export class Storage {
         shell.waiting.saved(false);
         shell.leading.diskFailed();
       } else shell.leading.diskWorked();
-    });
+    }).catch((error) => shell.app.problem(String(error)));
   }
 
   close() {

@@ -6,7 +6,7 @@ import { isSame, toWire } from './exact.js';
 import { Feed } from './feed.js';
 import { Reading, isEqual } from './reading.js';
 import { Shell } from './shell.js';
-import { UbiquityError, exactOf, isText, readable, remember, writable } from './values.js';
+import { UbiquityError, exactOf, isNumber, isText, readable, remember, writable } from './values.js';
 
 /** The engine's letters. */
 const policies = { latest: undefined, counter: 'c', maximum: 'x', minimum: 'n', unionOfArrays: 'a',
@@ -19,6 +19,10 @@ function checkedKey(key) {
   throw new UbiquityError('key', 'a key is a string that is not empty');
 }
 
+/** The most observers that write within each other. */
+const depthMax = 100;
+/** Of the engine's status, what is an app's. */
+const shown = ({ saved: _, accountID: __, ...status }) => ({ ...nothing, ...status });
 const isGone = (value) => value === null || value === undefined;
 /** An error of an app's callback does not keep the others from being called. */
 function call(callback) {
@@ -38,6 +42,8 @@ export class Store extends EventTarget {
   #resolvers = new Map();
   #status = '';
   #looks = false;
+  /** So many observers write, each called by the write of the one before. */
+  #depth = 0;
   /** Whether anybody ever wanted to hear of the status. */
   #hasListener = false;
 
@@ -94,14 +100,16 @@ export class Store extends EventTarget {
   }
 
   get status() {
-    const { saved: _, ...status } = this.shell.ask({ do: 'status' });
-    return { ...nothing, ...status };
+    return shown(this.shell.status);
   }
 
   // Writing
 
   /** @param {object} [more] How it is written. */
   #write(writes, more = {}) {
+    if (this.#depth >= depthMax) {
+      throw new UbiquityError('refused', `${writes[0]?.key}: observers write within each other without end`);
+    }
     const refusal = this.shell.write(writes, more);
     if (refusal.error) {
       const place = writes.length === 1 ? `${writes[0].key}: ` : '';
@@ -110,7 +118,8 @@ export class Store extends EventTarget {
     }
     if (!refusal.changed) return;
     this.#read.forget(refusal.changed);
-    this.#changed('localChange', refusal.changed);
+    this.#depth += 1;
+    try { this.#changed('localChange', refusal.changed); } finally { this.#depth -= 1; }
   }
 
   #intent(key, value, old = undefined) {
@@ -139,7 +148,7 @@ export class Store extends EventTarget {
 
   increment(key, by = 1) {
     const value = writable(by, undefined, key);
-    if (!['{"integer"', '{"unsigned', '{"real":'].includes(JSON.stringify(toWire(value)).slice(0, 10))) {
+    if (!isNumber(value)) {
       throw new UbiquityError('unsupported-value', `${key}: ${by} is not a number`);
     }
     this.#write([{ key: checkedKey(key), policy: policies.counter, base: 0, value }]);
@@ -216,7 +225,8 @@ export class Store extends EventTarget {
   #open(feeds, about, take, signal) {
     const feed = new Feed(take, () => feeds.delete(feed), signal);
     feeds.set(feed, about);
-    if (this.shell.isClosed || signal?.aborted) feed.end();
+    if (signal?.aborted) feed.return();
+    else if (this.shell.isClosed) feed.end();
     return feed;
   }
 
@@ -267,11 +277,14 @@ export class Store extends EventTarget {
     this.#looks = true;
     queueMicrotask(() => {
       this.#looks = false;
-      if (this.shell.isClosed || !this.shell.engine) return;
-      const text = JSON.stringify(this.status);
+      if (this.shell.isClosed) return;
+      const { seen } = this.shell;
+      if (!seen) return;
+      // Each knows what it has told; this one may have looked away.
+      for (const feed of [...this.#statuses.keys()]) feed.poke();
+      const text = JSON.stringify(shown(seen));
       if (text === this.#status) return;
       this.#status = text;
-      for (const feed of [...this.#statuses.keys()]) feed.poke();
       this.dispatchEvent(new Event('status'));
     });
   }
@@ -307,7 +320,8 @@ export class Store extends EventTarget {
   }
 
   async history(key, { limit = 100 } = {}) {
-    const refused = await this.#refusedRows();
+    // The server knows the others, whatever the disk says.
+    const refused = await this.#refusedRows().catch(() => []);
     const { versions } = await this.shell.askServer({ key: checkedKey(key), max: limit, refused });
     const own = this.device.account?.deviceID;
     return versions.map(({ value, outcome, revision = null, came, milliseconds, device, reason = null }) => ({
@@ -329,9 +343,10 @@ export class Store extends EventTarget {
   followAccount() { return this.shell.followAccount(); }
 
   async close() {
-    await this.shell.close();
-    for (const feed of [...this.#changes.keys(), ...this.#statuses.keys()]) feed.end();
-    this.device.openStores.delete(this);
-    if (this.ownsDevice) await this.device.close();
+    try { await this.shell.close(); } finally {
+      for (const feed of [...this.#changes.keys(), ...this.#statuses.keys()]) feed.end();
+      this.device.openStores.delete(this);
+      if (this.ownsDevice) await this.device.close();
+    }
   }
 }

@@ -25,7 +25,9 @@ export class UbiquityError extends Error {
 }
 
 /** Something foreign violates the protocol. */
-export class WireError extends Error {}
+export class WireError extends UbiquityError {
+  constructor(message) { super('unreachable', message); }
+}
 
 /** A number that is written as a real, even if it is a whole one. */
 export class Real {
@@ -72,7 +74,7 @@ export const isText = (text) => typeof text === 'string' && !/\p{Surrogate}/u.te
 export const isInteger = (number) => Number.isSafeInteger(number) && !Object.is(number, -0);
 
 const isReal = (exact) => exact instanceof Real || (typeof exact === 'number' && !isInteger(exact));
-const isNumber = (exact) => ['number', 'bigint'].includes(typeof exact) || exact instanceof Real;
+export const isNumber = (exact) => ['number', 'bigint'].includes(typeof exact) || exact instanceof Real;
 export const isDictionary = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
   && !(value instanceof Real) && !(value instanceof Date) && !(value instanceof Uint8Array);
 
@@ -81,6 +83,9 @@ export function readable(exact) {
   if (exact instanceof Real) return exact.value;
   const value = Array.isArray(exact) ? exact.map(readable) : isDictionary(exact)
     ? Object.fromEntries(Object.entries(exact).map(([key, one]) => [key, readable(one)])) : null;
+  // An app can set a date, and bytes: its own.
+  if (exact instanceof Date) return dateOf(secondsOf(exact));
+  if (exact instanceof Uint8Array) return exact.slice();
   if (value === null) return exact;
   exacts.set(value, exact);
   return Object.freeze(value);

@@ -12,8 +12,9 @@ export class Waiting {
   /** For answers of the server, by the number of the question. */
   questions = new Map();
   numbersGiven = 0;
-  /** For the disk. */
+  /** For the disk: those of whom the engine is to hear, and those of whom it has heard. */
   waiters = [];
+  told = [];
   /** For the values of an account. */
   firstSyncs = [];
 
@@ -28,14 +29,29 @@ export class Waiting {
 
   /** @returns {Promise<boolean>} */
   synchronize() {
-    if (this.refusal) return Promise.resolve(false);
+    return this.refusal ? Promise.resolve(false) : this.saving();
+  }
+
+  /** @returns {Promise<boolean>} */
+  saving() {
     return new Promise((resolve) => {
       this.waiters.push(resolve);
       this.shell.report({ do: 'synchronize' });
     });
   }
 
-  saved(isSaved) { for (const resolve of this.waiters.splice(0)) resolve(isSaved); }
+  /** The engine is about to hear that somebody waits. */
+  tell() { this.told.push(...this.waiters.splice(0)); }
+
+  saved(isSaved) { for (const resolve of this.told.splice(0)) resolve(isSaved); }
+
+  /** What was written is lost. */
+  lost(error) {
+    for (const { reject } of this.trips.values()) reject(error);
+    this.trips.clear();
+    this.tell();
+    this.saved(false);
+  }
 
   synchronizeNow() {
     return new Promise((resolve, reject) => {
@@ -78,16 +94,19 @@ export class Waiting {
   }
 
   lookForFirstSync() {
-    const { engine, device } = this.shell;
-    if (!this.firstSyncs.length || !engine) return;
-    const { isInitialSyncComplete } = this.shell.status;
-    const account = device.state.signedIn?.account;
+    const status = this.firstSyncs.length ? this.shell.seen : null;
+    if (!status) return;
+    // What the engine follows, which may not be what the device is signed in to by now.
+    const { accountID: account, connection, explanation, isInitialSyncComplete } = status;
     this.firstSyncs = this.firstSyncs.filter((one) => {
       one.account ??= account;
+      const isComplete = account !== undefined && isInitialSyncComplete;
       if (one.account !== account) {
         one.reject(new UbiquityError('unauthorized', 'this device is not signed in to that account any more'));
-      } else if (isInitialSyncComplete) one.resolve();
-      return one.account === account && !isInitialSyncComplete;
+      } else if (isComplete) one.resolve();
+      else if (connection === 'unauthorized') one.reject(new UbiquityError('unauthorized', explanation));
+      else return true;
+      return false;
     });
   }
 
@@ -95,15 +114,14 @@ export class Waiting {
   askAgain() {
     for (const id of this.trips.keys()) this.shell.report({ do: 'sync', id });
     for (const [id, { question }] of this.questions) this.shell.report({ do: 'ask', id, ...question });
+    this.waiters.unshift(...this.told.splice(0));
     if (this.waiters.length) this.shell.report({ do: 'synchronize' });
   }
 
   /** Tells all that it is over. */
   fail(error) {
-    const all = [...this.trips.values(), ...this.questions.values(), ...this.firstSyncs.splice(0)];
-    for (const { reject } of all) reject(error);
-    this.trips.clear();
+    for (const { reject } of [...this.questions.values(), ...this.firstSyncs.splice(0)]) reject(error);
     this.questions.clear();
-    this.saved(false);
+    this.lost(error);
   }
 }

@@ -3,41 +3,12 @@
 /** The shell around the engine, whose disk and tabs are a test's: what fails, stands still, or traps. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { test } from 'node:test';
 import { Engine } from '../src/engine.js';
-import { Home } from './support/memory.js';
+import { Home, account, file, homeTest, skip, soon, trap, unreachable, until } from './support/memory.js';
 import { identifier, served, serverTest } from './support/server.js';
-
-const file = new URL('../src/engine.wasm', import.meta.url);
-const skip = existsSync(file) ? false : '`make engine` was not run';
-const account = (server, more = {}) => ({ folder: '1', folders: { a: '1' }, signedIn: { server, account: 'a',
-  accountName: 'ann', device: '1'.repeat(16), deviceName: 'x', credential: 'c' }, ...more });
-const unreachable = 'http://127.0.0.1:9';
-
-const soon = () => new Promise((go) => { setTimeout(go, 5); });
-async function until(isSo) { while (!isSo()) await soon(); }
-
-function homeTest(name, body) {
-  test(name, { skip, timeout: 300_000 }, async () => {
-    const home = new Home();
-    const open = [];
-    const openTab = async () => {
-      const tab = await home.openTab();
-      tab.problems = [];
-      tab.store.addEventListener('problem', ({ detail }) => tab.problems.push(detail));
-      open.push(tab);
-      return tab;
-    };
-    try { await body(openTab, home); } finally {
-      for (const { tab, device } of open) {
-        Object.assign(tab, { fails: {}, waits: {} });
-        await device.close();
-      }
-    }
-  });
-}
 
 const leads = ({ store }) => until(() => store.status.isLeader);
 
@@ -201,7 +172,7 @@ homeTest('a store closes beside a disk that fails, and what waits ends', async (
   store.set('a', 1);
   const waiting = [store.synchronizeNow(), store.initialSync(), store.synchronize()];
   const outcomes = Promise.all(waiting.map((one) => one.then(String, ({ code }) => code)));
-  await store.close();
+  await assert.rejects(store.close(), { code: 'storage' });
   const [trip, first, saved] = await outcomes;
   assert.ok(['closed', 'unreachable', 'heldUp'].includes(trip), trip);
   assert.deepEqual([first, saved], ['closed', 'false']);
@@ -235,21 +206,6 @@ homeTest('what waits for a file that cannot be opened is saved to it, and to no 
 });
 
 // An engine that traps
-
-/** A module whose only function traps. */
-const trapping = () => new WebAssembly.Instance(new WebAssembly.Module(new Uint8Array([
-  0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0, 7, 5, 1, 1, 0x74, 0, 0,
-  0x0a, 5, 1, 3, 0, 0, 0x0b]))).exports;
-
-/** The next call of the engine traps. */
-function trap(store, name, times = 1) {
-  const { functions } = store.shell.engine;
-  let left = times;
-  store.shell.engine.functions = { ...functions, [name]: (...words) => {
-    left -= 1;
-    return left < 0 ? functions[name](...words) : /** @type {any} */ (trapping()).t();
-  } };
-}
 
 homeTest('an engine that traps is replaced, with what was written since', async (openTab) => {
   const { store, tab, problems } = await openTab();
@@ -304,7 +260,7 @@ homeTest('a store whose engines trap again and again is read, and says so', asyn
   assert.throws(() => store.set('b', 1), { code: 'engine' });
   assert.equal(await store.synchronize(), false);
   await assert.rejects(store.synchronizeNow(), { code: 'engine' });
-  await store.close();
+  await assert.rejects(store.close(), { code: 'storage' });
 });
 
 homeTest('an engine that traps while it is closed ends', async (openTab) => {

@@ -245,7 +245,8 @@ browserTest('a home that another tab erases says so, and nothing waits', async (
     store.set('late', 1);
     return [await store.synchronize(), store.status.diskError];`);
   assert.deepEqual(outcome, [false, 'another tab has erased everything; reload the page']);
-  await a.run('await device.close();');
+  // It may say that what was written late is nowhere.
+  await a.run('await device.close().catch((error) => { if (error.code !== "storage") throw error; });');
   assert.equal(await (await openTab(browser)).run('return store.keys().length + String(device.account);'), '0null');
 });
 

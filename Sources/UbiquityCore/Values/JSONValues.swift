@@ -85,13 +85,8 @@ extension PropertyListValue {
         let type = field.key
         switch type {
         case "array":
-            var values: [PropertyListValue] = []
-            for json in try Self.elements(of: field.value, "values") {
-                do throws(UnsupportedValue) {
-                    values.append(try PropertyListValue(exact: json, depth: depth + 1))
-                } catch { throw error.within(index: values.count) }
-            }
-            self = .array(values)
+            self = .array(
+                try Self.values(try Self.elements(of: field.value, "values"), depth: depth))
         case "dictionary":
             self = .dictionary(
                 try Self.entries(try Self.elements(of: field.value, "entries"), depth: depth))
@@ -103,6 +98,23 @@ extension PropertyListValue {
         }
     }
 
+    // What a value of the deepest nesting calls once for each level, and what that calls, are parted:
+    // a frame of WebAssembly has room for everything that was inlined, and a browser's stack is 1 MB.
+
+    @inline(never)
+    private static func values(
+        _ list: [PropertyListValue], depth: Int
+    ) throws(UnsupportedValue) -> [PropertyListValue] {
+        var values: [PropertyListValue] = []
+        for json in list {
+            do throws(UnsupportedValue) {
+                values.append(try PropertyListValue(exact: json, depth: depth + 1))
+            } catch { throw error.within(index: values.count) }
+        }
+        return values
+    }
+
+    @inline(never)
     private static func entries(
         _ list: [PropertyListValue], depth: Int
     ) throws(UnsupportedValue) -> [ExactString: PropertyListValue] {
@@ -125,6 +137,7 @@ extension PropertyListValue {
         return entries
     }
 
+    @inline(never)
     private static func elements(
         of json: PropertyListValue, _ name: ExactString
     ) throws(UnsupportedValue) -> [PropertyListValue] {
@@ -138,6 +151,7 @@ extension PropertyListValue {
         }
     }
 
+    @inline(never)
     private static func leaf(_ type: ExactString, _ json: PropertyListValue) -> Self? {
         switch (type, json) {
         case ("string", .string), ("boolean", .boolean), ("integer", .integer): json

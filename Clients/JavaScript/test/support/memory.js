@@ -2,12 +2,21 @@
 
 /** A home in memory, which several tabs of a test open, and which can fail, stand still and forget. */
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
 import { openDeviceIn } from '../../src/device.js';
 
-const file = new URL('../../src/engine.wasm', import.meta.url);
+export const file = new URL('../../src/engine.wasm', import.meta.url);
+export const skip = existsSync(file) ? false : '`make engine` was not run';
+export const unreachable = 'http://127.0.0.1:9';
+export const account = (server, more = {}) => ({ folder: '1', folders: { a: '1' }, signedIn: { server, account: 'a',
+  accountName: 'ann', device: '1'.repeat(16), deviceName: 'x', credential: 'c' }, ...more });
+
+export const soon = () => new Promise((go) => { setTimeout(go, 5); });
+export async function until(isSo) { while (!isSo()) await soon(); }
+
 let compiled = null;
-const compile = () => { compiled ??= new WebAssembly.Module(readFileSync(file)); return compiled; };
+export const compile = () => { compiled ??= new WebAssembly.Module(readFileSync(file)); return compiled; };
 const hex = (bytes) => Buffer.from(bytes).toString('hex');
 
 export class Home {
@@ -146,4 +155,48 @@ class Tab {
 
   async close() { this.home.tabs.delete(this); }
   async erase() { this.home.documents.clear(); }
+}
+
+/** A test with a home, whose tabs are closed in the end. */
+export function homeTest(name, body) {
+  test(name, { skip, timeout: 300_000 }, async () => {
+    const home = new Home();
+    const open = [];
+    const openTab = async () => {
+      const tab = await home.openTab();
+      tab.problems = [];
+      tab.store.addEventListener('problem', ({ detail }) => tab.problems.push(detail));
+      open.push(tab);
+      return tab;
+    };
+    try { await body(openTab, home); } finally {
+      for (const { tab, device } of open) {
+        Object.assign(tab, { fails: {}, waits: {} });
+        if (!device.isClosed) await device.close();
+      }
+    }
+  });
+}
+
+/** A module whose only function traps. */
+const trapping = () => new WebAssembly.Instance(new WebAssembly.Module(new Uint8Array([
+  0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0, 7, 5, 1, 1, 0x74, 0, 0,
+  0x0a, 5, 1, 3, 0, 0, 0x0b]))).exports;
+
+/** The next call of the engine traps. */
+export function trap(store, name, times = 1) {
+  const { functions } = store.shell.engine;
+  let left = times;
+  store.shell.engine.functions = { ...functions, [name]: (...words) => {
+    left -= 1;
+    return left < 0 ? functions[name](...words) : /** @type {any} */ (trapping()).t();
+  } };
+}
+
+/** The engine traps when it is told this. */
+export function trapAt(store, word) {
+  const { engine } = store.shell;
+  const { handle } = engine;
+  engine.handle = (event, now) => (event.do === word ? /** @type {any} */ (trapping()).t()
+    : handle.call(engine, event, now));
 }
