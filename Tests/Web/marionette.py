@@ -12,7 +12,9 @@ import tempfile
 import time
 
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.remote.file_detector import UselessFileDetector
+from selenium.webdriver.support.ui import WebDriverWait
 
 PROGRAM = shutil.which("firefox-esr") or shutil.which("firefox")
 PREFERENCES = {
@@ -75,6 +77,7 @@ class Firefox(webdriver.Remote):
     """A Firefox with a profile of its own."""
 
     def __init__(self, deadline, downloads=None):
+        self.deadline = deadline
         self.profile = tempfile.mkdtemp(prefix="ubiquity-firefox-")
         preferences = PREFERENCES | ({"browser.download.folderList": 2, "browser.download.dir": downloads} if downloads else {})
         lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in preferences.items()]
@@ -97,6 +100,12 @@ class Firefox(webdriver.Remote):
             assert self.process.poll() is None and time.monotonic() < end, "Firefox did not start"
             time.sleep(0.05)
         return int(file.read_text())
+
+    def refresh(self):
+        """As people reload: Marionette's own passes by the service worker."""
+        self.execute_script("window.isOld = true; location.reload()")
+        WebDriverWait(self, self.deadline, 0.05, [WebDriverException]).until(
+            lambda _: self.execute_script("return !window.isOld && document.readyState === 'complete'"))
 
     def quit(self):
         super().quit()
