@@ -47,6 +47,7 @@ struct PageFile: Sendable {
 private struct PageAnswers: Sendable {
     /// The one that is sent if all are accepted first.
     private let encoded: [(encoding: String, form: Form)]
+    private let gzip: Form
     private let plain: Form?
 
     /// A file as it is sent. Each form has a tag of its own.
@@ -79,9 +80,9 @@ private struct PageAnswers: Sendable {
             "Cross-Origin-Resource-Policy": "same-origin",
             "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
         ]
-        encoded = [("br", file.brotli), ("gzip", file.gzip)].compactMap { encoding, body in
-            body.map { (encoding, Form($0, tag: tag, headers: headers, encoding: encoding)) }
-        }
+        gzip = Form(file.gzip, tag: tag, headers: headers, encoding: "gzip")
+        let brotli = file.brotli.map { Form($0, tag: tag, headers: headers, encoding: "br") }
+        encoded = (brotli.map { [("br", $0)] } ?? []) + [("gzip", gzip)]
         plain = file.plain.map { Form($0, tag: tag, headers: headers) }
     }
 
@@ -102,9 +103,8 @@ private struct PageAnswers: Sendable {
 
     func answer(_ request: HTTPHeaders) -> Answer {
         let accepted = AcceptedEncodings(request["accept-encoding"])
-        // Without a form that is accepted, any is (RFC 9110, section 12.5.3).
-        let form =
-            encoded.first { accepted.has($0.encoding) }?.form ?? plain ?? encoded[0].form
+        // Without a form that is accepted, another one is sent (RFC 9110, section 12.5.3).
+        let form = encoded.first { accepted.has($0.encoding) }?.form ?? plain ?? gzip
         let known = request["if-none-match"]
             .flatMap { $0.split(separator: ",") }
             .map { $0.drop { $0 == " " }.trimmingPrefix("W/") }

@@ -14,12 +14,17 @@ internal import UbiquityWire
 struct PageTests {
     /// Without it, the tests' client asks for gzip.
     private let plainly = ["Accept-Encoding": "identity"]
+    /// A comparison whose difference nobody is shown: computing it would take for ever.
+    private func isSame(_ body: [UInt8], _ form: ByteBuffer) -> Bool {
+        body == [UInt8](form.readableBytesView)
+    }
+
     @Test func `every file has its type, a strict policy, and a tag`() async throws {
         try await withServer { server in
             for file in PageFile.all {
                 let answer = try await server.send("GET", file.path, headers: plainly)
                 #expect(answer.status == 200)
-                #expect(answer.body == Array((file.plain ?? file.gzip).readableBytesView))
+                #expect(isSame(answer.body, file.plain ?? file.gzip))
                 #expect(answer.headers["content-type"] == file.type)
                 let caching = answer.headers["cache-control"]
                 #expect(caching == "no-cache" || caching?.hasSuffix("immutable") == true)
@@ -61,7 +66,7 @@ struct PageTests {
                     "GET", file.path, headers: ["Accept-Encoding": "br, gzip;q=0.5"])
                 #expect(gzip.headers["content-encoding"] == "gzip")
                 #expect(plain.headers["content-encoding"] == nil)
-                #expect(gzip.body == [UInt8](file.gzip.readableBytesView))
+                #expect(isSame(gzip.body, file.gzip))
                 #expect([plain, gzip].allSatisfy { $0.headers["vary"] == "Accept-Encoding" })
                 let tag = try #require(gzip.headers["etag"])
                 #expect(tag != plain.headers["etag"])
@@ -85,7 +90,7 @@ struct PageTests {
                 let get = try await server.send("GET", file.path, headers: fields)
                 let other = file.plain ?? (encoding == "gzip" ? nil : file.brotli)
                 let body = encoding == "gzip" ? file.gzip : other ?? file.gzip
-                #expect(get.body == [UInt8](body.readableBytesView))
+                #expect(isSame(get.body, body))
                 #expect(get.headers["content-length"] == "\(get.body.count)")
                 let head = try await server.send("HEAD", file.path, headers: fields)
                 #expect(head.body.isEmpty)
