@@ -25,17 +25,18 @@ struct PastConflict: Hashable {
 /// answer a question.
 struct Decisions {
     var made: [PastConflict: PropertyListValue] = [:]
-    private var missing: Set<PastConflict> = []
+    /// With the values of now. A set would add its own functions to the module.
+    private var missing: [PastConflict: PropertyListValue] = [:]
 
     mutating func value(_ conflict: PastConflict) -> PropertyListValue {
         if let value = made[conflict] { return value }
-        missing.insert(conflict)
+        missing[conflict] = conflict.later.value
         return conflict.later.value
     }
 
-    mutating func takeMissing() -> Set<PastConflict> {
-        defer { missing = [] }
-        return missing
+    mutating func takeMissing() -> [PastConflict] {
+        defer { missing = [:] }
+        return missing.map { $0.key }
     }
 }
 

@@ -41,7 +41,7 @@ extension Engine {
             if last.map({ $0 < record.stamp }) ?? true { last = record.stamp }
             all[key.whole] = (usage, last)
         }
-        let keys = driver.engine.values.keys.sorted()
+        let keys = driver.engine.values.keys.inOrder()
         return .fields([
             "keys": .array(keys.map { .string($0.name) }),
             "bytes": .array(keys.map { .integer(Int64(all[$0]?.usage.bytes ?? 0)) }),

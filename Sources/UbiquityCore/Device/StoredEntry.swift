@@ -83,7 +83,9 @@ package struct RefusedWrite: Hashable, Sendable {
     package var refusal: Refusal
 
     /// Whether it was never sent.
-    package var isSuperseded: Bool { refusal.code == Refusal.superseded.code }
+    package var isSuperseded: Bool {
+        ExactString(refusal.code) == ExactString(Refusal.superseded.code)
+    }
 
     package init(record: Record, refusal: Refusal) {
         self.record = record

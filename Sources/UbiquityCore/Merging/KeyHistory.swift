@@ -137,7 +137,7 @@ package struct KeyHistory: Sendable {
         var value = self.value(of: state, resolver)
         var outcome = KeyVersion.Outcome.current
         var result: [KeyVersion] = []
-        for (_, step) in steps.sorted(by: { $0.key > $1.key }) where result.count < max {
+        for (_, step) in steps.inOrder(by: { $0.key > $1.key }) where result.count < max {
             for version in step.came { state[version.record.key] = nil }
             for (record, _) in step.ended { state[record.key] = record }
             let earlier = self.value(of: state, resolver)
