@@ -2,7 +2,7 @@
 
 /** The devices of the account: how they are, and how others come and go. */
 
-import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, toast, when } from './dom.js';
+import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, signInCommand, toast, when } from './dom.js';
 import { sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { codeInput, grouped } from './sign-in-view.js';
@@ -100,10 +100,10 @@ const addDialog = (model) => dialog('box', 'Add a device', (close) => {
     const place = h('div.stack', {}, h('p.quiet', {}, 'Asking the server…'));
     const show = async () => {
         try {
-            const { code, link, server, expires } = await model.device.pair();
+            const { code, pin, link, server, expires } = await model.device.pair();
             fill(place, qrPicture(link), h('p.code.shown', { 'aria-label': 'Code' }, code),
                 h('p.hint', {}, 'Scan this with the other device, or open ', h('strong', {}, server), ' there and enter the code, or type'),
-                command(`ubiquity sign-in --server ${server} --code ${code}`), loopbackNote(),
+                signInCommand(server, code, pin), loopbackNote(server),
                 h('p.hint', {}, `For one device${expires ? `, until ${time(expires)}` : ''}.`));
         } catch (error) { fill(place, h('p.note.bad', {}, sentenceOf(error))); }
     };

@@ -2,6 +2,7 @@
 
 /** Elements. Whatever comes from a store or a server gets in as text, and as nothing else. */
 
+import { isLoopback } from './client/http.js';
 import { ago, time } from './text.js';
 
 const svgSpace = 'http://www.w3.org/2000/svg';
@@ -106,9 +107,12 @@ export const command = (text) => h('div.command', {}, h('p', { tabindex: 0 }, h(
         } catch { toast('This browser does not let the page copy. Select the text instead.'); }
     } }, 'Copy'));
 
-/** What to know of a code that names this machine: no other one can use it. Nothing, if the address is not such. */
-export const loopbackNote = () => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname)
-    && h('p.note', {}, h('span', {}, `On every machine, ${location.hostname} is that machine itself: a phone or another computer cannot use this code. `
+/** What signs a device in. A key of the server's needs quotes. */
+export const signInCommand = (server, code, pin) => command(`ubiquity sign-in --server ${server} --code ${pin ? `'${code};${pin}'` : code}`);
+
+/** What to know of a code for an address that only this machine can use. Nothing, if it is not such. */
+export const loopbackNote = (server) => isLoopback(server)
+    && h('p.note', {}, h('span', {}, `On every machine, ${new URL(server).hostname} is that machine itself: a phone or another computer cannot use this code. `
         + 'Start the server with --lan, or open this page by the address that they use.'));
 
 /** Foreign text in a sentence: whatever its direction, the sentence keeps its own. */

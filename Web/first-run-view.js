@@ -2,7 +2,7 @@
 
 /** The first run of an empty server: this browser makes the first account, by a code of the server's log. */
 
-import { command, field, fill, h, loopbackNote, mark } from './dom.js';
+import { command, field, fill, h, loopbackNote, mark, signInCommand } from './dom.js';
 import { browserName, sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { codeInput } from './sign-in-view.js';
@@ -55,8 +55,8 @@ function nextSteps(model) {
     queueMicrotask(() => go.focus());
     return h('main.sign-in', {}, h('div.hero', {}, mark(), h('h1', {}, 'Your account is ready'),
         h('p', {}, 'This browser is its first device. Three steps to go on with:')),
-    h('ol.steps', {}, step('Sign in a computer', coded(({ server, code }) => command(`ubiquity sign-in --server ${server} --code ${code}`))),
-        step('Sign in a phone', coded(({ link }) => [qrPicture(link), h('p.hint', {}, 'Scan this with its camera.')])),
+    h('ol.steps', {}, step('Sign in a computer', coded(({ server, code, pin }) => signInCommand(server, code, pin))),
+        step('Sign in a phone', coded(({ link, server }) => [qrPicture(link), h('p.hint', {}, 'Scan this with its camera.'), loopbackNote(server)])),
         step('Keep a first value, and see it here', command('ubiquity set theme dark --store TEAMID.com.example.app'))),
-    loopbackNote(), go, h('p.hint', {}, 'Codes for further devices are on the page Devices.'));
+    go, h('p.hint', {}, 'Codes for further devices are on the page Devices.'));
 }

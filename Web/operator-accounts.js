@@ -2,7 +2,7 @@
 
 /** The accounts: search, make, sign devices in and out, limit, delete. */
 
-import { bdi, button, command, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, toast, when } from './dom.js';
+import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, signInCommand, toast, when } from './dom.js';
 import { qrPicture } from './qr.js';
 import { bytes, counted, ownAddress, shownName, time, versionText } from './text.js';
 
@@ -118,12 +118,12 @@ const createDialog = (server, refresh) => dialog('box', 'Create an account', (cl
 
 /** A code, shown once: the server keeps its hash only. */
 const codeDialog = (name, { code, expiresMilliseconds, pin }) => dialog('box', 'Code for a new device', (close) => [
-    dialogHead('Code for a new device', close), qrPicture(`${ownAddress()}/#${code}`),
+    dialogHead('Code for a new device', close), qrPicture(`${ownAddress()}/#${code}${pin ? `;${pin}` : ''}`),
     h('p.code.shown', { 'aria-label': 'Code' }, code),
     h('p.hint', {}, 'Signs one device in to the account of ', bdi(shown(name)), ', until ',
         time(new Date(Number(expiresMilliseconds))), '. On that device, scan this, or open ', h('strong', {}, ownAddress()),
         ' and enter the code, or type'),
-    command(`ubiquity sign-in --server ${ownAddress()} --code ${pin ? `'${code};${pin}'` : code}`), loopbackNote(),
+    signInCommand(ownAddress(), code, pin), loopbackNote(ownAddress()),
     h('footer', {}, button('Done', close, { kind: 'main', autofocus: true })),
 ]);
 

@@ -323,9 +323,12 @@ export interface Device {
   stores(): Promise<{ identifier: string; keys: number; bytes: number }[]>;
   /** Which devices have the changes of a store, as the server knows it. */
   delivery(identifier: string): Promise<Delivery>;
-  /** Makes a code that signs in another device, with at most the rights of this one. */
+  /**
+   * Makes a code that signs in another device, with at most the rights of this one. `pin`: the digest of the key of a
+   * server whose certificate the system does not trust; `link` has it.
+   */
   pair(rights?: Rights): Promise<{
-    code: string; server: string; link: string; expires: Date | null;
+    code: string; server: string; pin: string | null; link: string; expires: Date | null;
   }>;
   /** The device that shows a user code. It may be a stranger's: ask the person. */
   waitingDevice(userCode: string): Promise<{

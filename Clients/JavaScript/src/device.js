@@ -7,7 +7,7 @@
 
 import { checkedList } from './exact.js';
 import { newState, owned, signedIn, signedOut } from './account.js';
-import { RequestError, isCredential, request, serverAddress } from './http.js';
+import { RequestError, isCredential, isLoopback, request, serverAddress } from './http.js';
 import { Pool } from './pool.js';
 import { Store } from './store.js';
 import { UbiquityError, WireError } from './values.js';
@@ -268,9 +268,13 @@ export class Device {
   }
 
   async pair(wanted = {}) {
-    const { code, expiresMilliseconds } = await this.ask(['codes'], { method: 'POST', body: rights(wanted) });
-    const server = this.state.signedIn?.server;
-    return { code: String(code), server, link: `${server}#${code}`, expires: date(expiresMilliseconds) };
+    const answer = await this.ask(['codes'], { method: 'POST', body: rights(wanted) });
+    let server = this.state.signedIn?.server ?? '';
+    // Others need the address that the server says, where this device uses one that only its machine can.
+    if (answer.server && isLoopback(server)) server = serverAddress(String(answer.server), true);
+    const pin = /^sha256\/\/[A-Za-z0-9+/]{43}=$/.test(answer.pin) ? answer.pin : null;
+    const code = String(answer.code);
+    return { code, server, pin, link: `${server}#${code}${pin ? `;${pin}` : ''}`, expires: date(answer.expiresMilliseconds) };
   }
 
   /** The device that shows a user code. It may be a stranger's: ask the person. */

@@ -31,6 +31,9 @@ export class RequestError extends UbiquityError {
   }
 }
 
+/** Whether an address means the machine itself, whichever that is. @param {string} address */
+export const isLoopback = (address) => /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(new URL(address).hostname);
+
 /** An address without a slash at the end. @throws {UbiquityError} */
 export function serverAddress(text, allowsPlainHTTP = false) {
   let url;
@@ -40,8 +43,7 @@ export function serverAddress(text, allowsPlainHTTP = false) {
     throw new UbiquityError('address', `"${text}" is not a server address; an address is such as `
       + 'https://ubiquity.example or http://127.0.0.1:7717');
   }
-  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
-  if (url.protocol === 'http:' && !isLoopback && !allowsPlainHTTP) {
+  if (url.protocol === 'http:' && !isLoopback(url.href) && !allowsPlainHTTP) {
     throw new UbiquityError('address',
       `${text} is plain HTTP: anybody on the network could read the credential; use https`);
   }

@@ -28,7 +28,8 @@ struct PageTests {
                 #expect(answer.headers["content-type"] == file.type)
                 let caching = answer.headers["cache-control"]
                 #expect(caching == "no-cache" || caching?.hasSuffix("immutable") == true)
-                #expect((caching == "no-cache") == ["/", "/operator"].contains(file.path))
+                #expect(
+                    (caching == "no-cache") == ["/", "/operator", "/worker.js"].contains(file.path))
                 #expect(answer.headers["x-content-type-options"] == "nosniff")
                 #expect(answer.headers["referrer-policy"] == "no-referrer")
                 let policy = try #require(answer.headers["content-security-policy"])
@@ -88,8 +89,8 @@ struct PageTests {
             for file in PageFile.all {
                 let fields = ["Accept-Encoding": encoding]
                 let get = try await server.send("GET", file.path, headers: fields)
-                let other = file.plain ?? (encoding == "gzip" ? nil : file.brotli)
-                let body = encoding == "gzip" ? file.gzip : other ?? file.gzip
+                let encoded = ["br": file.brotli, "gzip": file.gzip][encoding] ?? nil
+                let body = encoded ?? file.plain ?? file.gzip
                 #expect(isSame(get.body, body))
                 #expect(get.headers["content-length"] == "\(get.body.count)")
                 let head = try await server.send("HEAD", file.path, headers: fields)
