@@ -84,7 +84,8 @@ struct StreamPool {
     }
 
     private mutating func take(
-        _ name: ExactString, _ data: [UInt8], of single: StoreIdentifier?, on number: Int, at now: Int64
+        _ name: ExactString, _ data: [UInt8], of single: StoreIdentifier?, on number: Int,
+        at now: Int64
     ) throws(WireFault) {
         guard ["changes", "ready", "resync", "ended"].contains(name) else { return }
         // Its records are for the engine of its store.
