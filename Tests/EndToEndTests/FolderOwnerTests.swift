@@ -8,7 +8,7 @@ internal import Testing
 extension EndToEndTests {
     /// Root in the data folder of a service's user, who would like to be root. Only root can show it.
     @Suite(.enabled(if: geteuid() == 0)) struct FolderOwnerTests {
-        private static let user: UInt32 = 65_534
+        private static let user: UInt32 = 1
 
         private func owner(_ path: String) throws -> UInt32? {
             let attributes = try FileManager.default.attributesOfItem(atPath: path)

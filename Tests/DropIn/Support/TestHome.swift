@@ -12,6 +12,8 @@ public enum TestHome {
     private static let path: String = {
         let process = ProcessInfo.processInfo.processIdentifier
         let path = NSTemporaryDirectory() + "ubiquity-drop-in-\(process)"
+        // A process of that number may have been killed.
+        try? FileManager.default.removeItem(atPath: path)
         setenv("UBIQUITY_HOME", path, 1)
         // Empty is none: the store works, and stays on this machine.
         setenv("UBIQUITY_KVSTORE_IDENTIFIER", "", 1)
