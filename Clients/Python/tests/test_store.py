@@ -170,7 +170,7 @@ class WritingTests(StoreTest):
         with mock.patch.object(store._disk, "save", side_effect=sqlite3.OperationalError("full")):
             store["a"] = 1
             self.assertFalse(store.synchronize())
-            self.assertIn("full", store.status["diskFailure"])
+            self.assertIn("full", store.status["diskError"])
             with self.assertRaises(UbiquityError) as caught:
                 store.sign_in("http://127.0.0.1:9", "CODE", device_name="a")
             self.assertEqual(caught.exception.code, "storage")
