@@ -7,7 +7,8 @@ import {
 } from './dom.js';
 import { InputError, lineEditor, save, switchFor } from './editor.js';
 import { change, keySheet, mayReplace, undo } from './key-sheet.js';
-import { compareText, isSame } from './client/exact.js';
+import { compareText, fromWire, isSame } from './client/exact.js';
+import { encode } from './client/plist.js';
 import { FileError, fileBytesMax, storesOf } from './import-file.js';
 import { readConfig, sentenceOf } from './model.js';
 import { signInView } from './sign-in-view.js';
@@ -178,6 +179,7 @@ class DataView {
         slash.checked = !localStorage.getItem(noSlash);
         const more = h('details.menu', {}, h('summary.button', {}, 'More'), h('div', {},
             button('Export as JSON', () => { more.open = false; this.export(); }, { symbol: 'file', kind: 'quiet' }),
+            button('Export as a property list', () => { more.open = false; this.exportList(); }, { symbol: 'file', kind: 'quiet' }),
             button('Import a file', () => { more.open = false; this.import(); }, { symbol: 'add', kind: 'quiet' }),
             h('label.option', {}, slash, 'The key / searches')));
         more.addEventListener('focusout', ({ relatedTarget }) => { if (!more.contains(relatedTarget)) more.open = false; });
@@ -411,6 +413,12 @@ class DataView {
     export() {
         const entries = this.model.keys().map((key) => `${JSON.stringify(key)}: ${JSON.stringify(this.model.value(key))}`);
         save(`{\n${entries.join(',\n')}\n}\n`, `${this.model.store.identifier}.json`, 'application/json');
+    }
+
+    /** In the binary form, which keeps all types. */
+    exportList() {
+        const values = this.model.keys().map((key) => [key, fromWire(this.model.value(key))]);
+        save(encode(Object.fromEntries(values)), `${this.model.store.identifier}.plist`);
     }
 
     import() {

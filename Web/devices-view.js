@@ -62,7 +62,7 @@ function deviceCard(model, device, refresh) {
         : ['away', `${counted(device.behind, 'change')} behind`];
     const title = h('h2', {}, bdi(name));
     const rename = () => {
-        const input = h('input', { value: device.name, maxlength: 100, required: true, 'aria-label': `New name of ${name}` });
+        const input = h('input', { value: device.ownName, maxlength: 100, required: true, 'aria-label': `New name of ${name}` });
         const form = h('form.line.rename', { onsubmit: async (event) => {
             event.preventDefault();
             try {

@@ -110,7 +110,9 @@ function valuesOf(entries, count, faults) {
         if (typeof value === 'object' && value !== null) for (const one of Object.values(value)) measure(one, depth + 1);
     };
     for (const [, value] of entries) measure(value, 1);
-    const convert = entries.every(([, value]) => isTyped(value)) ? checkedValue : plain;
+    // What is no value in either form says nothing of the others.
+    const known = entries.filter(([, value]) => value !== null);
+    const convert = known.length && known.every(([, value]) => isTyped(value)) ? checkedValue : plain;
     return new Map(entries.flatMap(([key, value]) => entryOf(key, () => {
         try {
             return convert(value);

@@ -27,6 +27,13 @@ const within = (milliseconds, promise) => new Promise((resolve, reject) => {
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
 });
 
+/** Devices with names that tell them apart: of several with one name, each has the beginning of its ID, too. */
+export function distinct(devices) {
+    const isShared = (name) => devices.filter((one) => one.name === name).length > 1;
+    return devices.map((device) => (isShared(device.name)
+        ? { ...device, name: `${device.name} (${device.id.slice(0, 8)})` } : device));
+}
+
 /** The page's own storage: the names of an account, shown while there is no server. */
 function readNotes(account) {
     const none = { account, stores: [], devices: [], store: null };
@@ -92,7 +99,7 @@ export class Model extends EventTarget {
             this.tell('stores');
         });
         const devices = this.device.devices().then((devices) => {
-            this.note({ devices: devices.map(({ id, name }) => [id, name]) });
+            this.note({ devices: distinct(devices).map(({ id, name }) => [id, name]) });
             this.tell('devices');
         });
         await Promise.allSettled([stores, devices]);
@@ -258,13 +265,14 @@ export class Model extends EventTarget {
     /** All devices, each with how far it is behind. */
     async devices() {
         const [devices, stores] = await Promise.all([this.device.devices(), this.device.stores()]);
-        this.note({ devices: devices.map(({ id, name }) => [id, name]) });
+        this.note({ devices: distinct(devices).map(({ id, name }) => [id, name]) });
         const behind = new Map();
         await Promise.all(stores.slice(0, deliveriesMax).map(async ({ identifier }) => {
             const { devices: having } = await this.device.delivery(identifier);
             for (const one of having.filter(({ hasStore }) => hasStore)) behind.set(one.id, (behind.get(one.id) ?? 0) + one.behind);
         }));
-        return devices.map((device) => ({ ...device, behind: behind.get(device.id) ?? null }));
+        return distinct(devices).map((device, i) =>
+            ({ ...device, ownName: devices[i].name, behind: behind.get(device.id) ?? null }));
     }
 
     // Signing in and out

@@ -3,6 +3,7 @@
 /** The accounts: search, make, sign devices in and out, limit, delete. */
 
 import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, signInCommand, toast, when } from './dom.js';
+import { isLoopback } from './client/http.js';
 import { qrPicture } from './qr.js';
 import { bytes, counted, ownAddress, shownName, time, versionText } from './text.js';
 
@@ -117,15 +118,18 @@ const createDialog = (server, refresh) => dialog('box', 'Create an account', (cl
 });
 
 /** A code, shown once: the server keeps its hash only. */
-const codeDialog = (name, { code, expiresMilliseconds, pin }) => dialog('box', 'Code for a new device', (close) => [
-    dialogHead('Code for a new device', close), qrPicture(`${ownAddress()}/#${code}${pin ? `;${pin}` : ''}`),
-    h('p.code.shown', { 'aria-label': 'Code' }, code),
-    h('p.hint', {}, 'Signs one device in to the account of ', bdi(shown(name)), ', until ',
-        time(new Date(Number(expiresMilliseconds))), '. On that device, scan this, or open ', h('strong', {}, ownAddress()),
-        ' and enter the code, or type'),
-    signInCommand(ownAddress(), code, pin), loopbackNote(ownAddress()),
-    h('footer', {}, button('Done', close, { kind: 'main', autofocus: true })),
-]);
+const codeDialog = (name, { code, expiresMilliseconds, pin, server }) => dialog('box', 'Code for a new device', (close) => {
+    // Opened on the server's own machine, the page may not have the address that others use.
+    const address = server && isLoopback(ownAddress()) ? server : ownAddress();
+    return [dialogHead('Code for a new device', close), qrPicture(`${address}/#${code}${pin ? `;${pin}` : ''}`),
+        h('p.code.shown', { 'aria-label': 'Code' }, code),
+        h('p.hint', {}, 'Signs one device in to the account of ', bdi(shown(name)), ', until ',
+            time(new Date(Number(expiresMilliseconds))), '. On that device, scan this, or open ', h('strong', {}, address),
+            ' and enter the code, or type'),
+        signInCommand(address, code, pin), loopbackNote(address),
+        h('footer', {}, button('Done', close, { kind: 'main', autofocus: true })),
+    ];
+});
 
 /** Everything about one account. */
 const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${shown(account.name)}`, (close) => {

@@ -29,14 +29,21 @@ async function activate() {
     await clients.claim();
 }
 
+async function end() {
+    await caches.delete(cacheName);
+    await registration.unregister();
+}
+
 /** The page as the server has it, or as it was last. */
 async function open(request) {
     const kept = await caches.match('.', { cacheName });
     const timeout = kept ? { signal: AbortSignal.timeout(patienceMilliseconds) } : {};
     try {
         const page = await fetch(request, timeout);
-        // A proxy may answer for a server that is away.
-        return page.status >= 500 && kept ? kept : page;
+        // The server has no page any more.
+        if ([404, 410].includes(page.status)) await end();
+        // A proxy may answer for a server that is away; or the server is busy.
+        return kept && (page.status >= 500 || [421, 429].includes(page.status)) ? kept : page;
     } catch (error) {
         if (kept) return kept;
         throw error;

@@ -20,7 +20,7 @@ writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
 const load = (name) => import(join(folder, name));
 const { FileError, storesOf, valuesMax } = await load('import-file.js');
 const { beginnings, greatest, treemap } = await load('treemap.js');
-const { Model } = await load('model.js');
+const { Model, distinct } = await load('model.js');
 const { contains } = await load('text.js');
 const { Figures, parseMetrics, quantile } = await load('operator-metrics.js');
 const { IdentityError, challengeOf, checkedEndpoints, codeOf, providerOf, requestAddress, tokenOf } = await load('identity.js');
@@ -158,6 +158,18 @@ test('a key whose value is none is named, and the others are there', () => {
     assert.deepEqual([...faults.keys()], ['odd']);
     assert.throws(() => storesOf(data), FileError);
   }
+});
+
+test('a key without a value does not make typed values dictionaries', () => {
+  const faults = new Map();
+  const [{ values: found }] = storesOf(bytes('{"theme": {"string": "dark"}, "n": {"integer": "5"}, "bad": null}'), faults);
+  assert.deepEqual([...found], [['theme', { string: 'dark' }], ['n', { integer: '5' }]]);
+  assert.deepEqual([...faults.keys()], ['bad']);
+});
+
+test('devices of one name are told apart', () => {
+  const devices = [{ id: '0123456789abcdef', name: 'Chrome on Linux' }, { id: 'fedcba9876543210', name: 'Chrome on Linux' }, { id: '1', name: 'laptop' }];
+  assert.deepEqual(distinct(devices).map(({ name }) => name), ['Chrome on Linux (01234567)', 'Chrome on Linux (fedcba98)', 'laptop']);
 });
 
 test('a text is found at any depth of a value', () => {

@@ -516,6 +516,10 @@ class Data(PageTest):
         browser.wait(lambda: path.exists() and path.stat().st_size, "the file")
         values = json.loads(path.read_text())
         self.assertEqual(values, json.loads(device("export", "--exact")))
+        browser.click(".menu summary")
+        browser.click(".menu .button", "Export as a property list")
+        browser.wait(path.with_suffix(".plist").exists, "the property list")
+        self.assertEqual(plistlib.loads(path.with_suffix(".plist").read_bytes()), {"theme": "dark", "volume": 5})
         values |= {"theme": {"string": "light"}, "more": {"real": 1}, "__proto__": {"string": "odd"}}
         path.write_text(json.dumps(values))
         browser.click(".menu summary")

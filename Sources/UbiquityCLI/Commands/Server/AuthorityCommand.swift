@@ -89,7 +89,11 @@ struct AuthorityCommand: AsyncParsableCommand {
 
             \(link)
 
-            \(picture)Open the link in the browser; this once, it warns of the certificate. Then:
+            \(picture)Open the link in the browser; this once, it warns of the certificate. Do so on a
+            network that no stranger is on, and trust the authority only if its SHA-256
+            fingerprint is this one; if it is another one, delete it:
+
+            \(halves)
 
             iPhone, iPad: Settings, "Profile Downloaded", Install; then General, About,
             Certificate Trust Settings, and switch it on.
@@ -97,9 +101,6 @@ struct AuthorityCommand: AsyncParsableCommand {
             Mac: open the file; in Keychain Access, set it to "Always Trust".
             Firefox: Settings, Certificates, Authorities, Import.
             Linux: `ubiquity ca FILE`, and import that in the browser's settings.
-
-            Its SHA-256 fingerprint must be this one:
-            \(halves)
             """
     }
 }
