@@ -92,6 +92,8 @@ class CommandLine(LocalNetwork):
         self.assertEqual(said.splitlines()[0], f"Devices on this network use https://{ADDRESS}:{PORT}")
         self.assertRegex(said, rf"(?m)^https://{ADDRESS}:{PORT}/#[0-9A-Z-]{{14}};sha256//[A-Za-z0-9+/]{{43}}=$")
         self.signed_in_laptop()
+        for said in [f"ann at https://127.0.0.1:{PORT}", "only with the server's key sha256//"]:
+            self.assertIn(said, self.laptop("status"))
         self.laptop("set", "volume", "--integer", "5")
         link = json.loads(self.laptop("pair", "--json"))["link"]
         self.assertTrue(link.startswith(f"https://{ADDRESS}:{PORT}#"), link)

@@ -65,16 +65,17 @@ struct OperatorOptions: ParsableArguments {
     }
 
     /// A link for a device of the server's own machine, which does not depend on the addresses of its
-    /// network; nil if the server does not serve it without its certificate, or is elsewhere.
+    /// network; nil if the server is elsewhere, or not one of a local network. Whoever answers there
+    /// instead does not have the key.
     func ownLink(for code: DeviceCode) async -> SignInLink? {
-        guard server == nil, code.pin != nil,
+        guard server == nil, let pin = code.pin,
             let port = code.server.flatMap({ URLComponents(string: $0)?.port })
         else { return nil }
-        let link = SignInLink(server: "http://127.0.0.1:\(port)", code: code.code)
-        guard let address = try? ServerAddress(link.server) else { return nil }
+        guard let address = try? ServerAddress("http://127.0.0.1:\(port)") else { return nil }
         let hasHouse = try? await ServerRequest(.get, ["config"], at: address)
             .answer(WireConfig.self) { $0.hasHouse }
-        return hasHouse ?? false ? link : nil
+        guard hasHouse ?? false else { return nil }
+        return SignInLink(server: "https://127.0.0.1:\(port)", code: code.code, pin: pin)
     }
 
     var given: [String] {
