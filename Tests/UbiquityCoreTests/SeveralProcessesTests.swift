@@ -46,28 +46,6 @@ import Testing
         #expect(cloud.server["x"] == .integer(2))
     }
 
-    @Test func `that both believe to lead lose nothing that one of them has received`() {
-        let (app, other) = (cloud.device(), cloud.device())
-        let helper = app.helper()
-        settle(helper)
-        // It stands still before it has saved what it received.
-        other["x"] = .integer(1)
-        while other.step() {}
-        _ = app.step()
-        #expect(app["x"] == .integer(1))
-        app.goOffline()
-        helper.receive(.leading(true))
-        other["x"] = .integer(2)
-        while other.step() {}
-        while helper.step() {}
-        #expect(helper["x"] == .integer(2))
-        while app.step() {}
-        app.receive(.leading(false))
-        while helper.step() {}
-        #expect(helper["x"] == .integer(2))
-        #expect(app["x"] == .integer(2))
-    }
-
     @Test
     func `write over a part of a transaction that they did not know of, and send both as one`()
         throws

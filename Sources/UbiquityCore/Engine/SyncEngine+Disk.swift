@@ -54,7 +54,6 @@ extension SyncEngine {
             entries: saving, receipt: unsaved.meta ? receipts.beginSave(of: meta.cursor) : nil,
             refused: unsaved.refused, requestNumber: requestNumber, requestsThrough: counts.requests
         )
-        if unsaved.meta { cursorOnDisk.saving = meta.cursor }
         unsaved = Unsaved()
         return batch
     }
@@ -63,10 +62,7 @@ extension SyncEngine {
         guard let save = saveInFlight else { return }
         saveInFlight = nil
         entries.finishSave(save.entries, emptyMax: settings.emptyMax)
-        if let receipt = save.receipt {
-            receipts.finishSave(receipt, at: now.uptime)
-            cursorOnDisk.known = cursorOnDisk.saving
-        }
+        if let receipt = save.receipt { receipts.finishSave(receipt, at: now.uptime) }
         diskVersion = version
         saveFailure = nil
         if let number = save.requestNumber {
@@ -100,18 +96,16 @@ extension SyncEngine {
         // The result of our own save under way is newer than these changes.
         guard saveInFlight == nil, changes.version != diskVersion else { return }
         diskVersion = changes.version
-        let isOvertaken = takeCursor(of: changes.meta)
         let hadFirstSync = meta.hasCompletedFirstSync
         let shown = Set(waiting.union(changes.entries.map { $0.key }).map { $0.whole }).map {
             ($0, self[$0])
         }
         let acknowledged = outbox.acknowledged.keys.filter { isAcknowledged($0) }
         for stored in changes.entries { stayLater(than: stored, at: now) }
-        if !isLeading || isOvertaken { follow(changes.meta, at: now) }
+        if !isLeading { follow(changes.meta, at: now) }
         var joined: [(UInt64, UInt64)] = []
         for stored in changes.entries {
-            let pair = rebase(onto: stored, keepsConfirmed: isLeading && !isOvertaken, at: now)
-            if let pair { joined.append(pair) }
+            if let pair = rebase(onto: stored, at: now) { joined.append(pair) }
         }
         join(joined)
         for key in acknowledged where entries[key]?.waits ?? false { awaitAgain(key) }
@@ -120,27 +114,11 @@ extension SyncEngine {
         entries.refreshViews(reason)
         if isLeading {
             finalizeStamps(at: now)
-            if isOvertaken { takeOverRequests() }
             takeRequests(from: changes.meta, at: now)
         }
         let changed = Set(shown.filter { self[$0.0] != $0.1 }.map { $0.0 })
         post(Notice(reason, changed))
         requestsAnswered(by: changes.meta, at: now)
-    }
-
-    /// Takes note of the cursor on disk.
-    ///
-    /// A process that stood still may not know that it has lost the lease. If the new leader has
-    /// saved what it received, that counts, and not what this one has received: otherwise each
-    /// would take the other's confirmed records, and keep its own cursor.
-    /// - Returns: Whether another process leads, or has led, beside this one.
-    private mutating func takeCursor(of disk: StoredMeta) -> Bool {
-        let isKnown = disk.cursor == cursorOnDisk.known || disk.cursor == cursorOnDisk.saving
-        cursorOnDisk.known = disk.cursor
-        guard isLeading, !isKnown else { return false }
-        link.close()
-        snapshotReason = nil
-        return true
     }
 
     /// Handles a write that got its final stamp from another process after this process replaced
@@ -170,11 +148,11 @@ extension SyncEngine {
     /// - Returns: The transactions of two writes if one replaced the other, and one is not saved. They
     ///   are one from now on. Of what is saved, the disk's are the transactions.
     private mutating func rebase(
-        onto stored: StoredEntry, keepsConfirmed: Bool, at now: ClockReading
+        onto stored: StoredEntry, at now: ClockReading
     ) -> (UInt64, UInt64)? {
         observe(stored.confirmed, stored.pending, at: now)
         let base = entries.base(of: stored.key)
-        let keepConfirmed = keepsConfirmed && base != nil
+        let keepConfirmed = isLeading && base != nil
         let clock = clock
         let before = entries[stored.key]
         entries.update(stored.key, saves: false) { entry in
@@ -191,7 +169,7 @@ extension SyncEngine {
             let seen = theirs.provisional?.seen ?? theirs.record.stamp.timestamp
             stamp(mine, laterThan: seen, at: now)
         }
-        if !keepsConfirmed, let mine = before?.pending?.record, let after = entries[stored.key],
+        if !isLeading, let mine = before?.pending?.record, let after = entries[stored.key],
             after.pending == nil, after.confirmed == before?.confirmed,
             after.confirmed?.content.value != mine.content.value
         {

@@ -24,9 +24,6 @@ package struct SyncEngine: Sendable {
     package internal(set) var diskVersion: Int64
     var unsaved = Unsaved()
     var saveInFlight: SaveInFlight?
-    /// The cursors that the disk may have by what this process has read and saved: another one is of
-    /// another process that leads.
-    var cursorOnDisk: (known: Cursor?, saving: Cursor?)
     var saveFailure: SaveFailure?
     /// The receipts: what is on disk, and what the server knows of it.
     var receipts: ReceiptRule
@@ -99,7 +96,6 @@ package struct SyncEngine: Sendable {
         diskVersion = disk.version
         meta = Self.meta(disk.meta, settings)
         receipts = ReceiptRule(saved: disk.meta.cursor)
-        cursorOnDisk = (disk.meta.cursor, disk.meta.cursor)
         clock = DeviceClock(correction: disk.meta.correction)
         random = RandomSource(seed: seed)
         var names = RandomSource(seed: ~seed)
