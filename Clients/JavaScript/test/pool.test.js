@@ -4,13 +4,12 @@
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { test } from 'node:test';
 import { openDevice } from '../src/node.js';
 import { Pool, Slots, Turns } from '../src/pool.js';
 import { Browser, chromium, withBrowser } from './support/chromium.js';
 import { Firefox, firefox } from './support/firefox.js';
-import { served, serverTest } from './support/server.js';
+import { passOn, served, serverTest } from './support/server.js';
 
 const file = new URL('../src/engine.wasm', import.meta.url);
 const skip = existsSync(file) ? false : '`make engine` was not run';
@@ -195,18 +194,11 @@ serverTest('twelve stores of a device have two connections', async (stage) => {
     const { socket } = incoming;
     if (!sockets.has(socket)) socket.on('close', () => sockets.delete(socket));
     sockets.add(socket);
-    const { host, ...headers } = incoming.headers;
-    if (headers.accept === 'text/event-stream') {
+    if (incoming.headers.accept === 'text/event-stream') {
       streams += 1;
       answer.on('close', () => { streams -= 1; });
     }
-    const passed = request(`${stage.server.url}${incoming.url}`, { method: incoming.method, headers }, (response) => {
-      answer.writeHead(response.statusCode, response.headers);
-      response.pipe(answer);
-    });
-    passed.on('error', () => answer.destroy());
-    answer.on('close', () => passed.destroy());
-    incoming.pipe(passed);
+    passOn(stage, incoming, answer);
   };
   await served(pass, async (server) => {
     const devices = [];

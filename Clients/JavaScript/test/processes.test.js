@@ -4,11 +4,10 @@
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { test } from 'node:test';
 import { Engine } from '../src/engine.js';
 import { Home, account, file, homeTest, skip, soon, trap, unreachable, until } from './support/memory.js';
-import { identifier, served, serverTest } from './support/server.js';
+import { identifier, passOn, served, serverTest } from './support/server.js';
 
 const leads = ({ store }) => until(() => store.status.isLeader);
 
@@ -296,20 +295,11 @@ for (const [what, status, headers, body, sentence] of [
 serverTest('a leader that is deposed while it pushes keeps nothing back, and sends nothing twice', async (stage) => {
   let [held, release] = [0, () => {}];
   const released = new Promise((resolve) => { release = () => resolve(undefined); });
-  const pass = async (incoming, answer) => {
+  const pass = (incoming, answer) => {
     // The first push is at the server, and its answer takes its time.
     const isFirst = incoming.method === 'POST' && incoming.url.endsWith('/changes') && held === 0;
     if (isFirst) held = 1;
-    const { host, ...headers } = incoming.headers;
-    const passed = request(`${stage.server.url}${incoming.url}`, { method: incoming.method, headers },
-      async (response) => {
-        if (isFirst) await released;
-        answer.writeHead(response.statusCode, response.headers);
-        response.pipe(answer);
-      });
-    passed.on('error', () => answer.destroy());
-    answer.on('close', () => passed.destroy());
-    incoming.pipe(passed);
+    passOn(stage, incoming, answer, isFirst ? released : undefined);
   };
   await served(pass, async (server) => {
     const home = new Home();

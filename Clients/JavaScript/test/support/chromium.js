@@ -5,10 +5,9 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { served } from './server.js';
+import { passOn, served } from './server.js';
 
 const client = fileURLToPath(new URL('../..', import.meta.url));
 export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find((name) => {
@@ -30,16 +29,7 @@ async function answer(stage, incoming, reply, headers) {
     return reply.writeHead(200, { 'Content-Type': 'text/html', ...headers(pathname) }).end(page);
   }
   // The same origin, so that no server has to allow another one.
-  const { host, ...own } = incoming.headers;
-  const passed = request(`${stage.server.url}${incoming.url}`, { method: incoming.method, headers: own },
-    (response) => {
-      reply.writeHead(response.statusCode, response.headers);
-      response.on('close', () => reply.destroy());
-      response.pipe(reply);
-    });
-  passed.on('error', () => reply.destroy());
-  reply.on('close', () => passed.destroy());
-  return incoming.pipe(passed);
+  return passOn(stage, incoming, reply);
 }
 
 /**

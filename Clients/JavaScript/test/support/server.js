@@ -5,7 +5,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -36,6 +36,21 @@ export async function served(answer, body) {
     server.closeAllConnections();
     server.close();
   }
+}
+
+/** Passes a request on to the server of a stage. Its answer comes after `isFree`. */
+export function passOn(stage, incoming, answer, isFree = undefined) {
+  const { host, ...headers } = incoming.headers;
+  const passed = request(`${stage.server.url}${incoming.url}`, { method: incoming.method, headers },
+    async (response) => {
+      await isFree;
+      answer.writeHead(response.statusCode, response.headers);
+      response.on('close', () => { if (!response.complete) answer.destroy(); });
+      response.pipe(answer);
+    });
+  passed.on('error', () => answer.destroy());
+  answer.on('close', () => passed.destroy());
+  incoming.pipe(passed);
 }
 
 class Server {
