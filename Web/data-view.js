@@ -15,8 +15,6 @@ import { signInView } from './sign-in-view.js';
 import { bytes, contains, contentOf, counted, cut, kindName, kindOf, preview, shortKey, visible } from './text.js';
 import { usageDialog } from './treemap.js';
 
-/** Whether this machine has a network, as far as the browser knows. */
-const isOnline = () => navigator.onLine;
 /** Where a browser notes that a key alone does nothing: who speaks to it may say one by accident. */
 const noSlash = 'ubiquity no slash';
 /** Rows that are made at once. */
@@ -85,15 +83,13 @@ class DataView {
 
     pressed(event) {
         const isTyping = event.target.closest?.('input, textarea, select, dialog');
-        if (isTyping) return;
-        if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === 'z') {
-            event.preventDefault();
-            undo(this.model);
-        }
-        if (event.ctrlKey || event.metaKey || event.altKey) return;
+        const hasCommand = event.ctrlKey || event.metaKey;
+        const isUndo = hasCommand && !event.shiftKey && event.key.toLowerCase() === 'z';
+        if (isTyping || event.altKey || (hasCommand && !isUndo)) return;
         const row = event.target.closest?.('li[data-row]');
         const move = { ArrowDown: 'nextElementSibling', ArrowUp: 'previousElementSibling' }[event.key];
-        if (event.key === '/' && !localStorage.getItem(noSlash)) this.search.focus();
+        if (isUndo) undo(this.model);
+        else if (event.key === '/' && !localStorage.getItem(noSlash)) this.search.focus();
         else if (row && move) row[move]?.querySelector('.key').focus();
         else if (row && event.key === 'Delete') this.remove([row.key]);
         else return;
@@ -115,7 +111,7 @@ class DataView {
                 : status.connection === 'connected' || status.connection === 'polling'
                     ? waiting ? ['busy', `Sending ${changes}${where}`] : ['good', 'Up to date']
                     : status.connection === 'connecting' && !status.lastError ? ['busy', 'Connecting']
-                        : ['away', `${isOnline() ? 'Not connected' : 'Offline'}${waiting ? `, ${waiting === 1 ? '1 change waits' : `${changes} wait`}${where}` : ''}`];
+                        : ['away', `${navigator.onLine ? 'Not connected' : 'Offline'}${waiting ? `, ${waiting === 1 ? '1 change waits' : `${changes} wait`}${where}` : ''}`];
         if (this.status.textContent !== text) fill(this.status, text);
         this.status.className = `status ${kind}`;
         this.status.title = [...others.keys()].join(', ');
@@ -137,11 +133,11 @@ class DataView {
 
     drawBanners(status, kind) {
         const { refused } = this.model;
-        const text = JSON.stringify([kind, status.diskError, refused.length, status.connection, status.explanation, isOnline()]);
+        const text = JSON.stringify([kind, status.diskError, refused.length, status.connection, status.explanation, navigator.onLine]);
         if (this.bannerText === text) return;
         this.bannerText = text;
         fill(this.banner,
-            kind === 'away' && h('div.note', {}, h('p', {}, h('strong', {}, isOnline() ? sentenceOf(status.explanation) : 'You are offline.', ' '),
+            kind === 'away' && h('div.note', {}, h('p', {}, h('strong', {}, navigator.onLine ? sentenceOf(status.explanation) : 'You are offline.', ' '),
                 'You can go on: changes are kept in this browser, and sent when the server can be reached.')),
             status.connection === 'unauthorized' && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser was signed out. '),
                 status.lastError ? sentenceOf(status.lastError) : '', ' What you see is from before.'),

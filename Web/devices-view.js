@@ -95,19 +95,20 @@ function deviceCard(model, device, refresh) {
         button('Sign out', signOut, { symbol: 'out', kind: 'small', 'aria-label': `Sign out ${name}` })));
 }
 
+/** What `show` makes of a new code, once the server has given one. */
+export function coded(model, show) {
+    const place = h('div.stack', {}, h('p.quiet', {}, 'Asking the server…'));
+    model.device.pair().then((made) => fill(place, show(made)), (error) => fill(place, h('p.note.bad', {}, sentenceOf(error))));
+    return place;
+}
+
 /** A code for a new device, or the approval of one that shows a code. */
 const addDialog = (model) => dialog('box', 'Add a device', (close) => {
-    const place = h('div.stack', {}, h('p.quiet', {}, 'Asking the server…'));
-    const show = async () => {
-        try {
-            const { code, pin, link, server, expires } = await model.device.pair();
-            fill(place, qrPicture(link), h('p.code.shown', { 'aria-label': 'Code' }, code),
-                h('p.hint', {}, 'Scan this with the other device, or open ', h('strong', {}, server), ' there and enter the code, or type'),
-                signInCommand(server, code, pin), loopbackNote(server),
-                h('p.hint', {}, `For one device${expires ? `, until ${time(expires)}` : ''}.`));
-        } catch (error) { fill(place, h('p.note.bad', {}, sentenceOf(error))); }
-    };
-    show();
+    const place = coded(model, ({ code, pin, link, server, expires }) => [
+        qrPicture(link), h('p.code.shown', { 'aria-label': 'Code' }, code),
+        h('p.hint', {}, 'Scan this with the other device, or open ', h('strong', {}, server), ' there and enter the code, or type'),
+        signInCommand(server, code, pin), loopbackNote(server),
+        h('p.hint', {}, `For one device${expires ? `, until ${time(expires)}` : ''}.`)]);
     const input = codeInput(8);
     input.autofocus = true;
     return [dialogHead('Add a device', close), place,

@@ -102,7 +102,6 @@ export const command = (text) => h('div.command', {}, h('p', { tabindex: 0 }, h(
     navigator.clipboard && h('button.button.small', { type: 'button', onclick: async () => {
         try {
             await navigator.clipboard.writeText(text);
-            announce('Copied.');
             toast('Copied.');
         } catch { toast('This browser does not let the page copy. Select the text instead.'); }
     } }, 'Copy'));

@@ -2,7 +2,8 @@
 
 /** The first run of an empty server: this browser makes the first account, by a code of the server's log. */
 
-import { command, field, fill, h, loopbackNote, mark, signInCommand } from './dom.js';
+import { coded } from './devices-view.js';
+import { command, field, h, loopbackNote, mark, signInCommand } from './dom.js';
 import { browserName, sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { codeInput } from './sign-in-view.js';
@@ -42,11 +43,6 @@ export function firstRunView(model, code) {
 /** What to do with a new account. Each code signs in one device. */
 function nextSteps(model) {
     const step = (title, ...content) => h('li.card', {}, h('h2', {}, title), content);
-    const coded = (show) => {
-        const place = h('div.stack', {}, h('p.quiet', {}, 'Asking the server…'));
-        model.device.pair().then((made) => fill(place, show(made)), (error) => fill(place, h('p.note.bad', {}, sentenceOf(error))));
-        return place;
-    };
     const go = h('button.button.main.wide', { type: 'button', onclick: () => {
         location.hash = '#/data';
         location.reload();
@@ -55,8 +51,8 @@ function nextSteps(model) {
     queueMicrotask(() => go.focus());
     return h('main.sign-in', {}, h('div.hero', {}, mark(), h('h1', {}, 'Your account is ready'),
         h('p', {}, 'This browser is its first device. Three steps to go on with:')),
-    h('ol.steps', {}, step('Sign in a computer', coded(({ server, code, pin }) => signInCommand(server, code, pin))),
-        step('Sign in a phone', coded(({ link, server }) => [qrPicture(link), h('p.hint', {}, 'Scan this with its camera.'), loopbackNote(server)])),
+    h('ol.steps', {}, step('Sign in a computer', coded(model, ({ server, code, pin }) => signInCommand(server, code, pin))),
+        step('Sign in a phone', coded(model, ({ link, server }) => [qrPicture(link), h('p.hint', {}, 'Scan this with its camera.'), loopbackNote(server)])),
         step('Keep a first value, and see it here', command('ubiquity set theme dark --store TEAMID.com.example.app'))),
     go, h('p.hint', {}, 'Codes for further devices are on the page Devices.'));
 }

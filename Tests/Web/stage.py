@@ -298,6 +298,12 @@ class Browser:
     def in_row(self, key, selector):
         return self.wait(lambda: (row := self.row(key)) and row.find_element(By.CSS_SELECTOR, selector), key)
 
+    def edit(self, key, value, ends=True):
+        """Types a value in the key's row."""
+        self.in_row(key, ".edit").click()
+        self.press(Keys.CONTROL, "a")
+        self.press(value, *([Keys.ENTER] if ends else []))
+
     def sheet(self, key):
         self.in_row(key, ".key").click()
         return self.find("dialog.sheet")
