@@ -4,7 +4,7 @@
 
 import { DatabaseFolder } from './database.js';
 import { openDeviceIn, openStoreOf } from './device.js';
-import { Engine, engineModule } from './engine.js';
+import { Engine, clocks, engineModule } from './engine.js';
 import { Slots, claimLock } from './pool.js';
 
 export { version } from './http.js';
@@ -45,10 +45,8 @@ export async function unsentStores({ folder, state }) {
   const module = await compile();
   const stores = [];
   for (const { folder: owner, store } of await folder.documents()) {
-    const [engine, clock] = [new Engine(module), { wall: Date.now(), uptime: performance.now() }];
-    const content = await folder.disk(owner, store).load();
-    engine.handle({ do: 'start', boot: '', seed: '0', store, content }, clock);
-    const keys = engine.handle({ do: 'status' }, clock).pendingKeys.length;
+    const engine = Engine.showing(module, store, await folder.disk(owner, store).load());
+    const keys = engine.handle({ do: 'status' }, clocks()).pendingKeys.length;
     if (keys) stores.push({ identifier: store, keys, isOwn: owner === state.folder });
   }
   return stores;

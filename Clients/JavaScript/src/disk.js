@@ -2,22 +2,14 @@
 
 /** A store's rows in memory, of a process that has its disk alone: bytes that only the engine reads. */
 
-import { base64 } from './exact.js';
+import { base64, bytesOf } from './exact.js';
 
 /** As many refused writes as the engine's other disks keep. */
 export const refusedMax = 1_024;
-const bytesOf = (text) => Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));
 
 export class Disk {
-  /**
-   * @param {{write(document: string, rows: Map<string, string | null>): Promise<void>}} folder
-   * @param {string} document @param {Map<string, string>} rows
-   */
-  constructor(folder, document, rows) {
-    this.folder = folder;
-    this.document = document;
-    this.rows = new Map(rows);
-  }
+  /** @param {Map<string, string>} rows */
+  constructor(rows = new Map()) { this.rows = new Map(rows); }
 
   get version() { return Number(this.rows.get('version') ?? 0); }
 

@@ -8,6 +8,13 @@ import { decode, encode } from './plist.js';
 /** Of 64 bits. */
 export const randomText = () => crypto.getRandomValues(new BigUint64Array(1))[0].toString(16);
 
+/** The clock that may be set, and the one that nobody sets. */
+export const clocks = () => ({ wall: Date.now(), uptime: performance.now() });
+
+const timerMax = 2 ** 30;
+/** The milliseconds until an engine is to be woken. */
+export const pauseUntil = (wake) => Math.min(Math.max(Math.ceil(wake - performance.now()), 0), timerMax);
+
 const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 
 /** The module, which is compiled once and shared by all stores. @type {Promise<WebAssembly.Module> | null} */
@@ -36,6 +43,13 @@ export class EventError extends UbiquityError {
 }
 
 export class Engine {
+  /** An engine that shows what a disk has, and does nothing else. */
+  static showing(module, store, content) {
+    const engine = new Engine(module);
+    engine.handle({ do: 'start', boot: '', seed: '0', store, content }, clocks());
+    return engine;
+  }
+
   /** @param {WebAssembly.Module} module */
   constructor(module) {
     const shell = {

@@ -61,7 +61,7 @@ const types = {
         return btoa(atob(checkedText(json).replaceAll('-', '+').replaceAll('_', '/').replace(/={1,2}$/, '')));
       } catch { throw new WireError('data is not in base64'); }
     },
-    read: (content) => Uint8Array.from(atob(content), (character) => character.charCodeAt(0)),
+    read: (content) => bytesOf(content),
   },
   array: {
     check: (json, depth) =>
@@ -153,3 +153,6 @@ export function base64(data) {
   for (let i = 0; i < data.length; i += 0x8000) text += String.fromCharCode(...data.subarray(i, i + 0x8000));
   return btoa(text);
 }
+
+/** The bytes of base64. */
+export const bytesOf = (text) => Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));

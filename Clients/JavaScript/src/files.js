@@ -54,7 +54,7 @@ async function syncFolder(folder) {
  * there.
  */
 class Journal {
-  rows = new Disk(null, '', new Map());
+  rows = new Disk();
   /** @type {any} The file, once this process has written it. */
   handle = null;
   isRemoved = false;
@@ -76,7 +76,7 @@ class Journal {
   }
 
   parse(text) {
-    this.rows = new Disk(null, '', new Map());
+    this.rows = new Disk();
     const lines = text.split('\n');
     // What has no end was not saved.
     lines.pop();
@@ -146,7 +146,7 @@ class Journal {
 
   /** Writes all rows as one. */
   async fold(rows) {
-    const all = new Disk(null, '', this.rows.rows);
+    const all = new Disk(this.rows.rows);
     all.keep(rows);
     const text = `${JSON.stringify({ format })}\n${JSON.stringify([...all.rows])}\n`;
     await this.close();

@@ -5,13 +5,12 @@
  * requests at a time. Which store is served by which stream is decided by an instance of the engine.
  */
 
-import { Engine } from './engine.js';
+import { Engine, clocks, pauseUntil } from './engine.js';
 import { Requests } from './requests.js';
 
 const requestsMax = 2;
 /** How long a stream waits for a place, before its store does without. */
 const slotMilliseconds = 10_000;
-const timerMax = 2 ** 30;
 
 /** So many at a time, in the order in which they came. */
 export class Turns {
@@ -174,7 +173,7 @@ class Streams {
     let wake;
     for (let next; (next = this.events.shift());) {
       let answer;
-      try { answer = this.engine.handle(next, { wall: Date.now(), uptime: performance.now() }); } catch (error) {
+      try { answer = this.engine.handle(next, clocks()); } catch (error) {
         this.fail(error);
         break;
       }
@@ -184,8 +183,7 @@ class Streams {
     this.isRunning = false;
     clearTimeout(this.timer);
     if (wake === undefined) return;
-    const pause = Math.min(Math.max(Math.ceil(wake - performance.now()), 0), timerMax);
-    this.timer = setTimeout(() => this.report({ do: 'wake' }), pause);
+    this.timer = setTimeout(() => this.report({ do: 'wake' }), pauseUntil(wake));
   }
 
   /** @param {{do: string, [field: string]: any}} step @param {{do: string}} event What the engine was told. */

@@ -43,7 +43,6 @@ export class Recovery {
     try { return body(engine); } catch (error) {
       // It goes on.
       if (error instanceof EventError) throw error;
-      if (error instanceof EventError) throw error;
       if (engine === this.shell.engine) this.trapped(error);
       throw this.error;
     }
@@ -127,7 +126,7 @@ export class Recovery {
     const { shell } = this;
     shell.app.heard();
     try {
-      const keys = Object.keys(shell.ask({ do: 'values' }).values);
+      const { keys } = shell.ask({ do: 'keys' });
       shell.app.notice('serverChange', [...new Set([...keys, ...this.lostKeys.splice(0)])]);
     } catch { /* It is told. */ }
   }
@@ -141,11 +140,7 @@ export class Recovery {
     this.error = new UbiquityError('engine', `${this.error.message}, again and again; the store can only be read. `
       + 'Reload the page, or start the program again');
     try {
-      const engine = new Engine(shell.module);
-      const clock = { wall: Date.now(), uptime: performance.now() };
-      const content = await shell.storage.disk.load();
-      engine.handle({ do: 'start', boot: '', seed: '0', store: shell.identifier, content }, clock);
-      this.last = engine;
+      this.last = Engine.showing(shell.module, shell.identifier, await shell.storage.disk.load());
     } catch { /* What the one before had is all that there is. */ }
     shell.app.problem(this.error.message);
     shell.waiting.fail(this.error);

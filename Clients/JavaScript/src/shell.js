@@ -5,7 +5,7 @@
  * out its steps. All rules are the engine's. An engine that traps is replaced: recovery.js.
  */
 
-import { Engine, EventError, randomText } from './engine.js';
+import { Engine, EventError, clocks, pauseUntil, randomText } from './engine.js';
 import { Leading } from './leading.js';
 import { Link } from './link.js';
 import { Recovery } from './recovery.js';
@@ -13,7 +13,6 @@ import { Storage } from './storage.js';
 import { UbiquityError } from './values.js';
 import { Waiting, closed } from './waiting.js';
 
-const timerMax = 2 ** 30;
 /** What is said of a disk whose content the engine does not understand. */
 const unread = { read: 'notRead', conflict: 'notSaved', opened: 'notOpened', account: 'noAccount' };
 
@@ -100,7 +99,7 @@ export class Shell {
     if (this.isClosed) throw closed();
     const { firstSync = 'serverWins', historyExcluded = [] } = this.options;
     [this.events, this.steps, this.engine] = [[], [], new Engine(this.module)];
-    const clock = { wall: Date.now(), uptime: performance.now() };
+    const clock = clocks();
     this.gap = clock.wall - clock.uptime;
     const event = { do: 'start', boot: randomText(), seed: randomText(), store: this.identifier, firstSync,
       ownWrites: true, unkept: [...historyExcluded], policies: this.policies, content, device: this.account };
@@ -135,7 +134,7 @@ export class Shell {
 
   /** Reads the clocks. If the wall clock jumps, the machine slept or it was set. */
   now() {
-    const clock = { wall: Date.now(), uptime: performance.now() };
+    const clock = clocks();
     if (this.engine && Math.abs(clock.wall - clock.uptime - this.gap) > 1_500) {
       this.gap = clock.wall - clock.uptime;
       this.take(this.engine.handle({ do: 'boot', boot: randomText() }, clock));
@@ -186,8 +185,7 @@ export class Shell {
   setTimer() {
     clearTimeout(this.timer);
     if (this.wakeAt === undefined || this.isClosed || !this.engine) return;
-    const pause = Math.min(Math.max(Math.ceil(this.wakeAt - performance.now()), 0), timerMax);
-    this.timer = setTimeout(() => this.report({ do: 'wake' }), pause);
+    this.timer = setTimeout(() => this.report({ do: 'wake' }), pauseUntil(this.wakeAt));
   }
 
   // What to do

@@ -314,7 +314,7 @@ export class Store extends EventTarget {
   // What the server knows
 
   async delivery(key = undefined) {
-    const { saved, pendingKeys } = this.shell.ask({ do: 'status' });
+    const { saved, pendingKeys } = this.shell.status;
     const waits = pendingKeys.some((one) => key === undefined || one === key);
     return this.device.delivery(this.identifier, { key, saved }, waits);
   }

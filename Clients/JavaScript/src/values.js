@@ -8,7 +8,7 @@
 /** The most levels of a value: 511 containers in each other, and what the innermost contains. */
 export const depthMax = 512;
 /** The milliseconds from 1970 to the beginning of dates. */
-export const reference = 978_307_200_000;
+const reference = 978_307_200_000;
 const [integerMin, integerMax] = [-(2n ** 63n), 2n ** 64n - 1n];
 /** Of each array and object that an app has read, its value with all types apart. */
 const exacts = new WeakMap();

@@ -112,7 +112,7 @@ class Store(MutableMapping[str, Value]):
         self.write({key: None})
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._ask(lambda engine: engine.handle({"do": "values"}))["values"])
+        return iter(self._ask(lambda engine: engine.handle({"do": "keys"}))["keys"])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
