@@ -139,10 +139,10 @@ final class Housekeeping: Service {
                 server.metrics.note(try storage.sharedFigures())
             }
         }
-        try await server.writer.run { [self] in
-            if second.isMultiple(of: Self.renewalSeconds) { try renewCertificates() }
-            try keepHouse()
+        if server.house != nil, second.isMultiple(of: Self.renewalSeconds) {
+            try await server.readers.run { [self] in try renewCertificates() }
         }
+        try await server.writer.run { [self] in try keepHouse() }
         if state.withLock(\.canNote) { server.readiness.roundEnded() }
     }
 

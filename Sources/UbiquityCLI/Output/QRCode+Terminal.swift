@@ -12,17 +12,21 @@ extension QRCode {
 
     /// A link's code; nil if the output is no terminal that has room for it, and more than ASCII.
     static func picture(of link: String) -> TerminalText? {
-        guard let columns = Output.columns, let code = QRCode(link), Output.isUnicode,
-            code.size + 8 <= columns
-        else { return nil }
-        return code.terminalLines
+        Output.columns.flatMap { fitting(link, columns: $0) }?.terminalLines
     }
 
-    /// A command with a link that is also shown as a QR code, unless the link is too long, the
-    /// terminal too narrow, or its characters are only ASCII.
+    /// Nil if the link is too long, the terminal too narrow, or its characters are only ASCII.
+    private static func fitting(_ link: String, columns: Int) -> QRCode? {
+        guard Output.isUnicode, let code = QRCode(link), code.size + 8 <= columns else {
+            return nil
+        }
+        return code
+    }
+
+    /// A command with a link that is also shown as a QR code, if that fits.
     static func block(command: String, link: String) -> TerminalText {
         let columns = Output.columns ?? Output.errorColumns ?? .max
-        guard let code = QRCode(link), Output.isUnicode, code.size + 8 <= columns else {
+        guard let code = fitting(link, columns: columns) else {
             return "or with the link:\n\n    \(command)\n"
         }
         return

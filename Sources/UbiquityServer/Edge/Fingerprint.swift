@@ -13,3 +13,10 @@ package enum Fingerprint {
         return SHA256.hash(data: der).map { String(format: "%02X", $0) }.joined(separator: ":")
     }
 }
+
+extension Sequence<UInt8> {
+    /// Two digits for each byte, in lower case.
+    var hexadecimal: String {
+        map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+}

@@ -234,8 +234,7 @@ extension Certificate {
 
     /// So that the authorities of two houses have two names.
     private static func shortName(of key: P256.Signing.PrivateKey) -> String {
-        SHA256.hash(data: key.publicKey.x963Representation).prefix(3)
-            .map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        SHA256.hash(data: key.publicKey.x963Representation).prefix(3).hexadecimal
     }
 
     /// Whether it has to be made anew, also for being another key's.
@@ -266,10 +265,7 @@ extension Certificate {
 extension ServerSettings {
     /// What the machines of the local network call this one.
     var machineNames: [String] {
-        var name = [CChar](repeating: 0, count: Int(HOST_NAME_MAX) + 1)
-        guard gethostname(&name, name.count - 1) == 0 else { return [] }
-        let text = String(
-            decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return [HouseConstraints.localName(ofMachine: text)].compactMap(\.self)
+        let name = SystemFigures.machineName.flatMap { HouseConstraints.localName(ofMachine: $0) }
+        return [name].compactMap(\.self)
     }
 }

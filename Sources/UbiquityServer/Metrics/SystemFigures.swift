@@ -4,6 +4,14 @@ internal import Foundation
 
 /// The system's figures about this process and its files.
 enum SystemFigures {
+    /// The machine's own name; nil if the system does not provide it.
+    static var machineName: String? {
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return nil }
+        let bytes = name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// Nil if the system does not provide it.
     static var memoryBytes: Int? {
         guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else {

@@ -15,7 +15,7 @@ struct HouseRoutes: Sendable {
 
     /// The file, of a type that phones offer to install.
     @Sendable private func authority(_ exchange: Exchange) async throws -> Answer {
-        let certificate = try await certificate()
+        let certificate = try await readers.run { [house] in try house.authority() }
         return Answer(
             headers: [
                 "Content-Type": "application/x-x509-ca-cert",
@@ -24,13 +24,11 @@ struct HouseRoutes: Sendable {
     }
 
     func message() async throws -> WireConfig.House {
-        var message = WireConfig.House()
-        message.address = settings.reachedAddress ?? ""
-        message.authority = String(decoding: try await certificate(), as: UTF8.self)
-        return message
-    }
-
-    private func certificate() async throws -> [UInt8] {
-        try await readers.run { [house] in try house.authority() }
+        try await readers.run { [house, settings] in
+            var message = WireConfig.House()
+            message.address = settings.reachedAddress ?? ""
+            message.authority = String(decoding: try house.authority(), as: UTF8.self)
+            return message
+        }
     }
 }

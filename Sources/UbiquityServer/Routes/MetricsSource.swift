@@ -80,10 +80,5 @@ final class MetricsSource: Sendable {
     }
 
     /// Such as `ada-1/4711`: the machine's name, and the number of the process.
-    private static let node: String = {
-        var name = [CChar](repeating: 0, count: 256)
-        let isKnown = gethostname(&name, name.count - 1) == 0
-        let bytes = name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
-        return "\(isKnown ? String(decoding: bytes, as: UTF8.self) : "node")/\(getpid())"
-    }()
+    private static let node = "\(SystemFigures.machineName ?? "node")/\(getpid())"
 }

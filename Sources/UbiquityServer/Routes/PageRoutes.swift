@@ -69,7 +69,7 @@ private struct PageAnswers: Sendable {
 
     init(_ file: PageFile, provider: PageProvider?) {
         let digest = SHA256.hash(data: Array(file.gzip.readableBytesView)).prefix(12)
-        let tag = digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        let tag = digest.hexadecimal
         let headers: HTTPHeaders = [
             "Content-Type": file.type,
             // What may change is asked for again: an updated server has an updated page.

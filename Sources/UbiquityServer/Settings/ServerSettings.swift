@@ -132,13 +132,9 @@ package struct ServerTLS: Hashable, Sendable {
     /// Must only be readable by the server's user.
     package var keyPath: String
     /// Whether the key stays when the certificate is made anew, whoever signs it.
-    var hasLastingKey = false
+    var hasLastingKey: Bool
 
-    package init(certificatePath: String, keyPath: String) {
-        self.init(certificatePath: certificatePath, keyPath: keyPath, hasLastingKey: false)
-    }
-
-    init(certificatePath: String, keyPath: String, hasLastingKey: Bool) {
+    package init(certificatePath: String, keyPath: String, hasLastingKey: Bool = false) {
         (self.certificatePath, self.keyPath) = (certificatePath, keyPath)
         self.hasLastingKey = hasLastingKey
     }
