@@ -66,14 +66,14 @@ package struct ChildProcess: Sendable {
 
     /// Waits for the end.
     /// - Returns: The exit status.
-    /// - Throws: ``Trouble`` if the process hangs; it is then killed.
+    /// - Throws: ``Trouble`` with what the process said last, if it hangs; it is then killed.
     @discardableResult
     package func exit() async throws -> Int32 {
         do {
             try await wait(for: "the end of \(command)") { !isRunning }
         } catch {
             kill()
-            throw error
+            throw Trouble("\(error); it said last: \((output + errors).suffix(4_000))")
         }
         return status
     }
