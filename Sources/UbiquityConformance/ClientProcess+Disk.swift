@@ -137,7 +137,7 @@ extension ClientProcess: VirtualDiskUser {
     func becomeLeader(of disk: VirtualDisk) {
         world.after(world.chance.int64(0...5)) { [self] in
             whenRunning { [self] in
-                if !isLeading, file.processes.first === self { lead(true) }
+                if file.processes.first === self { lead(true) }
             }
         }
     }

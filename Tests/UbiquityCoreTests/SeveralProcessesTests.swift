@@ -46,6 +46,28 @@ import Testing
         #expect(cloud.server["x"] == .integer(2))
     }
 
+    @Test func `that both believe to lead lose nothing that one of them has received`() {
+        let (app, other) = (cloud.device(), cloud.device())
+        let helper = app.helper()
+        settle(helper)
+        // It stands still before it has saved what it received.
+        other["x"] = .integer(1)
+        while other.step() {}
+        _ = app.step()
+        #expect(app["x"] == .integer(1))
+        app.goOffline()
+        helper.receive(.leading(true))
+        other["x"] = .integer(2)
+        while other.step() {}
+        while helper.step() {}
+        #expect(helper["x"] == .integer(2))
+        while app.step() {}
+        app.receive(.leading(false))
+        while helper.step() {}
+        #expect(helper["x"] == .integer(2))
+        #expect(app["x"] == .integer(2))
+    }
+
     @Test
     func `write over a part of a transaction that they did not know of, and send both as one`()
         throws
@@ -64,6 +86,33 @@ import Testing
         let push = try #require(app.pushes.last)
         #expect(push.transactions.map { $0.writes.map(\.key.string) } == [["a", "b", "c"]])
         #expect(cloud.server["b"] == .integer(3))
+    }
+
+    @Test func `do not end a round trip before what another one has changed is sent again`() throws
+    {
+        let app = cloud.device()
+        let helper = app.helper()
+        settle(helper)
+        (app.holdsStream, app.holdsPulls) = (true, true)
+        try app.write(["a": .integer(1), "b": .integer(2)])
+        let request = app.requestSync()
+        while app.step() {}
+        #expect(app.pushes.count == 1)
+        cloud.pass(milliseconds: 5)
+        try helper.write(["b": .integer(3), "c": .integer(4)])
+        app.holdsAnswers = true
+        while helper.step() || app.step() {}
+        #expect(app.pushes.count == 2)
+        app.answerPulls()
+        while app.step() {}
+        #expect(app.finished[request] == nil)
+        app.answer()
+        app.holdsStream = false
+        for _ in 1...3 {
+            settle(helper)
+            cloud.pass(milliseconds: Backoff.maxMilliseconds)
+        }
+        #expect(app.finished[request] == .some(nil))
     }
 
     @Test func `get their round trip from the one that leads, its failure included`() {

@@ -347,11 +347,15 @@ final class SteppedDevice {
     /// - Parameter pulls: Whether pulls are answered as well; otherwise their answers are dropped.
     func answer(pulls: Bool = true) {
         (holdsAnswers, holdsPulls) = (false, false)
-        for event in held {
-            if case .pulled = event, !pulls { continue }
-            receive(event)
-        }
+        if pulls { answerPulls() }
+        for event in held { if case .pushAnswered = event { receive(event) } }
         held = []
+    }
+
+    /// Delivers the answers to pulls that were held, before those to pushes.
+    func answerPulls() {
+        for event in held { if case .pulled = event { receive(event) } }
+        held.removeAll { if case .pulled = $0 { true } else { false } }
     }
 
     /// Delivers what a stream kept back, as it was when it was requested.

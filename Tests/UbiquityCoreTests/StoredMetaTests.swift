@@ -22,6 +22,7 @@ struct StoredMetaTests {
         meta.syncsRequested = 17
         meta.syncsCompleted = 18
         meta.syncsTaken = 21
+        meta.term = 22
         meta.syncFailures = [
             SyncFailure(
                 3...4, LinkFailure(.refused, "the store is full", refusedKeys: [try! Key("a")]))
@@ -60,7 +61,7 @@ struct StoredMetaTests {
     }
 
     @Test func `every field is read as it was written`() throws {
-        #expect(Self.paths.count == 23)
+        #expect(Self.paths.count == 24)
         #expect(try StoredMeta(fields: Self.full.fields) == Self.full)
         #expect(try StoredMeta(fields: StoredMeta().fields) == StoredMeta())
         for state in ["signedOut", "connecting", "connected", "waiting", "unauthorized", "polling"]

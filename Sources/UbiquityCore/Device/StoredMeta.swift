@@ -15,6 +15,10 @@ package struct StoredMeta: Hashable, Sendable {
     package var syncsCompleted: Int64 = 0
     /// The last request that the leader has seen.
     package var syncsTaken: Int64 = 0
+    /// Counts the leaders: each writes a greater number than it found, together with the first of
+    /// what it has received. A process that finds a greater one than it wrote leads no longer,
+    /// though nobody has told it.
+    package var term: Int64 = 0
     /// The failed round trips that followers asked for: the newest ``SyncFailure/countMax``, in
     /// order.
     package var syncFailures: [SyncFailure] = []
@@ -78,6 +82,7 @@ extension StoredMeta {
             "syncsRequested": .integer(syncsRequested),
             "syncsCompleted": .integer(syncsCompleted),
             "syncsTaken": .integer(syncsTaken),
+            "term": .integer(term),
             "syncFailures": syncFailures.isEmpty ? nil : .array(syncFailures.map { $0.fields }),
             "link": link.fields,
         ])
@@ -102,6 +107,7 @@ extension StoredMeta {
         syncsRequested = try fields.integer("syncsRequested") ?? 0
         syncsCompleted = try fields.integer("syncsCompleted") ?? 0
         syncsTaken = try fields.integer("syncsTaken") ?? 0
+        term = try fields.integer("term") ?? 0
         for failure in try fields.array("syncFailures") ?? [] {
             syncFailures.append(try SyncFailure(StoredFields(failure)))
         }

@@ -18,6 +18,8 @@ struct SaveInFlight: Sendable {
     var entries: [EntryTable.Saving]
     /// Nil if it does not write the meta.
     var receipt: ReceiptRule.Saving?
+    /// The ``StoredMeta/term`` that it writes as the leader; nil if none.
+    var term: Int64?
     var refused: [RefusedWrite]
     /// The number that this save gives to this process's requests to the leader; nil if none.
     var requestNumber: Int64?
@@ -47,11 +49,13 @@ extension SyncEngine {
         saveFailure?.retryAt = nil
         let requestNumber = numberNewRequests(at: now)
         let (written, saving) = entries.beginSave()
+        let savesMeta = unsaved.meta || isLeading && !isTermSaved
         let batch = SaveBatch(
             expectedVersion: diskVersion, entries: written,
-            meta: unsaved.meta ? meta : nil, refused: unsaved.refused)
+            meta: savesMeta ? meta : nil, refused: unsaved.refused)
         saveInFlight = SaveInFlight(
-            entries: saving, receipt: unsaved.meta ? receipts.beginSave(of: meta.cursor) : nil,
+            entries: saving, receipt: savesMeta ? receipts.beginSave(of: meta.cursor) : nil,
+            term: savesMeta && isLeading ? meta.term : nil,
             refused: unsaved.refused, requestNumber: requestNumber, requestsThrough: counts.requests
         )
         unsaved = Unsaved()
@@ -63,6 +67,7 @@ extension SyncEngine {
         saveInFlight = nil
         entries.finishSave(save.entries, emptyMax: settings.emptyMax)
         if let receipt = save.receipt { receipts.finishSave(receipt, at: now.uptime) }
+        if isLeading, let term = save.term, term == meta.term { isTermSaved = true }
         diskVersion = version
         saveFailure = nil
         if let number = save.requestNumber {
@@ -97,11 +102,11 @@ extension SyncEngine {
         guard saveInFlight == nil, changes.version != diskVersion else { return }
         diskVersion = changes.version
         let hadFirstSync = meta.hasCompletedFirstSync
-        let shown = Set(waiting.union(changes.entries.map { $0.key }).map { $0.whole }).map {
-            ($0, self[$0])
-        }
+        let known = waiting.union(changes.entries.map { $0.key }).union(entries.unsavedKeys)
+        let shown = Set(known.map { $0.whole }).map { ($0, self[$0]) }
         let acknowledged = outbox.acknowledged.keys.filter { isAcknowledged($0) }
         for stored in changes.entries { stayLater(than: stored, at: now) }
+        compareTerm(with: changes.meta, at: now)
         if !isLeading { follow(changes.meta, at: now) }
         var joined: [(UInt64, UInt64)] = []
         for stored in changes.entries {
@@ -119,6 +124,21 @@ extension SyncEngine {
         let changed = Set(shown.filter { self[$0.0] != $0.1 }.map { $0.0 })
         post(Notice(reason, changed))
         requestsAnswered(by: changes.meta, at: now)
+    }
+
+    /// Compares the leader of the disk with what this process knows.
+    ///
+    /// Who led, and finds that another process has led since, leads no longer, and forgets what it
+    /// has received and not saved. If each kept its own cursor and took the other's records, both
+    /// could miss what neither will receive again. Until its first save, a leader need not mind
+    /// what the one before saves late: all that it has received is unsaved, and stays.
+    private mutating func compareTerm(with disk: StoredMeta, at now: ClockReading) {
+        if isLeading, !isTermSaved {
+            meta.term = max(meta.term, disk.term &+ 1)
+        } else if disk.term > meta.term {
+            entries.forgetReceived()
+            lead(false, at: now)
+        }
     }
 
     /// Handles a write that got its final stamp from another process after this process replaced

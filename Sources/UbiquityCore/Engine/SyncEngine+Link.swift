@@ -78,12 +78,15 @@ extension SyncEngine {
     func saved(_ cursor: Cursor?) -> Cursor? { cursor == receipts.saved ? cursor : nil }
 
     mutating func lead(_ leads: Bool, at now: ClockReading) {
-        guard leads != isLeading else { return }
-        leader = leads ? nil : LeaderMonitor()
         if leads {
+            // Told again, another process may have led in between.
+            if !isLeading || isTermSaved { meta.term &+= 1 }
+            (leader, isTermSaved) = (nil, false)
             post(Notice(.serverChange, finalizeStamps(at: now)))
             takeOverRequests()
-        } else {
+        } else if isLeading {
+            if !isTermSaved { meta.term &-= 1 }
+            (leader, isTermSaved) = (LeaderMonitor(), false)
             link.close()
         }
     }

@@ -25,6 +25,8 @@ package struct SyncEngine: Sendable {
     var unsaved = Unsaved()
     var saveInFlight: SaveInFlight?
     var saveFailure: SaveFailure?
+    /// Whether the disk has had this leader's ``StoredMeta/term``.
+    var isTermSaved = false
     /// The receipts: what is on disk, and what the server knows of it.
     var receipts: ReceiptRule
 

@@ -13,7 +13,7 @@ struct EntryTable: Sendable {
         var entry = Entry()
         /// The key has parts: what the app sees is made of all of them.
         var hasParts = false
-        /// The pending write that the disk has, if the entry differs from the disk.
+        /// What the disk has, if the entry differs from the disk.
         var base: Base?
         /// Whether a save of it is under way.
         var isSaving = false
@@ -26,16 +26,20 @@ struct EntryTable: Sendable {
     }
 
     /// In a box because few entries have one, and memory that is not touched costs no time.
-    private final class Base: Sendable {
+    fileprivate final class Base: Sendable {
+        let confirmed: Record?
         let pending: PendingWrite?
 
-        init(_ pending: PendingWrite?) { self.pending = pending }
+        init(_ confirmed: Record?, _ pending: PendingWrite?) {
+            self.confirmed = confirmed
+            self.pending = pending
+        }
     }
 
-    /// An entry being saved, and the pending write that the disk still has if the save fails.
+    /// An entry being saved, and what the disk still has if the save fails.
     struct Saving: Sendable {
         fileprivate var slot: Int
-        fileprivate var base: PendingWrite?
+        fileprivate var base: Base
     }
 
     /// The place of each key in ``slots``.
@@ -218,7 +222,7 @@ struct EntryTable: Sendable {
         }
         // A record that is already known is not saved again.
         if saves, (entry.confirmed, entry.pending) != (old.confirmed, old.pending) {
-            noteUnsaved(number, base: old.pending)
+            noteUnsaved(number, base: old.confirmed, old.pending)
         }
         noteWaiting(key, entry.waits, before: old.waits)
         return show(entry.visible?.value, at: number)
@@ -244,7 +248,9 @@ struct EntryTable: Sendable {
         let waited = slots[number].entry.waits
         noteEmpty(false, before: slots[number].entry.isEmpty)
         // Not copied without need.
-        if slots[number].base == nil { noteUnsaved(number, base: slots[number].entry.pending) }
+        if slots[number].base == nil {
+            noteUnsaved(number, base: slots[number].entry.confirmed, slots[number].entry.pending)
+        }
         slots[number].entry.pending = write
         slots[number].entry.isAcknowledged = false
         if write.isUnkept { slots[number].entry.wasUnkept = true }
@@ -320,13 +326,37 @@ struct EntryTable: Sendable {
         if (entry.confirmed, entry.pending, entry.wasUnkept)
             != (disk.confirmed, disk.pending, disk.wasUnkept)
         {
-            noteUnsaved(number, base: disk.pending)
+            noteUnsaved(number, base: disk.confirmed, disk.pending)
         }
     }
 
-    private mutating func noteUnsaved(_ number: Int, base: PendingWrite?) {
+    /// The keys that differ from the disk.
+    var unsavedKeys: [Key] {
+        unsaved.compactMap { slots[$0].base == nil ? nil : slots[$0].key }
+    }
+
+    /// Forgets what this process has received since it last saved. What the app wrote stays.
+    mutating func forgetReceived() {
+        for key in unsavedKeys {
+            guard let number = number(of: key), let base = slots[number].base else { continue }
+            update(key, saves: false) { entry in
+                entry.confirmed = base.confirmed
+                if entry.pending == nil { entry.pending = base.pending }
+                entry.isAcknowledged = false
+            }
+            compare(
+                key,
+                with: StoredEntry(
+                    key: key, confirmed: base.confirmed, pending: base.pending,
+                    wasUnkept: slots[number].entry.wasUnkept))
+        }
+    }
+
+    private mutating func noteUnsaved(
+        _ number: Int, base confirmed: Record?, _ pending: PendingWrite?
+    ) {
         guard slots[number].base == nil else { return }
-        slots[number].base = Base(base)
+        slots[number].base = Base(confirmed, pending)
         unsaved.append(number)
         unsavedCount += 1
     }
@@ -342,7 +372,7 @@ struct EntryTable: Sendable {
             slots[number].base = nil
             slots[number].isSaving = true
             let slot = slots[number]
-            saving.append(Saving(slot: number, base: base.pending))
+            saving.append(Saving(slot: number, base: base))
             entries.append(slot.stored)
         }
         unsaved.removeAll(keepingCapacity: true)
@@ -379,9 +409,9 @@ struct EntryTable: Sendable {
     mutating func undoSave(_ saving: [Saving]) {
         for entry in saving {
             slots[entry.slot].isSaving = false
-            noteUnsaved(entry.slot, base: entry.base)
+            noteUnsaved(entry.slot, base: entry.base.confirmed, entry.base.pending)
             // If it changed meanwhile, the older base stays: it is what the disk has.
-            slots[entry.slot].base = Base(entry.base)
+            slots[entry.slot].base = entry.base
         }
     }
 

@@ -86,7 +86,7 @@ package final class VirtualServer {
 
     /// Sends the changes since the cursor, then each commit as it happens.
     package func open(_ stream: VirtualStream, since cursor: Cursor?, isSaved: Bool) {
-        if isShared, stream.isTaken { return }
+        if stream.isTaken { return }
         stream.isTaken = true
         chosenNode.open(stream, since: cursor, isSaved: isSaved)
     }

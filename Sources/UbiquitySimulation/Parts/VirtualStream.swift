@@ -18,7 +18,7 @@ package final class VirtualStream {
     private(set) var cursor: Cursor?
     /// Whether the listener has once been told that it has everything.
     private(set) var isReady: Bool
-    /// A node has it. If the network repeats the request, it is not another node's too.
+    /// A node has it. If the network repeats the request, nobody reads the other answer.
     var isTaken = false
     /// Nothing arrives any more, and nobody has noticed.
     package private(set) var isHalfOpen = false

@@ -200,12 +200,16 @@ final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
 
     var isStopped: Bool { missed != nil }
 
-    /// Pauses the process, which keeps its lease, its connections, and the lock on a file that it
-    /// was writing.
-    func stop() {
+    /// Pauses the process, which keeps its connections, and the lock on a file that it was writing.
+    /// - Parameter losesLease: Another process gets it, and this one only hears of it when it goes
+    ///   on.
+    func stop(losesLease: Bool) {
         guard isAlive, missed == nil else { return }
         missed = ([], world.now)
         if saving != nil { disk.writer = self }
+        guard losesLease, isOpen, disk.processes.first === self else { return }
+        disk.close(by: self)
+        disk.open(by: self)
     }
 
     func goOn() {
@@ -214,6 +218,13 @@ final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
         world.note(.paused(device: device.number, milliseconds: world.now - since))
         unlock()
         for body in work { whenRunning(body) }
+        // It believes to lead until it is told.
+        world.after(world.chance.pick([0, world.chance.int64(0...5_000)])) { [self] in
+            whenRunning { [self] in
+                guard isOpen, disk.processes.first !== self else { return }
+                receive(.leading(file: driver.file, false))
+            }
+        }
     }
 
     private func unlock() { if disk.writer === self { disk.writer = nil } }

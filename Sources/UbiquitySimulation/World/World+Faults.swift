@@ -94,7 +94,7 @@ extension World {
         guard let process = device.processes.randomOne(chance) else { return }
         let stop = { [self] in
             if isPeaceful || process.isStopped { return }
-            process.stop()
+            process.stop(losesLease: chance.coin())
             after(absence()) { process.goOn() }
         }
         // In half of the cases in the middle of a save.
