@@ -67,36 +67,22 @@ export class DatabaseDisk {
 
   get removed() { return new UbiquityError('storage', 'the account of these values was removed'); }
 
-  /** This tab leads from now on: a save by the one before says that it does not any more. */
-  claim(leader) {
-    return this.home.transact('readwrite', ({ stores }, commit) => {
-      const row = stores.get([this.folder, this.store]);
-      row.onsuccess = () => {
-        stores.put({ folder: this.folder, store: this.store, version: 0, refused: 0, ...row.result, leader });
-        commit();
-      };
-      return () => undefined;
-    });
-  }
-
   /**
-   * Saves, if the disk has the version that the step expects, and nobody else leads by now.
+   * Saves, if the disk has the version that the step expects.
    * @param {{expects: number, entries: {key: Uint8Array, entry?: Uint8Array}[], meta?: Uint8Array,
    *     refused?: Uint8Array[]}} step
-   * @param {string | null} leader This tab, if it leads.
-   * @returns {Promise<{version?: number, content?: any, isDeposed?: boolean}>}
+   * @returns {Promise<{version?: number, content?: any}>}
    */
-  save(step, leader) {
+  save(step) {
     return this.home.transact('readwrite', ({ stores, entries, refused }, commit, refuse) => {
       const request = stores.get([this.folder, this.store]);
       let outcome;
       request.onsuccess = () => {
         const row = { folder: this.folder, store: this.store, version: 0, refused: 0, ...request.result };
-        const isDeposed = leader !== null && row.leader !== leader;
         if (row.version < step.expects) return refuse(this.removed);
-        if (isDeposed || row.version !== step.expects) {
+        if (row.version !== step.expects) {
           const changed = this.changed(entries, step.expects);
-          outcome = () => ({ isDeposed, content: contentOf(row, changed.result) });
+          outcome = () => ({ content: contentOf(row, changed.result) });
           return commit();
         }
         row.version += 1;

@@ -99,8 +99,6 @@ class Journal {
   /** Nobody else saves. */
   async changedAfter() { return undefined; }
 
-  async claim() {}
-
   async refused() { return this.rows.refused(); }
 
   save(step) {

@@ -2,19 +2,11 @@
 
 /** Whether this process is the one that has the connection of a store: it has the lease of the store's file. */
 
-import { randomText } from './engine.js';
-
-const pause = 1_000;
-
 export class Leading {
   /** @type {any} */
   lease = null;
-  /** This process, while it leads. @type {string | null} */
-  leader = null;
   /** It is tried again then. */
   timer = undefined;
-  /** Counts what has become of the lease. */
-  turn = 0;
 
   /** @param {import('./shell.js').Shell} shell */
   constructor(shell) { this.shell = shell; }
@@ -30,34 +22,16 @@ export class Leading {
       this.timer = setTimeout(() => this.lead(), wait);
       return;
     }
-    this.lease = shell.folder.lead(disk.document, async (isHeld) => {
-      this.leader = null;
-      this.turn += 1;
-      const { turn } = this;
-      if (!isHeld) return shell.report({ do: 'leading', file, isLeading: false });
-      const leader = randomText();
-      try {
-        // A leader that stood still, and does not know yet that it does not lead, finds this when it saves.
-        await disk.claim(leader);
-        if (turn !== this.turn) return undefined;
-        this.leader = leader;
-        return shell.report({ do: 'leading', file, isLeading: true });
-      } catch {
-        if (turn !== this.turn) return undefined;
-        this.follow();
-        // It leads when the disk can be read; what refuses this alone must not be tried without end.
-        this.timer = setTimeout(() => shell.report({ do: 'fileChanged' }), pause);
-        return undefined;
-      }
+    const lease = shell.folder.lead(disk.document, (isHeld) => {
+      if (!this.lease || this.lease === lease) shell.report({ do: 'leading', file, isLeading: isHeld });
     });
+    this.lease = lease;
   }
 
   follow() {
     clearTimeout(this.timer);
-    this.turn += 1;
     this.lease?.release();
     this.lease = null;
-    this.leader = null;
   }
 
   /** Takes the lease from a process that stands still. */

@@ -11,7 +11,7 @@ const unsavedMax = 4_096;
 /** What there is instead of a file that cannot be opened: nothing is saved to it. */
 const unopened = (error) => {
   const fails = async () => { throw error; };
-  return { document: '', claim: fails, changedAfter: fails, save: fails, refused: fails, forget: fails, close() {} };
+  return { document: '', changedAfter: fails, save: fails, refused: fails, forget: fails, close() {} };
 };
 
 export class Storage {
@@ -55,13 +55,12 @@ export class Storage {
 
   save(step) {
     const { shell, disk } = this;
-    this.answer(disk.save(step, shell.leading.leader), ({ version, content, isDeposed }) => {
+    this.answer(disk.save(step), ({ version, content }) => {
       if (version !== undefined) {
         this.unsaved.splice(0, this.saving);
         shell.folder.post(disk.document);
         return { do: 'saved', version };
       }
-      if (isDeposed) shell.leading.resign();
       return { do: 'conflict', content };
     }, 'notSaved');
   }

@@ -213,31 +213,6 @@ homeTest('a closed store stays closed', async (openTab, home) => {
 
 // Who leads
 
-homeTest('who is deposed lets go of the lease, and waits for it again', async (openTab, home) => {
-  const [a, b] = [await openTab(), await openTab()];
-  await leads(a);
-  home.documents.set('1/T.example', { ...home.documents.get('1/T.example'), leader: 'another one' });
-  a.store.set('a', 1);
-  assert.equal(await a.store.synchronize(), true);
-  await leads(b);
-  await b.device.close();
-  await leads(a);
-});
-
-homeTest('a tab that cannot claim the lead tries it again, and not at once', async (openTab) => {
-  const [a, b] = [await openTab(), await openTab()];
-  await leads(a);
-  let claims = 0;
-  Object.defineProperty(b.tab.waits, 'claim', { get() { claims += 1; return undefined; } });
-  b.tab.fails.claim = 'no space';
-  await a.device.close();
-  await until(() => claims);
-  await turns(500);
-  assert.ok(claims < 10, String(claims));
-  b.tab.fails = {};
-  await leads(b);
-});
-
 homeTest('a lease that is given up while it is taken away is asked for again', async (openTab, home) => {
   const { tab, store } = await openTab();
   await leads({ store });

@@ -117,7 +117,7 @@ homeTest('a read that fails while a tab takes over is tried again', async (openT
   home.account = account(unreachable);
   const [a, b] = [await openTab(), await openTab()];
   await leads(a);
-  Object.assign(b.tab.fails, { read: 'the disk is away', claim: 'the disk is away' });
+  b.tab.fails.read = 'the disk is away';
   await a.device.close();
   await until(() => b.store.status.diskError);
   assert.equal(b.store.status.isLeader, false);
@@ -141,8 +141,14 @@ homeTest('a sign-in that cannot be read is tried again', async (openTab, home) =
 homeTest('who led while it stood still saves nothing as the leader', async (openTab, home) => {
   const [a, b] = [await openTab(), await openTab()];
   await leads(a);
-  // Another one has taken over, and this one has not heard of it.
-  home.documents.set('1/T.example', { ...home.documents.get('1/T.example'), leader: 'another one' });
+  a.store.set('first', 1);
+  await a.store.synchronize();
+  // Another one takes over, and this one does not hear of it.
+  home.leases.get('1/T.example')[0].tell = () => {};
+  b.store.shell.leading.seize();
+  await leads(b);
+  b.store.set('b', 1);
+  await b.store.synchronize();
   a.store.set('a', 1);
   assert.equal(await a.store.synchronize(), true);
   assert.equal(a.store.status.isLeader, false);

@@ -64,7 +64,7 @@ class Tab {
   disk(folder, identifier) {
     const { documents } = this.home;
     const document = `${folder}/${identifier}`;
-    const row = () => documents.get(document) ?? { version: 0, leader: null, entries: new Map() };
+    const row = () => documents.get(document) ?? { version: 0, entries: new Map() };
     const content = (after) => {
       const { version, meta, entries } = row();
       const wanted = [...entries.values()].filter((one) => (after === null ? one.entry : one.version > after));
@@ -74,11 +74,9 @@ class Tab {
       document, close() {},
       load: () => this.begin('load').then(() => content(null)),
       changedAfter: (after) => this.begin('read').then(() => (after === row().version ? undefined : content(after))),
-      claim: (leader) => this.begin('claim').then(() => { documents.set(document, { ...row(), leader }); }),
-      save: (step, leader) => this.begin('save').then(() => {
+      save: (step) => this.begin('save').then(() => {
         const old = row();
-        const isDeposed = leader !== null && leader !== old.leader;
-        if (isDeposed || step.expects !== old.version) return { isDeposed, content: content(step.expects) };
+        if (step.expects !== old.version) return { content: content(step.expects) };
         const version = old.version + 1;
         const entries = new Map(old.entries);
         for (const { key, entry } of step.entries) entries.set(hex(key), { key, entry, version });
@@ -149,7 +147,7 @@ class Tab {
   /** The tab ends, and says nothing. */
   crash() {
     this.home.tabs.delete(this);
-    this.fails = { save: 'gone', read: 'gone', load: 'gone', account: 'gone', claim: 'gone' };
+    this.fails = { save: 'gone', read: 'gone', load: 'gone', account: 'gone' };
     for (const [name, all] of this.home.leases) this.home.leases.set(name, all.filter((one) => one.tab !== this));
   }
 
