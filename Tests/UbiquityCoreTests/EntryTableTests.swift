@@ -68,6 +68,7 @@ struct EntryTableTests {
         }
         let now = ClockReading(wall: 0, uptime: 0, boot: 1)
         var engine = SyncEngine(disk: DiskChanges(version: 1, entries: disk), seed: 1, at: now)
+        engine.handle(.leading(true), at: now)
         let changes = ChangeSet(
             records: [], cursor: Cursor("c")!, serverMilliseconds: 0, isWhole: false,
             horizon: HybridTimestamp(rawValue: 1_501))

@@ -68,6 +68,21 @@ import Testing
         #expect(app["x"] == .integer(2))
     }
 
+    @Test func `begin to lead with what the one before saves late, and as far as that came`() {
+        let (app, other) = (cloud.device(), cloud.device())
+        let helper = app.helper()
+        settle(helper)
+        other["x"] = .integer(1)
+        while other.step() {}
+        _ = app.step()
+        helper.goOffline()
+        helper.receive(.leading(true))
+        while app.step() {}
+        while helper.step() {}
+        #expect(helper["x"] == .integer(1))
+        #expect(helper.engine.meta.cursor == app.engine.meta.cursor)
+    }
+
     @Test
     func `write over a part of a transaction that they did not know of, and send both as one`()
         throws

@@ -17,6 +17,25 @@ export const userAgent = isNode ? { 'User-Agent': `ubiquity-store-js/${version}`
 /** @param {Failure['kind']} kind @returns {Failure} */
 const failure = (kind, detail = '') => ({ kind, detail });
 
+/**
+ * Ends a request that is silent for too long, or takes too long altogether.
+ * @param {() => void} end @param {() => number} patience How long it may be silent from now on, in milliseconds.
+ * @param {number} total
+ */
+export function watchSilence(end, patience, total) {
+  const endsAt = performance.now() + total;
+  let timer;
+  const watch = { isSilent: false, stop: () => clearTimeout(timer), moved: () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      watch.isSilent = true;
+      end();
+    }, Math.min(patience(), endsAt - performance.now()));
+  } };
+  watch.moved();
+  return watch;
+}
+
 /** A text of a server for people: one line, not too long. */
 const sentence = (text) =>
   String(text).slice(0, 1_000).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').replace(/\.$/, '');
@@ -99,16 +118,7 @@ export async function request({ server, credential }, segments, options = {}) {
   const abort = () => controller.abort();
   if (signal?.aborted) abort();
   signal?.addEventListener('abort', abort);
-  let [timer, isSilent] = [undefined, false];
-  const endsAt = performance.now() + totalMilliseconds;
-  const moved = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      isSilent = true;
-      abort();
-    }, Math.min(silenceMilliseconds, endsAt - performance.now()));
-  };
-  moved();
+  const watch = watchSilence(abort, () => silenceMilliseconds, totalMilliseconds);
   try {
     const response = await fetch(url, {
       method, signal: controller.signal, redirect: 'manual', credentials: 'omit', cache: 'no-store',
@@ -120,14 +130,14 @@ export async function request({ server, credential }, segments, options = {}) {
       },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
-    moved();
-    if (response.ok) return await json(response, moved);
-    const problem = await json(response, moved, 2 ** 16).catch(() => null);
+    watch.moved();
+    if (response.ok) return await json(response, watch.moved);
+    const problem = await json(response, watch.moved, 2 ** 16).catch(() => null);
     throw new RequestError(failureOf(response.status, response.headers, problem, server));
   } catch (error) {
-    throw error instanceof RequestError ? error : new RequestError(unanswered(error, isSilent, server, credential));
+    throw error instanceof RequestError ? error : new RequestError(unanswered(error, watch.isSilent, server, credential));
   } finally {
-    clearTimeout(timer);
+    watch.stop();
     signal?.removeEventListener('abort', abort);
     // What was not read is not wanted.
     abort();

@@ -2,7 +2,9 @@
 
 /** Requests by `fetch`. All that a server sends has a bound in bytes and in time. */
 
-import { bytesMax, eventsOf, piecesOf, silenceMilliseconds, totalMilliseconds, unanswered, userAgent } from './http.js';
+import {
+  bytesMax, eventsOf, piecesOf, silenceMilliseconds, totalMilliseconds, unanswered, userAgent, watchSilence,
+} from './http.js';
 import { WireError } from './values.js';
 
 export class Requests {
@@ -56,32 +58,24 @@ export class Requests {
 
 async function perform({ method, server, path, headers, body }, request, controller, report) {
   const isStream = headers.Accept === 'text/event-stream';
-  const endsAt = performance.now() + (isStream ? Infinity : totalMilliseconds);
-  let [timer, isSilent] = [undefined, false];
-  const moved = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      isSilent = true;
-      controller.abort();
-    }, Math.min(request.patience, endsAt - performance.now()));
-  };
-  moved();
+  const watch = watchSilence(() => controller.abort(), () => request.patience,
+    isStream ? Infinity : totalMilliseconds);
   try {
     const response = await fetch(server + path, {
       method, body, signal: controller.signal, redirect: 'manual', credentials: 'omit', cache: 'no-store',
       headers: { ...headers, ...userAgent },
     });
-    moved();
+    watch.moved();
     const answer = { do: 'answer', status: response.status, headers: Object.fromEntries(response.headers) };
     if (response.status === 200 && isStream) {
       report({ ...answer, body: new Uint8Array() });
-      await readEvents(response, report, moved);
+      await readEvents(response, report, watch.moved);
       report({ do: 'end' });
-    } else report({ ...answer, body: await readAll(response, moved) });
+    } else report({ ...answer, body: await readAll(response, watch.moved) });
   } catch (error) {
-    const { kind, detail } = unanswered(error, isSilent, server, headers.Authorization?.replace(/^Bearer /, ''));
+    const { kind, detail } = unanswered(error, watch.isSilent, server, headers.Authorization?.replace(/^Bearer /, ''));
     report({ do: 'fail', why: kind === 'timedOut' ? 'timeout' : kind, detail });
-  } finally { clearTimeout(timer); }
+  } finally { watch.stop(); }
 }
 
 async function readAll(response, moved) {

@@ -13,13 +13,21 @@ struct SaveFailure: Hashable, Sendable {
     var retryAt: Int64?
 }
 
+/// Who led when the disk was last read or written, and how far it had come.
+struct DiskPlace: Hashable, Sendable {
+    var term: Int64
+    var cursor: Cursor?
+
+    init(_ meta: StoredMeta) { (term, cursor) = (meta.term, meta.cursor) }
+}
+
 /// The save under way, kept to be repeated if it fails.
 struct SaveInFlight: Sendable {
     var entries: [EntryTable.Saving]
     /// Nil if it does not write the meta.
     var receipt: ReceiptRule.Saving?
-    /// The ``StoredMeta/term`` that it writes as the leader; nil if none.
-    var term: Int64?
+    /// What it writes of the meta; nil if it does not.
+    var place: DiskPlace?
     var refused: [RefusedWrite]
     /// The number that this save gives to this process's requests to the leader; nil if none.
     var requestNumber: Int64?
@@ -49,13 +57,13 @@ extension SyncEngine {
         saveFailure?.retryAt = nil
         let requestNumber = numberNewRequests(at: now)
         let (written, saving) = entries.beginSave()
-        let savesMeta = unsaved.meta || isLeading && !isTermSaved
+        let savesMeta = unsaved.meta || meta.term != place.term
         let batch = SaveBatch(
             expectedVersion: diskVersion, entries: written,
             meta: savesMeta ? meta : nil, refused: unsaved.refused)
         saveInFlight = SaveInFlight(
             entries: saving, receipt: savesMeta ? receipts.beginSave(of: meta.cursor) : nil,
-            term: savesMeta && isLeading ? meta.term : nil,
+            place: savesMeta ? DiskPlace(meta) : nil,
             refused: unsaved.refused, requestNumber: requestNumber, requestsThrough: counts.requests
         )
         unsaved = Unsaved()
@@ -67,7 +75,7 @@ extension SyncEngine {
         saveInFlight = nil
         entries.finishSave(save.entries, emptyMax: settings.emptyMax)
         if let receipt = save.receipt { receipts.finishSave(receipt, at: now.uptime) }
-        if isLeading, let term = save.term, term == meta.term { isTermSaved = true }
+        place = save.place ?? place
         diskVersion = version
         saveFailure = nil
         if let number = save.requestNumber {
@@ -97,6 +105,10 @@ extension SyncEngine {
 
     /// Merges what other processes saved. Changes that this process made since stay, see
     /// ``Entry/rebase(onto:base:keepConfirmed:)``.
+    ///
+    /// If each of two leaders took the other's records and kept its own cursor, both could miss what
+    /// neither will receive again. So one that finds a later leader on the disk follows, and a new
+    /// one begins anew with what the one before has saved late.
     mutating func diskChanged(_ changes: DiskChanges, at now: ClockReading) {
         // The result of our own save under way is newer than these changes.
         guard saveInFlight == nil, changes.version != diskVersion else { return }
@@ -106,8 +118,15 @@ extension SyncEngine {
         let shown = Set(known.map { $0.whole }).map { ($0, self[$0]) }
         let acknowledged = outbox.acknowledged.keys.filter { isAcknowledged($0) }
         for stored in changes.entries { stayLater(than: stored, at: now) }
-        compareTerm(with: changes.meta, at: now)
-        if !isLeading { follow(changes.meta, at: now) }
+        let isNew = isLeading && meta.term != place.term
+        let found = DiskPlace(changes.meta)
+        let beginsAnew = isNew && (found.term >= meta.term || found.cursor != place.cursor)
+        place = found
+        if beginsAnew || found.term > meta.term { lead(false, at: now) }
+        if !isLeading {
+            entries.forgetReceived()
+            follow(changes.meta, at: now)
+        }
         var joined: [(UInt64, UInt64)] = []
         for stored in changes.entries {
             if let pair = rebase(onto: stored, at: now) { joined.append(pair) }
@@ -117,6 +136,7 @@ extension SyncEngine {
         let reason: Notice.Reason =
             meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange
         entries.refreshViews(reason)
+        if beginsAnew { lead(true, at: now) }
         if isLeading {
             finalizeStamps(at: now)
             takeRequests(from: changes.meta, at: now)
@@ -124,21 +144,6 @@ extension SyncEngine {
         let changed = Set(shown.filter { self[$0.0] != $0.1 }.map { $0.0 })
         post(Notice(reason, changed))
         requestsAnswered(by: changes.meta, at: now)
-    }
-
-    /// Compares the leader of the disk with what this process knows.
-    ///
-    /// Who led, and finds that another process has led since, leads no longer, and forgets what it
-    /// has received and not saved. If each kept its own cursor and took the other's records, both
-    /// could miss what neither will receive again. Until its first save, a leader need not mind
-    /// what the one before saves late: all that it has received is unsaved, and stays.
-    private mutating func compareTerm(with disk: StoredMeta, at now: ClockReading) {
-        if isLeading, !isTermSaved {
-            meta.term = max(meta.term, disk.term &+ 1)
-        } else if disk.term > meta.term {
-            entries.forgetReceived()
-            lead(false, at: now)
-        }
     }
 
     /// Handles a write that got its final stamp from another process after this process replaced

@@ -79,14 +79,13 @@ extension SyncEngine {
 
     mutating func lead(_ leads: Bool, at now: ClockReading) {
         if leads {
-            // Told again, another process may have led in between.
-            if !isLeading || isTermSaved { meta.term &+= 1 }
-            (leader, isTermSaved) = (nil, false)
+            leader = nil
+            meta.term = place.term &+ 1
             post(Notice(.serverChange, finalizeStamps(at: now)))
             takeOverRequests()
         } else if isLeading {
-            if !isTermSaved { meta.term &-= 1 }
-            (leader, isTermSaved) = (LeaderMonitor(), false)
+            leader = LeaderMonitor()
+            meta.term = place.term
             link.close()
         }
     }

@@ -25,8 +25,8 @@ package struct SyncEngine: Sendable {
     var unsaved = Unsaved()
     var saveInFlight: SaveInFlight?
     var saveFailure: SaveFailure?
-    /// Whether the disk has had this leader's ``StoredMeta/term``.
-    var isTermSaved = false
+    /// A leader's own ``StoredMeta/term`` is later until it has saved once.
+    var place: DiskPlace
     /// The receipts: what is on disk, and what the server knows of it.
     var receipts: ReceiptRule
 
@@ -97,6 +97,7 @@ package struct SyncEngine: Sendable {
         self.settings = settings
         diskVersion = disk.version
         meta = Self.meta(disk.meta, settings)
+        place = DiskPlace(disk.meta)
         receipts = ReceiptRule(saved: disk.meta.cursor)
         clock = DeviceClock(correction: disk.meta.correction)
         random = RandomSource(seed: seed)

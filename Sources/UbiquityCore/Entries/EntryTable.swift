@@ -335,10 +335,13 @@ struct EntryTable: Sendable {
         unsaved.compactMap { slots[$0].base == nil ? nil : slots[$0].key }
     }
 
-    /// Forgets what this process has received since it last saved. What the app wrote stays.
+    /// Forgets what the server has sent since the disk was last saved, for a process that does not
+    /// lead. What the app wrote stays, and what was taken for agreed waits again.
     mutating func forgetReceived() {
         for key in unsavedKeys {
-            guard let number = number(of: key), let base = slots[number].base else { continue }
+            guard let number = number(of: key), let base = slots[number].base,
+                base.confirmed != slots[number].entry.confirmed
+            else { continue }
             update(key, saves: false) { entry in
                 entry.confirmed = base.confirmed
                 if entry.pending == nil { entry.pending = base.pending }
