@@ -118,13 +118,16 @@ async function showShell(model, code) {
         h('button.button.skip', { type: 'button', onclick: () => main.focus() }, 'Skip to the content'),
         side, main));
 
+    /** A name with its identifier below. */
+    const named = (identifier) => (model.storeName(identifier) === identifier ? identifier
+        : [h('strong', {}, bdi(model.storeName(identifier))), h('span', {}, identifier)]);
     const drawStores = () => {
         const { stores: names } = model.notes;
         const current = model.store?.identifier ?? null;
         const isShown = !location.hash.startsWith('#/devices');
         fill(stores, names.map((name) => h('li', {}, h('a', { href: `#/data/${encodeURIComponent(name)}`,
-            'aria-current': isShown && name === current ? 'page' : null, title: name }, name))));
-        fill(choice, names.map((name) => h('option', { value: name }, name)));
+            'aria-current': isShown && name === current ? 'page' : null, title: name }, named(name)))));
+        fill(choice, names.map((name) => h('option', { value: name }, model.storeName(name))));
         choice.value = current;
         choice.hidden = !names.length;
     };
@@ -132,7 +135,8 @@ async function showShell(model, code) {
     let dispose = () => {};
     const show = async () => {
         // What somebody types belongs to the store that is still open.
-        if (main.contains(document.activeElement)) document.activeElement.blur();
+        const isInside = main.contains(document.activeElement);
+        if (isInside) document.activeElement.blur();
         const [, view = 'data', encoded = ''] = location.hash.split('/');
         let store = model.notes.store ?? model.notes.stores[0] ?? null;
         try { store = decodeURIComponent(encoded) || store; } catch { /* A broken link shows the usual store. */ }
@@ -153,11 +157,12 @@ async function showShell(model, code) {
         drawStores();
         fill(main, made.element);
         window.scrollTo(0, 0);
+        if (isInside) main.focus({ preventScroll: true });
     };
 
     model.addEventListener('stores', drawStores);
     model.addEventListener('refused', ({ identifier }) =>
-        toast(`The server refused a change in ${identifier}. Open it to see what is lost.`));
+        toast(`The server refused a change in ${model.storeName(identifier)}. Open it to see what is lost.`));
     document.addEventListener('visibilitychange', () => { if (!document.hidden) model.sendOthers(); });
     model.addEventListener('change', () => {
         // Another tab has signed out.

@@ -2,7 +2,9 @@
 
 /** The accounts: search, make, sign devices in and out, limit, delete. */
 
-import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, signInCommand, toast, when } from './dom.js';
+import {
+    bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, refill, signInCommand, toast, when,
+} from './dom.js';
 import { isLoopback } from './client/http.js';
 import { qrPicture } from './qr.js';
 import { bytes, counted, ownAddress, shownName, time, versionText } from './text.js';
@@ -43,6 +45,7 @@ export function pagedList(name, label, more) {
         return turn;
     };
     const show = async (page, none, after = null) => {
+        const isInside = foot.contains(document.activeElement);
         const own = stop();
         let answer;
         try { answer = await page(after); } catch (error) { answer = { problem: error.message }; }
@@ -57,6 +60,7 @@ export function pagedList(name, label, more) {
         list.append(...answer.items);
         fill(problem, !list.children.length && h('p.quiet', {}, none));
         fill(foot, answer.next && button(more, () => show(page, none, answer.next)));
+        if (isInside) (answer.items[0]?.querySelector('button') ?? foot.querySelector('button') ?? document.getElementById('main'))?.focus();
     };
     return { elements: [problem, list, foot], show, stop };
 }
@@ -140,7 +144,7 @@ const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${sh
     const title = shown(name);
     const draw = () => attempt(async () => {
         const found = (await server.get(['accounts', name, 'devices'])).devices ?? [];
-        fill(devices, found.map((device) => deviceItem(server, name, device, () => {
+        refill(devices, found.map((device) => deviceItem(server, name, device, () => {
             draw();
             refresh();
         })));
@@ -149,7 +153,7 @@ const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${sh
     attempt(async () => {
         const found = (await server.get(['accounts', name, 'stores'])).stores ?? [];
         fill(stores, found.length ? h('details', {}, h('summary', {}, `${counted(found.length, 'store')}: ${contentOf(found)}`),
-            h('ul.lines', {}, found.map((store) => h('li', {}, h('span.name', {}, bdi(store.identifier)), h('span.quiet', {}, contentOf([store]))))))
+            h('ul.lines', {}, found.map((store) => h('li', {}, h('span.name', {}, store.appName && [h('strong', {}, bdi(shown(store.appName))), ' '], bdi(store.identifier)), h('span.quiet', {}, contentOf([store]))))))
             : h('p.quiet', {}, 'No stores yet.'));
     }, problem);
     draw();
