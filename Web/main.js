@@ -103,10 +103,11 @@ async function showShell(model, code) {
     const links = [['data', 'Data', 'data'], ['devices', 'Devices', 'device']].map(([id, name, symbol]) =>
         h('a.tab', { href: `#/${id}`, 'data-view': id }, icon(symbol), h('span', {}, name)));
     // On a phone, what is not navigation shows when it is asked for.
-    const more = iconButton('person', 'Account', () => {
-        const isOpen = side.classList.toggle('open');
+    const more = iconButton('person', 'Account', () => unfold(!side.classList.contains('open')), { 'aria-expanded': 'false' });
+    const unfold = (isOpen) => {
+        side.classList.toggle('open', isOpen);
         more.setAttribute('aria-expanded', String(isOpen));
-    }, { 'aria-expanded': 'false' });
+    };
     const side = h('nav.side', { 'aria-label': 'Main' },
         h('div.brand', {}, mark(), h('strong', {}, 'Ubiquity'), choice, more),
         h('h2', {}, 'Stores'), stores,
@@ -135,6 +136,7 @@ async function showShell(model, code) {
     let dispose = () => {};
     const show = async () => {
         // What somebody types belongs to the store that is still open.
+        unfold(false);
         const isInside = main.contains(document.activeElement);
         if (isInside) document.activeElement.blur();
         const [, view = 'data', encoded = ''] = location.hash.split('/');

@@ -198,7 +198,7 @@ const limits = [
 function limitsForm(server, name) {
     const problem = h('div.slot', { role: 'status' });
     const inputs = limits.map(([key, label]) => [key, label,
-        h('input', { inputmode: 'numeric', pattern: '[0-9]{1,15}', placeholder: 'as the server is set', autocomplete: 'off' })]);
+        h('input', { inputmode: 'numeric', pattern: '[0-9]{1,15}', placeholder: 'the server’s', autocomplete: 'off' })]);
     const show = (message) => { for (const [key, , input] of inputs) input.value = message[key] ?? ''; };
     const submit = h('button.button.small', { disabled: true }, 'Save limits');
     const form = h('form.limits', { onsubmit: (event) => {
@@ -210,6 +210,8 @@ function limitsForm(server, name) {
         }, problem);
     } }, inputs.map(([, label, input]) => field(label, input)), problem, h('div', {}, submit));
     attempt(async () => {
+        const { limits: usual = {} } = await server.get(['config']);
+        for (const [key, , input] of inputs) if (usual[key]) input.placeholder = Number(usual[key]).toLocaleString('en');
         show(await server.get(['accounts', name, 'limits']));
         // Saving what was not read would remove it.
         submit.disabled = false;

@@ -300,7 +300,9 @@ class Browser:
 
     def edit(self, key, value, ends=True):
         """Types a value in the key's row."""
-        self.in_row(key, ".edit").click()
+        # What comes above the row meanwhile may take the click.
+        self.wait(lambda: self.run("return document.activeElement.matches('.value input')") or self.in_row(key, ".edit").click(),
+                  f"{key} cannot be edited")
         self.press(Keys.CONTROL, "a")
         self.press(value, *([Keys.ENTER] if ends else []))
 

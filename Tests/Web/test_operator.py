@@ -202,6 +202,7 @@ class Actions:
         browser.find(".rows strong", "Cloudy")
         browser.says("TEAMID.com.example.one · registered", ".rows")
         self.assertIn("Cloudy", device("store", "list"))
+        self.assertRegex(device("status", "--store", "TEAMID.com.example.one"), r"App +Cloudy")
         self.assertEqual([one["app"] for one in json.loads(device("store", "list", "--json"))], ["Cloudy"])
         browser.run("location.hash = '#/accounts'")
         self.sheet(browser, "apps")
@@ -392,6 +393,9 @@ class OnAFolder(Accessible, Actions, OperatorTest):
         browser = self.operator("overview")
         browser.find("main svg")
         self.check(browser, "overview")
+        browser.window(390, 844)
+        self.assertTrue(browser.find(".side footer .button").is_displayed())
+        browser.window(1280, 900)
         for view, sign in [("audit", ".log li"), ("apps", "main input"), ("accounts", ".open")]:
             browser.run("location.hash = arguments[0]", f"#/{view}")
             browser.find(sign)
