@@ -2,9 +2,9 @@
 
 /** The store as it was, with what differs from now, and the way back. */
 
-import { bdi, button, field, fill, h, icon } from './dom.js';
+import { bdi, button, field, fill, h, icon, iconButton } from './dom.js';
 import { changeItem } from './data-view.js';
-import { change } from './key-sheet.js';
+import { keySheet, replace } from './key-sheet.js';
 import { compareText, isSame, toWire } from './client/exact.js';
 import { exactOf } from './client/values.js';
 import { sentenceOf } from './model.js';
@@ -19,7 +19,7 @@ export function backView(model) {
     if (!model.store) return { title: 'Go back', element: h('p.quiet', {}, 'Open a store first.') };
     const { store } = model;
     const input = h('input', { type: 'datetime-local', step: 1, required: true, value: local(new Date(Date.now() - 3_600_000)) });
-    const result = h('section', { 'aria-live': 'polite' });
+    const result = h('section', { 'aria-live': 'polite', tabindex: -1 });
     let asked = 0;
 
     const look = async () => {
@@ -27,6 +27,7 @@ export function backView(model) {
         if (Number.isNaN(date.getTime())) return;
         asked += 1;
         const mine = asked;
+        if (result.contains(document.activeElement)) result.focus();
         fill(result, h('p.quiet', {}, 'Loading…'));
         let content;
         try {
@@ -44,12 +45,13 @@ export function backView(model) {
             [...unknown].slice(0, 10).map(shortKey).join(', '), '. They stay as they are.');
         if (!keys.length) return [forgotten, h('p.quiet', {}, 'Nothing differs from now.')];
         const chosen = new Set(keys);
+        const seen = new Map(keys.map((key) => [key, model.value(key)]));
         const problem = h('p.problem', { role: 'alert' });
-        const rewind = button('', () => {
-            const failed = change(model, store.identifier, new Map([...chosen].map((key) => [key, then.get(key) ?? null])),
-                `${counted(chosen.size, 'key')} set back.`);
-            if (failed) problem.textContent = failed;
-            else look();
+        const rewind = button('', async () => {
+            const values = new Map([...chosen].map((key) => [key, then.get(key) ?? null]));
+            const result = await replace(model, store.identifier, values, seen, `${counted(chosen.size, 'key')} set back.`);
+            if (typeof result === 'string') problem.textContent = result;
+            else if (result) look();
         }, { symbol: 'undo', kind: 'main' });
         const draw = () => {
             rewind.lastChild.textContent = `Set back ${counted(chosen.size, 'key')}`;
@@ -63,7 +65,8 @@ export function backView(model) {
                 draw();
             } });
             box.checked = true;
-            return changeItem(key, model.value(key), then.get(key) ?? null, box);
+            return changeItem(key, seen.get(key), then.get(key) ?? null, box,
+                iconButton('history', `History of ${shortKey(key)}`, () => keySheet(model, key)));
         };
         return [forgotten, h('p', {}, `${counted(keys.length, 'key')} differ${keys.length === 1 ? 's' : ''} from `,
             h('strong', {}, time(date)), ` (${ago(date)}). Now, and then:`),
@@ -73,7 +76,7 @@ export function backView(model) {
     };
 
     const element = h('div.view', {},
-        h('header.head', {}, h('a.crumb', { href: `#/data/${encodeURIComponent(store.identifier)}` }, icon('back'), bdi(store.identifier)),
+        h('header.head', {}, h('a.crumb', { href: `#/data/${encodeURIComponent(store.identifier)}` }, icon('back'), bdi(model.storeName(store.identifier))),
             h('h1', {}, 'Go back in time')),
         h('form.card.moment', { onsubmit: (event) => {
             event.preventDefault();

@@ -3,10 +3,10 @@
 /** The keys of a store, which are edited in place, and change while one looks. */
 
 import {
-    announce, bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, toast, when,
+    announce, bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, refill, toast, when,
 } from './dom.js';
 import { InputError, lineEditor, save, switchFor } from './editor.js';
-import { change, keySheet, mayReplace, undo } from './key-sheet.js';
+import { change, keySheet, mayReplace, replace, undo } from './key-sheet.js';
 import { compareText, fromWire, isSame } from './client/exact.js';
 import { encode } from './client/plist.js';
 import { FileError, fileBytesMax, storesOf } from './import-file.js';
@@ -36,7 +36,7 @@ export function dataView(model, { openStore }) {
             button('Open a store', openStore)) };
     }
     const view = new DataView(model);
-    return { title: model.store.identifier, element: view.element, dispose: () => view.dispose() };
+    return { title: model.storeName(model.store.identifier), element: view.element, dispose: () => view.dispose() };
 }
 
 class DataView {
@@ -52,6 +52,7 @@ class DataView {
         this.sorting = { by: 'key', isBackwards: false };
         this.listeners = new AbortController();
         const { signal } = this.listeners;
+        this.title = h('h1');
         this.status = h('p.status', { role: 'status' });
         this.banner = h('div.slot');
         this.usage = h('div.usage');
@@ -62,7 +63,7 @@ class DataView {
         this.search = h('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search keys and values',
             'aria-keyshortcuts': '/', spellcheck: 'false', oninput: () => this.drawList() });
         this.element = h('div.view.data', {},
-            h('header.head', {}, h('h1', {}, bdi(model.store.identifier)), this.status), this.usage, this.banner,
+            h('header.head', {}, this.title, this.status), this.usage, this.banner,
             this.tools, this.columns, this.list, this.foot);
         // What nobody has scrolled to is not drawn.
         this.watch = new IntersectionObserver(([{ isIntersecting }]) => { if (isIntersecting) this.showMore(); }, { rootMargin: '600px' });
@@ -70,9 +71,11 @@ class DataView {
         model.addEventListener('change', (event) => this.changed(event), { signal });
         model.addEventListener('status', () => this.drawStatus(), { signal });
         model.addEventListener('devices', () => this.drawAllRows(), { signal });
+        model.addEventListener('stores', () => this.drawTitle(), { signal });
         document.addEventListener('keydown', (event) => this.pressed(event), { signal });
         for (const name of ['online', 'offline']) window.addEventListener(name, () => this.drawStatus(), { signal });
         for (const name of ['dragover', 'dragleave', 'drop']) this.element.addEventListener(name, (event) => this.dropped(event));
+        this.drawTitle();
         this.drawTools();
         this.drawColumns();
         this.drawStatus();
@@ -98,6 +101,11 @@ class DataView {
 
     // What is around the list
 
+    drawTitle() {
+        const name = this.model.storeName(this.store);
+        fill(this.title, bdi(name), name !== this.store && h('span.hint', {}, this.store));
+    }
+
     drawStatus() {
         const { status, others } = this.model;
         if (!status) return;
@@ -114,7 +122,7 @@ class DataView {
                         : ['away', `${navigator.onLine ? 'Not connected' : 'Offline'}${waiting ? `, ${waiting === 1 ? '1 change waits' : `${changes} wait`}${where}` : ''}`];
         if (this.status.textContent !== text) fill(this.status, text);
         this.status.className = `status ${kind}`;
-        this.status.title = [...others.keys()].join(', ');
+        this.status.title = [...others.keys()].map((identifier) => this.model.storeName(identifier)).join(', ');
         this.drawUsage(status);
         this.drawBanners(status, kind);
         if (!this.rows.size) this.drawList();
@@ -136,7 +144,7 @@ class DataView {
         const text = JSON.stringify([kind, status.diskError, refused.length, status.connection, status.explanation, navigator.onLine]);
         if (this.bannerText === text) return;
         this.bannerText = text;
-        fill(this.banner,
+        refill(this.banner,
             kind === 'away' && h('div.note', {}, h('p', {}, h('strong', {}, navigator.onLine ? sentenceOf(status.explanation) : 'You are offline.', ' '),
                 'You can go on: changes are kept in this browser, and sent when the server can be reached.')),
             status.connection === 'unauthorized' && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser was signed out. '),
@@ -187,14 +195,13 @@ class DataView {
     }
 
     drawColumns() {
-        fill(this.columns, columns.map(([id, name]) => {
+        refill(this.columns, columns.map(([id, name]) => {
             const { by, isBackwards } = this.sorting;
             const way = by !== id ? '' : isBackwards ? ' ↑' : ' ↓';
             return h('button', { type: 'button', class: `column ${id}`, 'aria-pressed': String(by === id),
                 'aria-label': `Sort by ${name.toLowerCase()}${by === id && !isBackwards ? ', backwards' : ''}`, onclick: (event) => {
                     this.sorting = { by: id, isBackwards: by === id && !isBackwards };
                     this.drawColumns();
-                    this.columns.querySelector(`.${id}`).focus();
                     this.drawList();
                 } }, name, way);
         }));
@@ -215,7 +222,9 @@ class DataView {
     select(keys) {
         this.selected = new Set(keys);
         for (const [key, row] of this.rows) row.element.querySelector('input[type=checkbox]').checked = this.selected.has(key);
+        const isInside = this.tools.contains(document.activeElement);
         this.drawTools();
+        if (isInside) this.tools.querySelector('.button').focus();
     }
 
     // The list
@@ -277,7 +286,7 @@ class DataView {
             next.remove();
             next = after;
         }
-        fill(this.foot,
+        refill(this.foot,
             !all.length && !this.model.status.isInitialSyncComplete && h('p.quiet', {}, 'Loading…'),
             !all.length && this.model.status.isInitialSyncComplete && h('div.empty', {}, icon('data'), h('h2', {}, 'This store is empty'), h('p', {}, 'Add the first key, or let an app do it.')),
             all.length > 0 && !found.length && h('p.quiet', {}, 'No key or value contains this text.'),
@@ -313,11 +322,11 @@ class DataView {
         } });
         check.checked = this.selected.has(key);
         fill(row.element, h('label.check', {}, check),
-            h('button.key', { type: 'button', 'data-part': 'key', title: 'All about this key', onclick: () => keySheet(this.model, key) }, bdi(shortKey(key))),
+            h('button.key', { type: 'button', 'data-part': 'key', title: 'All about this key', onclick: () => this.open(key) }, bdi(shortKey(key))),
             this.valueCell(key, wire, row),
             h('span.kind', {}, kindName(wire)),
             h('span.when', {}, author && [bdi(this.model.deviceName(author.deviceID)), ' · ', when(author.date)]),
-            iconButton('open', `Details of ${shortKey(key)}`, () => keySheet(this.model, key), { class: 'symbol more', tabindex: -1, 'aria-hidden': 'true' }));
+            iconButton('open', `Details of ${shortKey(key)}`, () => this.open(key), { class: 'symbol more', tabindex: -1, 'aria-hidden': 'true' }));
         if (focused) row.element.querySelector(`[data-part="${focused}"]`)?.focus();
         return row;
     }
@@ -333,6 +342,13 @@ class DataView {
             onclick: () => this.edit(key, row) }, text === '' ? h('i', {}, 'empty') : h('bdi', {}, text)));
     }
 
+    /** Shows all about a key. Its row may be drawn anew meanwhile: then the focus returns to the new one. */
+    async open(key) {
+        await keySheet(this.model, key);
+        if (document.activeElement !== document.body) return;
+        (this.rows.get(key)?.element.querySelector('.key') ?? this.tools.querySelector('.button')).focus();
+    }
+
     write(key, wire) {
         const failed = change(this.model, this.store, new Map([[key, wire]]), `“${shortKey(key)}” saved.`);
         if (failed) {
@@ -345,7 +361,7 @@ class DataView {
     edit(key, row) {
         const wire = this.model.value(key);
         const editor = wire && lineEditor(wire);
-        if (!editor) return keySheet(this.model, key);
+        if (!editor) return this.open(key);
         const { element } = editor;
         element.setAttribute('aria-label', `Value of ${shortKey(key)}`);
         row.isEditing = true;
@@ -451,6 +467,7 @@ const importDialog = (model, file, stores, faults) => dialog('box.wide', 'Import
     const own = stores.findIndex(({ name }) => name === store);
     const draw = (values) => {
         const changes = [...values].filter(([key, wire]) => !isSame(wire, model.value(key)));
+        const seen = new Map(changes.map(([key]) => [key, model.value(key)]));
         const known = changes.filter(([key]) => model.value(key));
         const problem = h('p.problem', { role: 'alert' });
         fill(place, h('p', {}, `${counted(known.length, 'key')} would be overwritten, ${counted(changes.length - known.length, 'key')} added. `,
@@ -458,10 +475,10 @@ const importDialog = (model, file, stores, faults) => dialog('box.wide', 'Import
         changes.length > 0 && h('ul.changes', { tabindex: 0, 'aria-label': 'Changes' },
             [...known, ...changes.filter(([key]) => !model.value(key))].slice(0, 200).map(([key, wire]) => changeItem(key, model.value(key), wire))),
         changes.length > 200 && h('p.hint', {}, `And ${counted(changes.length - 200, 'more key', 'more keys')}.`), problem,
-        h('footer', {}, button('Cancel', close), changes.length > 0 && button(`Import ${counted(changes.length, 'key')}`, () => {
-            const failed = change(model, store, new Map(changes), `${counted(changes.length, 'key')} imported.`);
-            if (failed) problem.textContent = failed;
-            else close();
+        h('footer', {}, button('Cancel', close), changes.length > 0 && button(`Import ${counted(changes.length, 'key')}`, async () => {
+            const result = await replace(model, store, new Map(changes), seen, `${counted(changes.length, 'key')} imported.`);
+            if (typeof result === 'string') problem.textContent = result;
+            else if (result) close();
         }, { kind: 'main' })));
     };
     const choice = h('select', { onchange: () => draw(stores[choice.value].values) },
@@ -476,6 +493,6 @@ const importDialog = (model, file, stores, faults) => dialog('box.wide', 'Import
 });
 
 /** A change of a key: its value now, and then. */
-export const changeItem = (key, now, then, ...controls) => h('li', {}, controls, h('strong', {}, bdi(shortKey(key))),
+export const changeItem = (key, now, then, box = null, more = null) => h('li', {}, box, h('strong', {}, bdi(shortKey(key))),
     h('span', {}, now ? h('del', {}, bdi(preview(now, 80))) : h('i', {}, 'absent'), ' → ',
-        then ? h('ins', {}, bdi(preview(then, 80))) : h('i', {}, 'removed')));
+        then ? h('ins', {}, bdi(preview(then, 80))) : h('i', {}, 'removed')), more);

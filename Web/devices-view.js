@@ -2,7 +2,9 @@
 
 /** The devices of the account: how they are, and how others come and go. */
 
-import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, signInCommand, toast, when } from './dom.js';
+import {
+    bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, refill, signInCommand, toast, when,
+} from './dom.js';
 import { sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { codeInput, grouped } from './sign-in-view.js';
@@ -27,7 +29,7 @@ export function devicesView(model) {
             if (text === drawn) return;
             drawn = text;
             devices.sort((a, b) => Number(b.isThisDevice) - Number(a.isThisDevice) || Number(b.lastSeen) - Number(a.lastSeen));
-            fill(list, devices.map((device) => deviceCard(model, device, draw)));
+            refill(list, devices.map((device) => deviceCard(model, device, draw)));
         } catch (error) {
             if (!isOver) fill(problem, h('p.note.bad', {}, sentenceOf(error)));
         }
@@ -56,7 +58,7 @@ function deviceCard(model, device, refresh) {
         device.expires && ['Until', time(device.expires)],
         ['Clock', ahead === null ? 'not known yet' : isWrong ? `${duration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}` : 'right'],
         ['Version', versionText(device.version) || 'unknown'],
-        device.stores?.length && ['Only for', device.stores.join(', ')],
+        device.stores?.length && ['Only for', device.stores.map((one) => model.storeName(one)).join(', ')],
     ].filter(Boolean);
     const badge = device.behind === null ? ['', 'Nothing stored yet'] : device.behind === 0 ? ['good', 'Up to date']
         : ['away', `${counted(device.behind, 'change')} behind`];
@@ -67,12 +69,16 @@ function deviceCard(model, device, refresh) {
             event.preventDefault();
             try {
                 await model.device.renameDevice(device.id, input.value.trim());
-                form.replaceWith(title);
+                end();
                 model.refreshNames();
                 refresh();
             } catch (error) { toast(sentenceOf(error)); }
-        } }, input, h('button.button.small', {}, 'Save'), button('Cancel', () => form.replaceWith(title), { kind: 'small' }));
-        form.addEventListener('keydown', ({ key }) => { if (key === 'Escape') form.replaceWith(title); });
+        } }, input, h('button.button.small', {}, 'Save'), button('Cancel', () => end(), { kind: 'small' }));
+        const end = () => {
+            form.replaceWith(title);
+            renaming.focus();
+        };
+        form.addEventListener('keydown', ({ key }) => { if (key === 'Escape') end(); });
         title.replaceWith(form);
         input.select();
     };
@@ -88,10 +94,11 @@ function deviceCard(model, device, refresh) {
         } catch (error) { toast(sentenceOf(error)); }
         return undefined;
     };
+    const renaming = button('Rename', rename, { symbol: 'rename', kind: 'small', 'aria-label': `Rename ${name}` });
     return h('li.card', {}, h('div.line', {}, icon('device'), title, device.isThisDevice && h('span.badge', {}, 'This browser'),
         h(`span.status.${badge[0] || 'none'}`, {}, badge[1])),
     h('dl', {}, facts.map(([term, text]) => h('div', {}, h('dt', {}, term), h(`dd${term === 'Clock' && isWrong ? '.bad' : ''}`, {}, text)))),
-    h('div.line', {}, button('Rename', rename, { symbol: 'rename', kind: 'small', 'aria-label': `Rename ${name}` }),
+    h('div.line', {}, renaming,
         button('Sign out', signOut, { symbol: 'out', kind: 'small', 'aria-label': `Sign out ${name}` })));
 }
 
@@ -170,7 +177,7 @@ export async function signOutDialog(model) {
     lost === null && h('p.note.bad', {}, 'What could not be sent yet will be lost. This browser does not say what that is.'),
     lost?.length > 0 && h('div.note.bad', {}, h('div', {}, h('p', {}, h('strong', {}, `${counted(count, 'change')} that could not be sent yet will be lost:`)),
         h('ul', {}, lost.slice(0, lostMax).map(({ identifier, keys, isOwn }) =>
-            h('li', {}, `${identifier}: ${counted(keys, 'change')}${isOwn ? '' : ', of another account'}`)),
+            h('li', {}, `${model.storeName(identifier)}: ${counted(keys, 'change')}${isOwn ? '' : ', of another account'}`)),
         lost.length > lostMax && h('li', {}, `and ${counted(lost.length - lostMax, 'more store')}`))))], 'Sign out');
     if (!isSure) return;
     await model.signOut();

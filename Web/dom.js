@@ -38,6 +38,18 @@ export const fill = (element, ...children) => {
     return add(element, children);
 };
 
+/** Fills an element anew. The focus stays where it was in it, or as near as can be. */
+export function refill(element, ...children) {
+    const places = () => [...element.querySelectorAll('a, button, input, select, summary')];
+    const before = document.activeElement;
+    const at = places().indexOf(before);
+    fill(element, ...children);
+    if (at < 0) return;
+    const now = places();
+    const next = now.find((one) => one.ariaLabel && one.ariaLabel === before.ariaLabel) ?? now[Math.min(at, now.length - 1)];
+    (next ?? document.getElementById('main'))?.focus();
+}
+
 export function svg(name, attributes, ...children) {
     const element = document.createElementNS(svgSpace, name);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -135,6 +147,8 @@ export function toast(text, action = null) {
     const toasts = document.getElementById('toasts');
     const close = () => {
         clearTimeout(timer);
+        const next = element.closest('dialog')?.querySelector('header .symbol') ?? document.getElementById('main');
+        if (element.contains(document.activeElement)) next?.focus({ preventScroll: true });
         element.remove();
     };
     const element = h('div.toast', {}, h('span', {}, text),

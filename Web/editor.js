@@ -127,6 +127,7 @@ function dataEditor(wire) {
         if (!file) return;
         base64 = contentOf(toWire(new Uint8Array(await file.arrayBuffer())));
         draw();
+        element.querySelector('.button').focus();
     } });
     const draw = () => {
         const size = dataLength(base64);
@@ -184,6 +185,7 @@ function containerEditor(wire) {
         return h('li', {}, h('div.line', {}, name, toggle, iconButton('remove', 'Remove', () => {
             children.splice(children.indexOf(child), 1);
             draw();
+            (list.children[Math.min(index, list.children.length - 1)] ?? element).querySelector('.toggle, .button').focus();
         })), body);
     };
     const draw = () => {

@@ -22,9 +22,11 @@ const fail = (reason) => { throw new FileError(reason); };
 class Count {
     constructor() { this.values = 0; }
 
+    get isFull() { return this.values > valuesMax; }
+
     value(depth) {
         this.values += 1;
-        if (this.values > valuesMax) fail(`It has more than ${valuesMax.toLocaleString('en')} values`);
+        if (this.isFull) fail(`It has more than ${valuesMax.toLocaleString('en')} values`);
         if (depth > depthMax + 1) fail(`It has more than ${depthMax} levels`);
     }
 }
@@ -61,7 +63,7 @@ function utf8(data) {
     } catch { return fail('It is not text in UTF-8'); }
 }
 
-const propertyList = (data, faults) => (ascii(data, 0, 6) === 'bplist' ? binary(data, faults) : xml(utf8(data)));
+const propertyList = (data, faults) => (ascii(data, 0, 6) === 'bplist' ? binary(data, faults) : xml(utf8(data), faults));
 
 function rootOf(wire) {
     if (!wire.dictionary) fail('It is not a dictionary, of which each entry could be a key of a store');
@@ -135,41 +137,59 @@ const pieces = /<!--(?:(?!--)[\s\S])*-->|<\?[\s\S]*?\?>|<!DOCTYPE[^[>]*>|<!\[CDA
 const entities = { lt: '<', gt: '>', amp: '&', quot: '"', apos: '\'' };
 
 /** @returns {any} A value in the protocol's form. @throws {FileError} */
-function xml(source) {
+function xml(source, faults) {
     const text = source.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
     if (/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/.test(text)) fail('It has a character that XML does not have');
     const count = new Count();
     /** Open containers; the first takes the root. */
     const stack = [{ name: 'plist', values: [], keys: [] }];
     let [leaf, content, isOpen, isClosed] = [null, '', false, false];
-    const add = (wire) => {
-        count.value(stack.length);
+    /** Why the value of the root's last key is none. */
+    let fault = null;
+    /** What is made of a value; of a faulty one something else, which goes with its key. */
+    const made = (make) => {
+        try {
+            return make();
+        } catch (error) {
+            if (!faults || stack[1]?.name !== 'dict' || count.isFull || !(error instanceof FileError)) throw error;
+            fault ??= error.message;
+            return { boolean: false };
+        }
+    };
+    const add = (make) => {
+        made(() => count.value(stack.length));
+        const wire = made(make);
         const top = stack.at(-1);
         if (top.name === 'dict' && top.keys.length !== top.values.length + 1) fail('It has a value without a key');
-        top.values.push(wire);
+        if (fault !== null && stack.length === 2) {
+            faults.set(top.keys.pop(), fault);
+            fault = null;
+        } else top.values.push(wire);
     };
+    const isUnknown = ({ name }) => !['plist', 'dict', 'array'].includes(name);
     const begin = (name) => {
         if (!isOpen !== (name === 'plist') || isClosed) fail(isClosed ? 'It has something after its end' : 'It has a value outside of <plist>');
         if (name === 'plist') {
             isOpen = true;
-        } else if (name === 'dict' || name === 'array') {
-            count.value(stack.length);
+        } else if (Object.hasOwn(leaves, name)) {
+            [leaf, content] = [name, ''];
+        } else {
+            made(() => (isUnknown({ name }) ? fail(`It has an element that property lists do not know: ${name}`) : count.value(stack.length)));
             stack.push({ name, values: [], keys: [] });
-        } else if (!Object.hasOwn(leaves, name)) fail(`It has an element that property lists do not know: ${name}`);
-        else [leaf, content] = [name, ''];
+        }
     };
     const end = (name) => {
         if (leaf !== null) {
             if (name !== leaf) fail(`It has </${name}> where </${leaf}> should be`);
             leaf = null;
-            if (name !== 'key') add(leaves[name](content));
+            if (name !== 'key') add(() => leaves[name](content));
             else if (stack.at(-1).name !== 'dict') fail('It has a key outside of a dictionary');
             else if (stack.at(-1).keys.push(content) !== stack.at(-1).values.length + 1) fail('It has a key without a value');
-        } else if (name === 'dict' || name === 'array') {
+        } else if (name !== 'plist') {
             const top = stack.length > 1 ? stack.pop() : fail(`It has </${name}> without a beginning`);
             if (top.name !== name) fail(`It has </${name}> where </${top.name}> should be`);
-            add(name === 'dict' ? dictionary(top.keys, top.values) : wireArray(top.values));
-        } else if (name !== 'plist' || stack.length > 1) fail(`It has </${name}> where something else should end`);
+            add(() => (name === 'dict' ? dictionary(top.keys, top.values) : wireArray(top.values)));
+        } else if (stack.length > 1) fail(`It has </${name}> where something else should end`);
         else isClosed = true;
     };
     pieces.lastIndex = 0;
@@ -188,7 +208,7 @@ function xml(source) {
             const more = verbatim ?? plainText.replace(/&([^;&]*);?/g, entity);
             if (plainText?.includes(']]>')) fail('It has ]]> in a text');
             if (leaf !== null) content += more;
-            else if (more.trim()) fail('It has text outside of a value');
+            else if (more.trim() && !isUnknown(stack.at(-1))) fail('It has text outside of a value');
         }
     }
     const [root] = stack;

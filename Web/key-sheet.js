@@ -2,7 +2,7 @@
 
 /** All about one key: its value with all that can be edited, and what it was. */
 
-import { announce, bdi, button, confirm, dialog, dialogHead, field, fill, h, toast, when } from './dom.js';
+import { announce, bdi, button, confirm, dialog, dialogHead, field, fill, h, refill, toast, when } from './dom.js';
 import { anyEditor, emptyValue, InputError } from './editor.js';
 import { sentenceOf } from './model.js';
 import { isSame } from './client/exact.js';
@@ -13,6 +13,16 @@ const versionsMax = 100;
 /** Changes that can be taken back, the last one last: a store, and its values before and after. */
 const taken = [];
 const takenMax = 100;
+
+/**
+ * Writes what was chosen beside values that somebody has seen; asks, if they have changed since. Returns whether
+ * it was written, or a sentence if that failed.
+ */
+export async function replace(model, store, values, seen, done) {
+    const own = new Map([...seen].filter(([key]) => values.has(key)));
+    if (model.store?.identifier === store && !await mayReplace(model, own)) return false;
+    return change(model, store, values, done) ?? true;
+}
 
 /** Writes to a store, and offers to take it back. Returns a sentence if it failed. */
 export function change(model, store, values, done) {
@@ -139,8 +149,8 @@ function keyParts(model, key, element, done) {
             const versions = (await model.store.history(key, { limit: versionsMax })).filter(({ outcome }) => outcome !== 'waiting');
             if (mine !== asked) return;
             const items = [waitingItem(model, key), versionItems(model, store, key, versions)].flat().filter(Boolean);
-            fill(timeline, items.length ? items : h('li.quiet', {}, 'Nothing is known yet.'));
-        } catch (error) { if (mine === asked) fill(timeline, waitingItem(model, key), h('li.quiet', {}, sentenceOf(error))); }
+            refill(timeline, items.length ? items : h('li.quiet', {}, 'Nothing is known yet.'));
+        } catch (error) { if (mine === asked) refill(timeline, waitingItem(model, key), h('li.quiet', {}, sentenceOf(error))); }
     };
     const changed = ({ keys }) => {
         if (isNew || !keys.includes(key) || model.store?.identifier !== store) return;
@@ -197,9 +207,10 @@ const outcomes = { current: 'Now', replaced: 'Replaced', lost: 'Lost to a later 
 
 function versionItems(model, store, key, versions) {
     const wires = versions.map(({ exact }) => exact);
-    const restore = (wire, done) => {
-        const failed = change(model, store, new Map([[key, wire]]), done);
-        if (failed) toast(failed);
+    const seen = new Map([[key, model.value(key)]]);
+    const restore = async (wire, done) => {
+        const result = await replace(model, store, new Map([[key, wire]]), seen, done);
+        if (typeof result === 'string') toast(result);
     };
     return versions.map((version, i) => {
         const isRemoval = wires[i] === null;

@@ -103,10 +103,11 @@ async function showShell(model, code) {
     const links = [['data', 'Data', 'data'], ['devices', 'Devices', 'device']].map(([id, name, symbol]) =>
         h('a.tab', { href: `#/${id}`, 'data-view': id }, icon(symbol), h('span', {}, name)));
     // On a phone, what is not navigation shows when it is asked for.
-    const more = iconButton('person', 'Account', () => {
-        const isOpen = side.classList.toggle('open');
+    const more = iconButton('person', 'Account', () => unfold(!side.classList.contains('open')), { 'aria-expanded': 'false' });
+    const unfold = (isOpen) => {
+        side.classList.toggle('open', isOpen);
         more.setAttribute('aria-expanded', String(isOpen));
-    }, { 'aria-expanded': 'false' });
+    };
     const side = h('nav.side', { 'aria-label': 'Main' },
         h('div.brand', {}, mark(), h('strong', {}, 'Ubiquity'), choice, more),
         h('h2', {}, 'Stores'), stores,
@@ -118,13 +119,16 @@ async function showShell(model, code) {
         h('button.button.skip', { type: 'button', onclick: () => main.focus() }, 'Skip to the content'),
         side, main));
 
+    /** A name with its identifier below. */
+    const named = (identifier) => (model.storeName(identifier) === identifier ? identifier
+        : [h('strong', {}, bdi(model.storeName(identifier))), h('span', {}, identifier)]);
     const drawStores = () => {
         const { stores: names } = model.notes;
         const current = model.store?.identifier ?? null;
         const isShown = !location.hash.startsWith('#/devices');
         fill(stores, names.map((name) => h('li', {}, h('a', { href: `#/data/${encodeURIComponent(name)}`,
-            'aria-current': isShown && name === current ? 'page' : null, title: name }, name))));
-        fill(choice, names.map((name) => h('option', { value: name }, name)));
+            'aria-current': isShown && name === current ? 'page' : null, title: name }, named(name)))));
+        fill(choice, names.map((name) => h('option', { value: name }, model.storeName(name))));
         choice.value = current;
         choice.hidden = !names.length;
     };
@@ -132,7 +136,9 @@ async function showShell(model, code) {
     let dispose = () => {};
     const show = async () => {
         // What somebody types belongs to the store that is still open.
-        if (main.contains(document.activeElement)) document.activeElement.blur();
+        unfold(false);
+        const isInside = main.contains(document.activeElement);
+        if (isInside) document.activeElement.blur();
         const [, view = 'data', encoded = ''] = location.hash.split('/');
         let store = model.notes.store ?? model.notes.stores[0] ?? null;
         try { store = decodeURIComponent(encoded) || store; } catch { /* A broken link shows the usual store. */ }
@@ -153,11 +159,12 @@ async function showShell(model, code) {
         drawStores();
         fill(main, made.element);
         window.scrollTo(0, 0);
+        if (isInside) main.focus({ preventScroll: true });
     };
 
     model.addEventListener('stores', drawStores);
     model.addEventListener('refused', ({ identifier }) =>
-        toast(`The server refused a change in ${identifier}. Open it to see what is lost.`));
+        toast(`The server refused a change in ${model.storeName(identifier)}. Open it to see what is lost.`));
     document.addEventListener('visibilitychange', () => { if (!document.hidden) model.sendOthers(); });
     model.addEventListener('change', () => {
         // Another tab has signed out.

@@ -7,7 +7,7 @@
 
 import { openDevice, unsentStores, UbiquityError } from './client/browser.js';
 import { fromWire } from './client/exact.js';
-import { ownAddress } from './text.js';
+import { ownAddress, shownName } from './text.js';
 
 /** Of several servers on one host, each has its own. */
 const home = () => `page${new URL('.', location.href).pathname.slice(0, -1)}`;
@@ -36,7 +36,7 @@ export function distinct(devices) {
 
 /** The page's own storage: the names of an account, shown while there is no server. */
 function readNotes(account) {
-    const none = { account, stores: [], devices: [], store: null };
+    const none = { account, stores: [], apps: [], devices: [], store: null };
     try {
         const kept = JSON.parse(localStorage.getItem(notesKey()) ?? '{}');
         if (kept.account === account) return { ...none, ...kept };
@@ -95,7 +95,8 @@ export class Model extends EventTarget {
         const stores = this.device.stores().then((stores) => {
             const names = stores.map(({ identifier }) => identifier);
             const own = this.notes.store && !names.includes(this.notes.store) ? [this.notes.store] : [];
-            this.note({ stores: [...names, ...own].sort() });
+            const apps = stores.filter(({ appName }) => appName).map(({ identifier, appName }) => [identifier, appName]);
+            this.note({ stores: [...names, ...own].sort(), apps });
             this.tell('stores');
         });
         const devices = this.device.devices().then((devices) => {
@@ -123,7 +124,7 @@ export class Model extends EventTarget {
         if (this.store?.identifier === identifier) return;
         const old = this.store;
         if (old && !await within(saveMilliseconds, old.synchronize())) {
-            throw new Error(`${old.identifier} stays open: its changes cannot be saved in this browser`);
+            throw new Error(`${this.storeName(old.identifier)} stays open: its changes cannot be saved in this browser`);
         }
         this.store = null;
         this.listening?.abort();
@@ -241,7 +242,7 @@ export class Model extends EventTarget {
      */
     write(values, identifier) {
         if (this.store?.identifier !== identifier) {
-            throw new Error(`Open ${identifier} again to change it: another store is shown now`);
+            throw new Error(`Open ${this.storeName(identifier)} again to change it: another store is shown now`);
         }
         const before = new Map([...values.keys()].map((key) => [key, this.value(key)]));
         this.store.revert(new Map([...values].map(([key, wire]) => [key, wire ? fromWire(wire) : null])));
@@ -251,6 +252,14 @@ export class Model extends EventTarget {
 
     /** The last write of a key: its device and its date; null if none is known. */
     author(key) { return this.store?.lastWrite(key) ?? null; }
+
+    /** What people call a store: the name of its app, if the server has one. */
+    storeName(identifier) {
+        const name = new Map(this.notes.apps).get(identifier);
+        if (!name) return identifier;
+        const isShared = this.notes.apps.filter(([, one]) => one === name).length > 1;
+        return isShared ? `${shownName(name)} (${identifier})` : shownName(name);
+    }
 
     /** The name of a device, for people. */
     deviceName(id) {

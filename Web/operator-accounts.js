@@ -2,7 +2,9 @@
 
 /** The accounts: search, make, sign devices in and out, limit, delete. */
 
-import { bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, signInCommand, toast, when } from './dom.js';
+import {
+    bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, refill, signInCommand, toast, when,
+} from './dom.js';
 import { isLoopback } from './client/http.js';
 import { qrPicture } from './qr.js';
 import { bytes, counted, ownAddress, shownName, time, versionText } from './text.js';
@@ -43,6 +45,7 @@ export function pagedList(name, label, more) {
         return turn;
     };
     const show = async (page, none, after = null) => {
+        const isInside = foot.contains(document.activeElement);
         const own = stop();
         let answer;
         try { answer = await page(after); } catch (error) { answer = { problem: error.message }; }
@@ -57,6 +60,7 @@ export function pagedList(name, label, more) {
         list.append(...answer.items);
         fill(problem, !list.children.length && h('p.quiet', {}, none));
         fill(foot, answer.next && button(more, () => show(page, none, answer.next)));
+        if (isInside) (answer.items[0]?.querySelector('button') ?? foot.querySelector('button') ?? document.getElementById('main'))?.focus();
     };
     return { elements: [problem, list, foot], show, stop };
 }
@@ -140,7 +144,7 @@ const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${sh
     const title = shown(name);
     const draw = () => attempt(async () => {
         const found = (await server.get(['accounts', name, 'devices'])).devices ?? [];
-        fill(devices, found.map((device) => deviceItem(server, name, device, () => {
+        refill(devices, found.map((device) => deviceItem(server, name, device, () => {
             draw();
             refresh();
         })));
@@ -149,7 +153,7 @@ const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${sh
     attempt(async () => {
         const found = (await server.get(['accounts', name, 'stores'])).stores ?? [];
         fill(stores, found.length ? h('details', {}, h('summary', {}, `${counted(found.length, 'store')}: ${contentOf(found)}`),
-            h('ul.lines', {}, found.map((store) => h('li', {}, h('span.name', {}, bdi(store.identifier)), h('span.quiet', {}, contentOf([store]))))))
+            h('ul.lines', {}, found.map((store) => h('li', {}, h('span.name', {}, store.appName && [h('strong', {}, bdi(shown(store.appName))), ' '], bdi(store.identifier)), h('span.quiet', {}, contentOf([store]))))))
             : h('p.quiet', {}, 'No stores yet.'));
     }, problem);
     draw();
@@ -194,7 +198,7 @@ const limits = [
 function limitsForm(server, name) {
     const problem = h('div.slot', { role: 'status' });
     const inputs = limits.map(([key, label]) => [key, label,
-        h('input', { inputmode: 'numeric', pattern: '[0-9]{1,15}', placeholder: 'as the server is set', autocomplete: 'off' })]);
+        h('input', { inputmode: 'numeric', pattern: '[0-9]{1,15}', placeholder: 'the server’s', autocomplete: 'off' })]);
     const show = (message) => { for (const [key, , input] of inputs) input.value = message[key] ?? ''; };
     const submit = h('button.button.small', { disabled: true }, 'Save limits');
     const form = h('form.limits', { onsubmit: (event) => {
@@ -206,6 +210,8 @@ function limitsForm(server, name) {
         }, problem);
     } }, inputs.map(([, label, input]) => field(label, input)), problem, h('div', {}, submit));
     attempt(async () => {
+        const { limits: usual = {} } = await server.get(['config']);
+        for (const [key, , input] of inputs) if (usual[key]) input.placeholder = Number(usual[key]).toLocaleString('en');
         show(await server.get(['accounts', name, 'limits']));
         // Saving what was not read would remove it.
         submit.disabled = false;

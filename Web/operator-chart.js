@@ -8,9 +8,9 @@ import { counted } from './text.js';
 const [width, height] = [600, 150];
 const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
 
-/** The end of a scale: 1, 2 or 5 times a power of ten. */
+/** The end of a scale: 1, 2 or 5 times a power of ten, so that counts have whole numbers. */
 export function scaleEnd(max) {
-    if (!(max > 0)) return 1;
+    if (!(max > 1)) return 1;
     const unit = 10 ** Math.floor(Math.log10(max));
     // Not quite, because of rounding.
     return [1, 2, 5, 10].map((factor) => factor * unit).find((end) => end >= max * 0.999);
@@ -20,15 +20,17 @@ export function scaleEnd(max) {
  * @param {string} title
  * @param {{name: string, of: (sample: any) => number | null, style?: string}[]} lines
  * @param {(value: number) => string} format
+ * @param {string} none What is said while no value is known.
  */
-export function chart(title, lines, format) {
+export function chart(title, lines, format, none = 'With the next answer of the server.') {
     const now = h('p.now');
     const at = h('p.at');
     const from = h('span');
     const top = h('span');
+    const empty = h('p.hint', {}, none);
     const plot = svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', role: 'img' });
     const element = h('figure.card.chart', {}, h('figcaption', {}, h('h2', {}, title), now),
-        h('div.plot', {}, h('div.scale', { 'aria-hidden': 'true' }, top, h('span', {}, format(0))), plot),
+        h('div.plot', {}, h('div.scale', { 'aria-hidden': 'true' }, top, h('span', {}, format(0))), plot, empty),
         h('div.times', { 'aria-hidden': 'true' }, from, at, h('span', {}, 'now')));
     let drawn = { nodes: [], begin: 0, end: 0 };
 
@@ -38,6 +40,7 @@ export function chart(title, lines, format) {
         drawn = { nodes, begin, end };
         from.textContent = `${counted(Math.round((end - begin) / 60_000), 'minute')} ago`;
         const values = nodes.flatMap(({ samples }) => samples.flatMap((sample) => lines.map(({ of }) => of(sample)))).filter((value) => value !== null);
+        empty.hidden = values.length > 0;
         const max = scaleEnd(Math.max(0, ...values));
         top.textContent = format(max);
         const x = ({ time }) => ((time - begin) / (end - begin) * width).toFixed(1);

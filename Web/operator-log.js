@@ -2,7 +2,7 @@
 
 /** The apps that may have stores, and the audit log. */
 
-import { bdi, button, confirm, field, fill, h, toast } from './dom.js';
+import { bdi, button, confirm, field, fill, h, refill, toast } from './dom.js';
 import { attempt, pagedList, shown, whenMilliseconds } from './operator-accounts.js';
 import { counted, cut, identifierPattern, visible } from './text.js';
 
@@ -12,13 +12,14 @@ export function appsView(server) {
     const problem = h('div.slot', { role: 'status' });
     const name = h('input', { required: true, maxlength: 255, pattern: identifierPattern.source, autocapitalize: 'off',
         autocomplete: 'off', spellcheck: 'false', placeholder: 'TEAMID.com.example.app' });
+    const title = h('input', { maxlength: 128, autocomplete: 'off', spellcheck: 'false' });
     const load = () => attempt(async () => {
         const { apps = [], registeredOnly = false } = await server.get(['apps']);
         fill(problem);
         rule.textContent = registeredOnly ? 'Only these apps may have stores on this server.'
             : 'Any app may have stores on this server: with the option “--apps registered”, only these may.';
-        fill(list, apps.map((app) => h('li.line', {}, h('strong', {}, bdi(shown(app.identifier))),
-            h('span.quiet', {}, 'registered ', whenMilliseconds(app.registeredMilliseconds)), h('span.space'),
+        refill(list, apps.map((app) => h('li.line', {}, h('strong', {}, bdi(shown(app.name || app.identifier))),
+            h('span.quiet', {}, app.name && [bdi(shown(app.identifier)), ' · '], 'registered ', whenMilliseconds(app.registeredMilliseconds)), h('span.space'),
             button('Unregister', () => remove(app.identifier, registeredOnly),
                 { symbol: 'remove', kind: 'small', 'aria-label': `Unregister ${shown(app.identifier)}` }))));
         if (!apps.length) fill(problem, h('p.quiet', {}, 'No app is registered.'));
@@ -41,11 +42,12 @@ export function appsView(server) {
             h('form.inline', { onsubmit: (event) => {
                 event.preventDefault();
                 attempt(async () => {
-                    await server.put(['apps', name.value]);
+                    await server.put(['apps', name.value], title.value.trim() ? { name: title.value.trim() } : undefined);
                     name.value = '';
+                    title.value = '';
                     load();
                 }, problem);
-            } }, field('Identifier', name), h('button.button.main', {}, 'Register')), problem, list),
+            } }, field('Identifier', name), field('Name for people (optional)', title), h('button.button.main', {}, 'Register')), problem, list),
     };
 }
 

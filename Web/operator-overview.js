@@ -3,6 +3,7 @@
 /** How the server is: health, nodes and live charts. */
 
 import { bdi, fill, h } from './dom.js';
+import { attempt, whenMilliseconds } from './operator-accounts.js';
 import { chart } from './operator-chart.js';
 import { Figures, samplesMax } from './operator-metrics.js';
 import { bytes, counted, cut, time, visible } from './text.js';
@@ -10,6 +11,7 @@ import { bytes, counted, cut, time, visible } from './text.js';
 const pollMilliseconds = 2_000;
 /** How much the charts show: as little as there is. */
 const spans = [60_000, 120_000, samplesMax * pollMilliseconds];
+const accountsMax = 1_000;
 /** A node that did not answer for this long may be gone. */
 const silentMilliseconds = 20_000;
 
@@ -21,7 +23,7 @@ const milliseconds = (value) => `${rate(value)} ms`;
 const make = () => [
     chart('Pushes a second', [{ name: '', of: ({ pushRate }) => pushRate }], rate),
     chart('Time to answer', [{ name: 'half within', of: ({ p50 }) => p50 },
-        { name: '99% within', of: ({ p99 }) => p99, style: 'dashed' }], milliseconds),
+        { name: '99% within', of: ({ p99 }) => p99, style: 'dashed' }], milliseconds, 'No device has asked for a store in this time.'),
     chart('Subscribers', [{ name: '', of: ({ listeners }) => listeners }], (value) => number.format(value)),
     chart('Memory', [{ name: '', of: ({ memory }) => memory }], bytes),
     chart('Database', [{ name: '', of: ({ database }) => database }], bytes),
@@ -34,6 +36,7 @@ export function overview(server, figures) {
     const problem = h('div.slot', { role: 'status' });
     const nodes = h('ul.nodes', { 'aria-label': 'Nodes' });
     const about = h('p.hint');
+    const content = h('div.slot');
     const charts = make();
     let isOver = false;
     let timer = 0;
@@ -70,17 +73,36 @@ export function overview(server, figures) {
         }
         timer = setTimeout(poll, pollMilliseconds);
     };
+    attempt(async () => {
+        const { accounts = [] } = await server.get(['accounts'], { limit: accountsMax });
+        fill(content, contentCard(accounts));
+    }, content);
     draw();
     poll();
     return {
         title: 'Overview',
-        element: h('div.view.wide', {}, h('header.head', {}, h('h1', {}, 'Overview'), status), problem,
+        element: h('div.view.wide', {}, h('header.head', {}, h('h1', {}, 'Overview'), status), problem, content,
             h('div.charts', {}, charts.map(({ element }) => element)), h('section', {}, h('h2', {}, 'Nodes'), nodes, about)),
         dispose: () => {
             isOver = true;
             clearTimeout(timer);
         },
     };
+}
+
+/** What the server has; with no account, how it gets one. */
+function contentCard(accounts) {
+    if (!accounts.length) {
+        return h('section.card', {}, h('h2', {}, 'A new server'), h('p', {}, 'There is no account yet. ',
+            h('a', { href: '#/accounts' }, 'Create the first one'), ', and sign a device in with its code. '
+            + 'What devices do shows here at once: the charts are of the last minutes, for as long as this page is open.'));
+    }
+    const devices = accounts.flatMap(({ devices = [] }) => devices);
+    const seen = Math.max(0, ...devices.map(({ seenMilliseconds }) => Number(seenMilliseconds ?? 0)));
+    const many = accounts.length === accountsMax ? ' or more' : '';
+    return h('section.card', {}, h('dl', {}, [['Accounts', `${number.format(accounts.length)}${many}`],
+        ['Devices', `${number.format(devices.length)}${many}`], ['Last seen', seen ? whenMilliseconds(seen) : 'no device yet']]
+        .map(([term, value]) => h('div', {}, h('dt', {}, term), h('dd', {}, value)))));
 }
 
 function nodeCard({ name, samples, number: index }, end) {

@@ -88,8 +88,11 @@ function show() {
     dispose = made.dispose ?? (() => {});
     for (const link of document.querySelectorAll('.tab')) setCurrent(link, link.textContent === name);
     document.title = `${made.title} – Operator – Ubiquity`;
-    fill(document.getElementById('main'), made.element);
+    const main = document.getElementById('main');
+    const isInside = main.contains(document.activeElement);
+    fill(main, made.element);
     window.scrollTo(0, 0);
+    if (isInside) main.focus({ preventScroll: true });
 }
 
 start();

@@ -24,7 +24,7 @@ export function cut(text, max) {
 }
 
 /** A name that people gave, so that it shows what it is. */
-export const shownName = (name, none) => visible(cut(name ?? '', 128)) || none;
+export const shownName = (name, none = '') => visible(cut(name ?? '', 128)) || none;
 
 /** A client's version: for a browser, such as Firefox/128.0, its name and its own version. */
 export const versionText = (version) => visible(cut(version, 60)).replace('/', ' ').replace(/ (\d+)(\.0)+$/, ' $1');

@@ -13,13 +13,24 @@ const cacheName = `ubiquity ${registration.scope} ${version}`;
 /** How long the server may take before the page that is kept is shown. */
 const patienceMilliseconds = 3_000;
 
+/** Which version's page it is: this one's, another one's, or none, such as a proxy's own. */
+async function versionOf(page) {
+    const [, found] = page.ok ? /"(app\/\w+)\/main\.js"/.exec(await page.clone().text()) ?? [] : [];
+    return found ?? null;
+}
+
+/** All or nothing: of a server's nodes, some may not have this version yet, or not any more. */
 async function install() {
     const cache = await caches.open(cacheName);
-    await cache.addAll(files);
-    const page = await fetch('.', { cache: 'no-cache' });
-    // In between, the server may have been updated: then there will be another worker.
-    if (!page.ok || !(await page.clone().text()).includes(`"${version}/`)) throw new Error('another version');
-    await cache.put('.', page);
+    try {
+        await cache.addAll(files.map((file) => new Request(file, { cache: 'reload' })));
+        const page = await fetch('.', { cache: 'reload' });
+        if (await versionOf(page) !== version) throw new Error('another version');
+        await cache.put('.', page);
+    } catch (error) {
+        await caches.delete(cacheName);
+        throw error;
+    }
     await skipWaiting();
 }
 
@@ -34,7 +45,10 @@ async function end() {
     await registration.unregister();
 }
 
-/** The page as the server has it, or as it was last. */
+/**
+ * The page as the server has it, or as it was last: without the server, and until another version is there with all
+ * of its files, which another worker says.
+ */
 async function open(request) {
     const kept = await caches.match('.', { cacheName });
     const timeout = kept ? { signal: AbortSignal.timeout(patienceMilliseconds) } : {};
@@ -43,7 +57,8 @@ async function open(request) {
         // The server has no page any more.
         if ([404, 410].includes(page.status)) await end();
         // A proxy may answer for a server that is away; or the server is busy.
-        return kept && (page.status >= 500 || [421, 429].includes(page.status)) ? kept : page;
+        if (page.status >= 500 || [421, 429].includes(page.status)) return kept ?? page;
+        return ![null, version].includes(await versionOf(page)) ? kept ?? page : page;
     } catch (error) {
         if (kept) return kept;
         throw error;

@@ -319,8 +319,8 @@ export interface Device {
   signOut(options?: { wipes?: boolean }): Promise<void>;
   /** Signs out, closes, and removes everything of this home, also of accounts from before. */
   erase(): Promise<void>;
-  /** The account's stores. */
-  stores(): Promise<{ identifier: string; keys: number; bytes: number }[]>;
+  /** The account's stores. `appName`: the name that the server's operator has given the app. */
+  stores(): Promise<{ identifier: string; appName: string | null; keys: number; bytes: number }[]>;
   /** Which devices have the changes of a store, as the server knows it. */
   delivery(identifier: string): Promise<Delivery>;
   /**

@@ -94,7 +94,7 @@ struct CountingOptionsTests {
             Mode(
                 words: ["account", "export", "--output", "f"],
                 counts: ["--force", "--with-history", "--home", "--json"])
-        ] + operating(["app", "register", "TEAM.app"]) + operating(["app", "list"])
+        ] + operating(["app", "register", "TEAM.app"], ["--name"]) + operating(["app", "list"])
         + operating(["app", "remove", "TEAM.app"]) + operating(["audit"], ["--limit"])
 
     /// One of each command, for what its other options do not change.
@@ -443,7 +443,9 @@ struct CountingOptionsTests {
 
     @Test(arguments: [
         ["account", "delete", "", "--yes"], ["account", "create", ""], ["account", "export", ""],
-        ["account", "rename", "a", ""], ["app", "register", ""], ["device", "revoke", ""],
+        ["account", "rename", "a", ""], ["app", "register", ""],
+        ["app", "register", "a", "--name", ""],
+        ["device", "revoke", ""],
         ["import", ""], ["export", ""], ["restore", ""], ["approve", ""], ["sign-in", ""],
     ])
     func `an empty argument is an error`(_ words: [String]) async {

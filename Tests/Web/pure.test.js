@@ -151,13 +151,27 @@ test('a damaged binary property list is refused, whatever is wrong with it', () 
 
 test('a key whose value is none is named, and the others are there', () => {
   const [binary] = python('{"a": 1, "odd": {"x": [plistlib.UID(5)]}, "z": [2]}', 'BINARY');
-  for (const data of [binary, bytes('{"a": 1, "odd": {"x": null}, "z": [2]}')]) {
+  const xml = (odd) => bytes(plist(`<dict><key>a</key><integer>1</integer><key>odd</key>${odd}<key>z</key><array><integer>2</integer></array></dict>`));
+  const odd = ['<dict><key>x</key><array><uid>5<b/></uid><true/></array></dict>', '<integer>x</integer>', '<real>x</real>', '<true>x</true>',
+    '<date>x</date>', '<data>x</data>', '<set/>', '<array><set><string>x</string></set></array>', '<dict><key>x</key><true/><key>x</key><true/></dict>',
+    `${'<array>'.repeat(600)}${'</array>'.repeat(600)}`].map(xml);
+  for (const data of [binary, bytes('{"a": 1, "odd": {"x": null}, "z": [2]}'), ...odd]) {
     const faults = new Map();
     const [{ values: found }] = storesOf(data, faults);
     assert.deepEqual([...found], [['a', { integer: '1' }], ['z', { array: { values: [{ integer: '2' }] } }]]);
     assert.deepEqual([...faults.keys()], ['odd']);
     assert.throws(() => storesOf(data), FileError);
   }
+});
+
+test('a file that is no property list is refused as a whole, whatever its keys are', () => {
+  const refusesAll = (text, reason) => assert.throws(() => storesOf(bytes(text), new Map()), reason);
+  refusesAll(plist('<array><set/></array>'), /do not know: set/);
+  refusesAll(plist('<set/>'), /do not know: set/);
+  refusesAll(dict('<integer>x</integer><true/>'), /value without a key/);
+  refusesAll(dict('<set></array>'), /where <\/set> should be/);
+  refusesAll(dict('<set>'), /where <\/set> should be/);
+  refusesAll(dict(`<set/><key>l</key><array>${'<true/>'.repeat(valuesMax)}</array>`), /more than 1,048,576 values/);
 });
 
 test('a key without a value does not make typed values dictionaries', () => {

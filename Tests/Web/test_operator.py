@@ -194,6 +194,27 @@ class Actions:
         browser.type("main input", "TEAMID.com.example.one", Keys.ENTER)
         browser.find(".rows strong", "TEAMID.com.example.one")
         self.assertEqual([one["identifier"] for one in self.ask("/v1/apps")["apps"]], ["TEAMID.com.example.one"])
+        # Again, with a name for people, which the account's own page and the account's stores have, too.
+        device = self.make("apps")[0]
+        device("set", "theme", "dark", "--store", "TEAMID.com.example.one")
+        browser.type("main input", "TEAMID.com.example.one", Keys.TAB)
+        browser.press("Cloudy", Keys.ENTER)
+        browser.find(".rows strong", "Cloudy")
+        browser.says("TEAMID.com.example.one · registered", ".rows")
+        self.assertIn("Cloudy", device("store", "list"))
+        self.assertRegex(device("status", "--store", "TEAMID.com.example.one"), r"App +Cloudy")
+        self.assertEqual([one["app"] for one in json.loads(device("store", "list", "--json"))], ["Cloudy"])
+        browser.run("location.hash = '#/accounts'")
+        self.sheet(browser, "apps")
+        browser.click("dialog summary")
+        browser.says("Cloudy TEAMID.com.example.one", "dialog .lines")
+        person = self.browser().sign_in(self.server, self.new_code("apps"))
+        person.find(".stores strong", "Cloudy")
+        person.find(".stores a span", "TEAMID.com.example.one")
+        person.wait(lambda: person.find(".head h1").text.split("\n") == ["Cloudy", "TEAMID.com.example.one"], "its name")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        browser.run("location.hash = '#/apps'")
         browser.click(".button", "Unregister TEAMID.com.example.one")
         browser.click("dialog .button", "Unregister")
         browser.says("No app is registered.")
@@ -271,6 +292,23 @@ class Actions:
         self.server.start()
         browser.says("Ready", ".head .status")
 
+    def test_the_overview_of_a_new_server_says_what_it_will_show_and_what_it_has(self):
+        server = Node(tempfile.mkdtemp(dir=self.folder))
+        self.addCleanup(server.close)
+        browser = self.browser().open(f"{server.url}/operator")
+        browser.type("input[type=password]", server.credential, Keys.ENTER)
+        browser.says("There is no account yet.", ".card")
+        browser.says("No device has asked for a store in this time.", ".chart")
+        # Once there is a second answer, everything else has a figure, and each scale ends at a whole number.
+        browser.wait(lambda: sum("–" in one.text for one in browser.all(".chart .now")) == 1, "figures")
+        ends = [one.text for one in browser.all(".chart .scale span:first-child")]
+        self.assertTrue(all(re.fullmatch(r"[125]0*( ms| [kMG]?B| bytes)?", one) for one in ends), ends)
+        browser.click("main a", "Create the first one")
+        browser.find("h1", "Accounts")
+        server.code("first")
+        browser.run("location.hash = '#/overview'")
+        browser.says("no device yet", ".card")
+
     def test_a_renewed_credential_ends_the_page(self):
         browser = self.operator("accounts")
         if self.database:
@@ -335,7 +373,19 @@ class Actions:
 
 
 class OnAFolder(Accessible, Actions, OperatorTest):
-    def test_axe_core_finds_nothing_serious(self):
+    def test_axe_core_finds_nothing(self):
+        new = Node(tempfile.mkdtemp(dir=self.folder))
+        self.addCleanup(new.close)
+        browser = self.browser().open(new.url + "/operator")
+        browser.type("input[type=password]", new.credential, Keys.ENTER)
+        browser.says("There is no account yet.", ".card")
+        self.check(browser, "a new server")
+        browser.open(new.link)
+        browser.says("From the link that you opened.")
+        self.check(browser, "the first run")
+        browser.press("ann", Keys.ENTER)
+        browser.find(".steps .qr")
+        self.check(browser, "next steps")
         self.make("accessible")[0]("set", "a", "value")
         browser = self.browser().open(self.server.url + "/operator")
         browser.find("input[type=password]")
@@ -343,6 +393,9 @@ class OnAFolder(Accessible, Actions, OperatorTest):
         browser = self.operator("overview")
         browser.find("main svg")
         self.check(browser, "overview")
+        browser.window(390, 844)
+        self.assertTrue(browser.find(".side footer .button").is_displayed())
+        browser.window(1280, 900)
         for view, sign in [("audit", ".log li"), ("apps", "main input"), ("accounts", ".open")]:
             browser.run("location.hash = arguments[0]", f"#/{view}")
             browser.find(sign)
@@ -351,9 +404,20 @@ class OnAFolder(Accessible, Actions, OperatorTest):
         self.sheet(browser, "accessible")
         browser.wait(lambda: browser.find(".limits button").is_enabled(), "the limits are read")
         self.check(browser, "an account")
+        browser.click("dialog .button", "Code for a new device")
+        self.shown_code(browser)
+        self.check(browser, "a code")
+        browser.click("dialog.box .button", "Done")
         browser.click("dialog .button", "Delete the account")
         browser.find("dialog.box")
         self.check(browser, "a question")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog.box")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        browser.click(".head .button", "Create an account")
+        browser.find("dialog input")
+        self.check(browser, "a new account")
 
 
 @unittest.skipUnless(Database.programs, "PostgreSQL is not installed")

@@ -45,7 +45,7 @@ class Files(PageTest):
                 self.assertEqual(headers["Referrer-Policy"], "no-referrer")
                 self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
                 self.assertEqual(headers["Cross-Origin-Opener-Policy"], "same-origin")
-                self.assertIn("no-cache" if path == "/" else "immutable", headers["Cache-Control"])
+                self.assertIn("no-cache" if path in ("/", "/loading.js") else "immutable", headers["Cache-Control"])
                 again = self.server.get(path, **{"If-None-Match": f'"other", {headers["ETag"]}'})
                 self.assertEqual((again.status, again.read()), (304, b""))
                 self.assertEqual(self.server.get(path, **{"If-None-Match": '"other"'}).status, 200)
@@ -88,8 +88,7 @@ class Files(PageTest):
         self.addCleanup(proxy.close)
         browser = self.browser().open(proxy.url)
         browser.works_offline()
-        version = browser.run("return document.querySelector('link').href.match(/app\\/(\\w+)/)[1]")
-        proxy.version = {version: "0123456789"}
+        proxy.version = {self.version(): "0123456789"}
         browser.run("return navigator.serviceWorker.ready.then((one) => one.update()).then(() => true)")
         browser.says("There is a new version of this page.", ".toast")
         browser.click(".toast button", "Reload")
@@ -97,6 +96,58 @@ class Files(PageTest):
         kept = browser.run("return caches.keys()")
         self.assertEqual(len(kept), 1)
         self.assertIn("0123456789", kept[0])
+
+    def test_a_page_whose_files_are_on_another_node_says_so_and_loads_again_so_often(self):
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        proxy.version = {self.version(): "0123456789"}
+        proxy.lacks = "0123456789"
+        # It complains of what is missing.
+        browser = Browser().open(proxy.url)
+        self.addCleanup(browser.driver.quit)
+        browser.says("A part of this page is missing", "[role=alert]")
+        browser.says("Load the page again in a while.", "[role=alert]")
+        self.assertEqual(proxy.pages, 4)
+        proxy.lacks = None
+        browser.driver.refresh()
+        browser.find("input.code")
+        self.assertEqual(browser.run("return sessionStorage.length"), 0)
+        # By itself, if the other node has them soon.
+        proxy.lacks = "0123456789"
+        browser.open(f"{proxy.url}/operator").says("The page is loaded again in a moment.", "[role=alert]")
+        proxy.lacks = None
+        browser.find("input[type=password]")
+
+    def test_a_page_that_is_kept_goes_on_while_nodes_have_several_versions(self):
+        self.account()
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        browser = self.browser().open(proxy.url)
+        browser.works_offline()
+        update = "return navigator.serviceWorker.ready.then((one) => one.update()).then(() => true, () => false)"
+        kept = browser.run("return caches.keys()")
+        # The new page and its worker, from one node; but another one does not have its files.
+        proxy.version, proxy.lacks = {self.version(): "0123456789"}, "0123456789/client"
+        for _ in range(2):
+            browser.driver.refresh()
+            browser.find("input.code")
+            browser.run(update)
+            browser.wait(lambda: browser.run("return navigator.serviceWorker.getRegistration().then((one) => !one.installing)"), "no decision")
+            self.assertEqual(browser.run("return caches.keys()"), kept)
+        self.assertIn(self.version(), browser.run("return document.querySelector('link').href"))
+        # And the other way round: the worker of the new version, but the page of the old one.
+        proxy.lacks, proxy.oldPage = None, True
+        browser.run(update)
+        browser.wait(lambda: browser.run("return navigator.serviceWorker.getRegistration().then((one) => !one.installing)"), "no decision")
+        self.assertEqual(browser.run("return caches.keys()"), kept)
+        proxy.oldPage = False
+        browser.run(update)
+        browser.says("There is a new version of this page.", ".toast")
+        browser.click(".toast button", "Reload")
+        browser.wait(lambda: "0123456789" in browser.run("return document.querySelector('link')?.href ?? ''"), "the new one")
+
+    def version(self):
+        return re.search(r'app/(\w+)/main', self.server.get("/").read().decode())[1]
 
     def test_a_server_can_do_without_the_page(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--no-web")
@@ -421,6 +472,43 @@ class Data(PageTest):
         browser.type(".search input", "needle")
         browser.wait(lambda: sorted(shown()) == ["a", "d"], "both needles")
 
+    def test_the_focus_stays_where_somebody_works(self):
+        device, browser = self.stage(("first", "1"), ("second", "2"))
+
+        def focus(selector):
+            browser.wait(lambda: browser.run("return document.activeElement.matches(arguments[0])", selector),
+                         f"the focus is not at {selector}")
+        browser.sheet("first")
+        browser.type("dialog textarea", "changed")
+        browser.click("dialog footer .button", "Save")
+        browser.gone("dialog")
+        focus("[data-row] .key")
+        browser.press(Keys.ENTER)
+        browser.click(".timeline .button", "Undo")
+        browser.says("this browser set it to 1", ".timeline .current")
+        focus(".timeline .button")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        focus("[data-row] .key")
+        browser.in_row("second", "input").click()
+        browser.click(".tools .button", "Clear")
+        focus(".tools .button")
+        browser.sheet("second")
+        browser.click("dialog footer .button", "Remove")
+        browser.gone("dialog")
+        focus(".tools .button")
+        browser.click(".toast:last-child button", "Undo")
+        browser.shows("second", "2")
+        focus("#main")
+        browser.click(".tools .button", "Go back in time")
+        browser.find(".moment")
+        focus("#main")
+        browser.run("location.hash = '#/devices'")
+        browser.click(".devices .button", "Rename laptop")
+        browser.press("old one", Keys.ENTER)
+        browser.find(".devices h2", "old one")
+        focus("[aria-label='Rename old one']")
+
     def test_a_thousand_keys_are_drawn_as_they_are_scrolled_to(self):
         device = self.account()
         path = pathlib.Path(self.folder, "many.json")
@@ -681,11 +769,15 @@ class AnotherOrigin(PageTest):
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Has a server below a path of its own host, and may show its page as another version."""
+    """
+    Has a server below a path of its own host, and may show its page as another version, of which it lacks files,
+    or which it has not yet.
+    """
 
     def __init__(self, server, path=""):
         super().__init__(("127.0.0.1", 0), Passing)
         self.behind, self.path, self.version = server.url.removeprefix("http://"), path, {}
+        self.lacks, self.oldPage, self.pages = None, False, 0
         self.url = f"http://127.0.0.1:{self.server_port}{path}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -700,6 +792,12 @@ class Passing(http.server.BaseHTTPRequestHandler):
             self.send_error(404)
             return
         path, version = self.path.removeprefix(self.server.path), self.server.version
+        if self.server.lacks and self.server.lacks in path:
+            self.send_error(404)
+            return
+        if path == "/":
+            self.server.pages += 1
+            version = {} if self.server.oldPage else version
         for old, new in version.items():
             path = path.replace(new, old)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -710,7 +808,7 @@ class Passing(http.server.BaseHTTPRequestHandler):
             answer = server.getresponse()
             self.send_response(answer.status)
             for name, value in answer.getheaders():
-                if name not in ("connection", "transfer-encoding", "etag"):
+                if name.lower() not in ("connection", "transfer-encoding", "etag"):
                     self.send_header(name, value)
             self.end_headers()
             while piece := answer.read1(65_536):
@@ -1081,6 +1179,30 @@ class Accessibility(Accessible, PageTest):
             self.check(browser, key)
             browser.press(Keys.ESCAPE)
             browser.gone("dialog")
+        browser.click(".menu summary")
+        self.check(browser, "the menu")
+        browser.click(".menu .button", "Import a file")
+        path = pathlib.Path(self.folder, "faulty.json")
+        path.write_text('{"theme": null, "added": 1, "volume": 6}')
+        browser.find("body > input[type=file]").send_keys(str(path))
+        browser.click("dialog .note summary")
+        self.check(browser, "an import")
+        browser.click("dialog .button", "Import 2 keys")
+        browser.find(".toast")
+        self.check(browser, "a message")
+        browser.type(".search input", "nothing like this")
+        browser.says("No key or value contains this text.")
+        self.check(browser, "nothing found")
+        browser.type(".search input", Keys.DELETE)
+        browser.window(390, 844)
+        browser.click(".brand .symbol")
+        self.assertEqual(browser.barriers(), [])
+        # Whoever goes elsewhere has done with it.
+        browser.click(".tabs a", "Devices")
+        browser.find("h1", "Devices")
+        self.assertEqual(browser.find(".brand .symbol").get_attribute("aria-expanded"), "false")
+        browser.click(".tabs a", "Data")
+        browser.window(1280, 900)
         browser.click(".usage .button", "Storage use")
         browser.find("dialog .treemap g")
         self.check(browser, "space")
@@ -1093,6 +1215,14 @@ class Accessibility(Accessible, PageTest):
         browser.run("location.hash = arguments[0]", f"#/back/{STORE}")
         browser.find(".moment")
         self.check(browser, "going back")
+        browser.click(".moment .button", "1 hour ago")
+        browser.find(".changes li")
+        self.check(browser, "what differs")
+        run("app", "register", STORE, "--name", "Cloudy", "--data", self.server.data)
+        self.addCleanup(run, "app", "remove", STORE, "--data", self.server.data)
+        browser.driver.refresh()
+        browser.find(".stores strong", "Cloudy")
+        self.check(browser, "an app with a name")
 
     def test_of_devices(self):
         _, browser = self.stage()
@@ -1143,6 +1273,19 @@ class GoingBack(PageTest):
         browser.click(".timeline .button", "Undo")
         browser.says("this browser set it to second", ".timeline .current")
         self.assertEqual(device.value("theme"), {"string": "second"})
+        # Somebody presses a button in the moment in which something newer comes.
+        browser.run("window.pressed = document.querySelector('.timeline .replaced .button')")
+        device("set", "theme", "newer")
+        browser.says("laptop set it to newer", ".timeline .current")
+        browser.run("window.pressed.click()")
+        browser.says("laptop has set theme meanwhile to newer.", "dialog")
+        browser.click("dialog.box .button", "Cancel")
+        browser.gone("dialog.box")
+        self.assertEqual(device.value("theme"), {"string": "newer"})
+        browser.run("window.pressed.click()")
+        browser.click("dialog.box .button", "Replace")
+        browser.says("this browser set it to first", ".timeline .current")
+        self.assertEqual(device.value("theme"), {"string": "first"})
 
     def test_the_store_goes_back_after_a_look_at_what_differs(self):
         device, browser = self.stage(("theme", "dark"), ("volume", "--integer", "5"))
@@ -1162,7 +1305,23 @@ class GoingBack(PageTest):
         for text in ["light → dark", "absent → 5", "x → removed"]:
             browser.says(text, ".changes")
         browser.click("input[aria-label='Set back more']")
+        # A key that is gone has a history, which brings it back.
+        browser.click("main .symbol", "History of volume")
+        browser.says("laptop removed it", ".timeline .current")
+        browser.click(".timeline .button", "Undo")
+        browser.says("this browser set it to 5", ".timeline .current")
+        self.assertEqual(device.value("volume"), {"integer": "5"})
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        # What has changed since the look is not replaced unseen.
+        device("set", "theme", "newest")
+        browser.click("main .symbol", "History of theme")
+        browser.says("laptop set it to newest", ".timeline .current")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
         browser.click("main .button.main", "Set back 2 keys")
+        browser.says("2 keys have changed meanwhile", "dialog")
+        browser.click("dialog .button", "Replace")
         browser.says("2 keys set back.", "#toasts")
         browser.says("1 key differs", "main")
         self.assertEqual(device.value("theme"), {"string": "dark"})

@@ -305,8 +305,9 @@ export class Device {
   }
 
   async stores() {
-    return checkedList(await this.ask(['stores']), 'stores').map(({ identifier, keys, bytes }) =>
-      ({ identifier: String(identifier), keys: Number(keys ?? 0), bytes: Number(bytes ?? 0) }));
+    return checkedList(await this.ask(['stores']), 'stores').map(({ identifier, keys, bytes, appName }) =>
+      ({ identifier: String(identifier), appName: appName ? String(appName) : null, keys: Number(keys ?? 0),
+        bytes: Number(bytes ?? 0) }));
   }
 
   /**

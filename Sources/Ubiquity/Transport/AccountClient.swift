@@ -144,9 +144,12 @@ package struct ServerDevice: Hashable, Sendable {
 package struct ServerStore: Hashable, Sendable {
     package var identifier: String
     package var usage: Usage
+    /// The name that its app was registered with.
+    package var appName: String?
 
     package init(_ wire: WireStoreList.Store) {
         identifier = wire.identifier
+        appName = wire.appName.isEmpty ? nil : wire.appName
         usage = Usage(bytes: Int(clamping: wire.bytes), keys: Int(clamping: wire.keys))
     }
 }

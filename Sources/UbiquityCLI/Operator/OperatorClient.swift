@@ -101,8 +101,8 @@ struct OperatorClient: Sendable {
         try await request(.get, ["apps"]).answer(WireAppList.self, isList: true) { $0 }
     }
 
-    func register(_ app: StoreIdentifier) async throws(LinkFailure) {
-        try await request(.put, ["apps", app.string]).done()
+    func register(_ app: StoreIdentifier, name: String?) async throws(LinkFailure) {
+        try await request(.put, ["apps", app.string], body: name.map(Self.rename)).done()
     }
 
     func remove(_ app: StoreIdentifier) async throws(LinkFailure) {

@@ -8,6 +8,8 @@ struct StatusReport {
     var home: String
     var account: SignedInAccount?
     var store: (identifier: String, status: EngineStatus)?
+    /// The name that the store's app was registered with, if the server was asked and knows one.
+    var appName: String?
     /// Whether a store was named that does not exist yet.
     var isStoreMissing = false
     /// False if no process of this device talks to the server now, so the last known state is old.
@@ -163,7 +165,7 @@ struct StatusReport {
         }
         let (usage, limits) = (status.usage, status.limits)
         let rows: [(String, String?)] = [
-            ("Store", identifier), ("Connection", connection(status.link)),
+            ("Store", identifier), ("App", appName), ("Connection", connection(status.link)),
             ("Held up by", heldUpBy.map { "\($0), which does not respond" }),
             ("Waiting", waiting(status)),
             ("Never sent", status.unsendable?.description),

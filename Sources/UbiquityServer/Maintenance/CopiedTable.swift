@@ -85,7 +85,8 @@ extension CopiedTable {
     static let all: [CopiedTable] = [
         CopiedTable("secret", key: 1, [("name", .text), ("hash", .bytes)]),
         CopiedTable("known_limit", key: 1, [("name", .text), ("value", .text)]),
-        CopiedTable("app", key: 1, [("identifier", .text), ("registered", .integer)]),
+        CopiedTable(
+            "app", key: 1, [("identifier", .text), ("registered", .integer), ("name", .text)]),
         CopiedTable(
             "audit", key: 1,
             [

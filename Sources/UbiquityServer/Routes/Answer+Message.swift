@@ -90,6 +90,7 @@ extension WireAppList {
             .with {
                 $0.identifier = app.identifier.string
                 $0.registeredMilliseconds = UInt64(clamping: app.registered)
+                $0.name = app.name ?? ""
             }
         }
     }

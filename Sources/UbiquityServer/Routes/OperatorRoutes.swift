@@ -194,8 +194,13 @@ struct OperatorRoutes: Sendable {
 
     @Sendable func register(_ exchange: Exchange) async throws -> Answer {
         let identifier = try exchange.storeIdentifier()
+        let name = try await exchange.readMessage(orNone: WireRename.self).name
+        guard name.isEmpty || AccountName(name) != nil else {
+            throw Problem.malformed("\"name\": the name of an app \(AccountName.form).")
+        }
         try await writer.run { [self] in
-            let app = RegisteredApp(identifier: identifier, registered: now)
+            let app = RegisteredApp(
+                identifier: identifier, name: name.isEmpty ? nil : name, registered: now)
             _ = try storage.register(app, appsMax: ServerConstants.appsMax, by: actor)
             try gate.apps.reload()
         }

@@ -91,6 +91,7 @@ extension WireStoreList.Store {
         keys = UInt64(clamping: store.usage.keys)
         bytes = UInt64(clamping: store.usage.bytes)
         cursor = store.position.cursor.text
+        appName = store.appName ?? ""
     }
 }
 

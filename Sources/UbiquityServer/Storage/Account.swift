@@ -55,9 +55,9 @@ extension AuditEvent {
 package struct AccountName: Hashable, Sendable, CustomStringConvertible {
     package let string: String
     package static let bytesMax = 128
-    package static let rule =
-        "an account name has 1 to \(bytesMax) bytes, no control characters, and no spaces at "
-        + "either end"
+    package static let rule = "an account name \(form)"
+    static let form =
+        "has 1 to \(bytesMax) bytes, no control characters, and no spaces at either end"
 
     /// Fails for any other text.
     package init?(_ text: String) {

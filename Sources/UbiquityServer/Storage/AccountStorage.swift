@@ -70,8 +70,9 @@ protocol AccountStorage: Sendable {
 
     /// The registered apps, in the byte order of their identifiers.
     func apps() throws(StorageError) -> [RegisteredApp]
-    /// Does nothing if it is already registered.
-    /// - Returns: Whether it is new.
+    /// Does nothing if it is already registered, unless with another name. Without a name, it keeps
+    /// the one that it has.
+    /// - Returns: Whether it, or its name, is new.
     /// - Throws: ``StorageError/tooMany(_:)``.
     func register(_ app: RegisteredApp, appsMax: Int, by actor: AuditActor) throws(StorageError)
         -> Bool

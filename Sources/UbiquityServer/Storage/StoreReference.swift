@@ -20,6 +20,8 @@ struct StoreSummary: Hashable, Sendable {
     var identifier: StoreIdentifier
     var usage: Usage
     var position: Position
+    /// As ``RegisteredApp/name``.
+    var appName: String?
 }
 
 /// The result of reading a store for a device, at one moment.
@@ -65,6 +67,8 @@ extension StoredRecord {
 /// A registered app: an identifier that a server restricted to registered apps accepts.
 struct RegisteredApp: Hashable, Sendable {
     var identifier: StoreIdentifier
+    /// Its name for people.
+    var name: String?
     /// The server's milliseconds since 1970.
     var registered: Int64
 }
@@ -72,6 +76,7 @@ struct RegisteredApp: Hashable, Sendable {
 extension RegisteredApp {
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: some ColumnReading) throws(StorageError) {
-        self.init(identifier: try row.store(0), registered: try row.time(1))
+        self.init(
+            identifier: try row.store(0), name: try row.textIfAny(1), registered: try row.time(2))
     }
 }

@@ -901,6 +901,9 @@ package nonisolated struct WireStoreList: Sendable {
 
     package var cursor: String = String()
 
+    /// The name that the app was registered with; empty for none.
+    package var appName: String = String()
+
     package var unknownFields = SwiftProtobuf.UnknownStorage()
 
     package init() {}
@@ -1141,7 +1144,7 @@ package nonisolated struct WireDeviceList: Sendable {
   package init() {}
 }
 
-/// The body of a PATCH.
+/// The body of a PATCH; and optional where an app is registered.
 package nonisolated struct WireRename: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1280,6 +1283,9 @@ package nonisolated struct WireAppList: Sendable {
     package var identifier: String = String()
 
     package var registeredMilliseconds: UInt64 = 0
+
+    /// For people; empty for none.
+    package var name: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2943,7 +2949,7 @@ nonisolated extension WireStoreList: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension WireStoreList.Store: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = WireStoreList.protoMessageName + ".Store"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{1}keys\0\u{1}bytes\0\u{1}cursor\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{1}keys\0\u{1}bytes\0\u{1}cursor\0\u{3}app_name\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2955,6 +2961,7 @@ nonisolated extension WireStoreList.Store: SwiftProtobuf.Message, SwiftProtobuf.
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.keys) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.cursor) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.appName) }()
       default: break
       }
     }
@@ -2973,6 +2980,9 @@ nonisolated extension WireStoreList.Store: SwiftProtobuf.Message, SwiftProtobuf.
     if !self.cursor.isEmpty {
       try visitor.visitSingularStringField(value: self.cursor, fieldNumber: 4)
     }
+    if !self.appName.isEmpty {
+      try visitor.visitSingularStringField(value: self.appName, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2981,6 +2991,7 @@ nonisolated extension WireStoreList.Store: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.keys != rhs.keys {return false}
     if lhs.bytes != rhs.bytes {return false}
     if lhs.cursor != rhs.cursor {return false}
+    if lhs.appName != rhs.appName {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3691,7 +3702,7 @@ nonisolated extension WireAppList: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireAppList.App: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = WireAppList.protoMessageName + ".App"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{3}registered_milliseconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{3}registered_milliseconds\0\u{1}name\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3701,6 +3712,7 @@ nonisolated extension WireAppList.App: SwiftProtobuf.Message, SwiftProtobuf._Mes
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.identifier) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.registeredMilliseconds) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.name) }()
       default: break
       }
     }
@@ -3713,12 +3725,16 @@ nonisolated extension WireAppList.App: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if self.registeredMilliseconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.registeredMilliseconds, fieldNumber: 2)
     }
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: WireAppList.App, rhs: WireAppList.App) -> Bool {
     if lhs.identifier != rhs.identifier {return false}
     if lhs.registeredMilliseconds != rhs.registeredMilliseconds {return false}
+    if lhs.name != rhs.name {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import ClientTestSupport
+internal import SwiftProtobuf
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityServer
@@ -100,6 +101,38 @@ extension AccountSuites {
                 #expect(try await server.sendInFolder("DELETE", "/v1/apps/notes").status == 204)
                 while try await stream.next() != nil {}
                 #expect(try await device.pull().status == 403)
+            }
+        }
+
+        @Test func `an app has a name for people, with a bound and no control characters`()
+            async throws
+        {
+            try await withServer { server in
+                let device = try await server.newDevice()
+                try await device.set("a", "1")
+                func name(_ name: String) async throws -> Int {
+                    try await server.send(
+                        "PUT", "/v1/apps/notes", credential: server.operatorCredential,
+                        WireRename.with { $0.name = name }
+                    ).status
+                }
+                func names() async throws -> [String] {
+                    let apps = try await server.send(
+                        "GET", "/v1/apps", credential: server.operatorCredential
+                    ).message(WireAppList.self).apps
+                    let stores = try await device.get("/v1/stores").message(WireStoreList.self)
+                    return apps.map(\.name) + stores.stores.map(\.appName)
+                }
+                for (given, shown) in [("Notes", "Notes"), ("Nötes", "Nötes"), ("", "Nötes")] {
+                    #expect(try await name(given) == 204)
+                    #expect(try await names() == [shown, shown])
+                }
+                for bad in ["a\u{7}b", "a\nb", " a", String(repeating: "a", count: 129)] {
+                    #expect(try await name(bad) == 400)
+                }
+                #expect(try await names() == ["Nötes", "Nötes"])
+                #expect(try await change("DELETE", "notes", server) == 204)
+                #expect(try await names() == [""])
             }
         }
 

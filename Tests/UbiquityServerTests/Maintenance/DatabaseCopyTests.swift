@@ -53,7 +53,8 @@ internal import UbiquityCore
         try storage.setOperatorHash(SecretHash(of: "operator"), recordedAt: nil)
         try storage.recordChanges(ofLimits: ["keysMax": "7"], now: 1)
         _ = try storage.register(
-            RegisteredApp(identifier: Sample.store.identifier, registered: 3), appsMax: 9,
+            RegisteredApp(identifier: Sample.store.identifier, name: "Nötes", registered: 3),
+            appsMax: 9,
             by: .operatorLocally)
         _ = try storage.signIn(
             identity, preferredName: AccountName("Zoë"), accountsMax: 9,

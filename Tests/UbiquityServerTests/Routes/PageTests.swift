@@ -29,7 +29,8 @@ struct PageTests {
                 let caching = answer.headers["cache-control"]
                 #expect(caching == "no-cache" || caching?.hasSuffix("immutable") == true)
                 #expect(
-                    (caching == "no-cache") == ["/", "/operator", "/worker.js"].contains(file.path))
+                    (caching == "no-cache")
+                        == ["/", "/operator", "/loading.js", "/worker.js"].contains(file.path))
                 #expect(answer.headers["x-content-type-options"] == "nosniff")
                 #expect(answer.headers["referrer-policy"] == "no-referrer")
                 let policy = try #require(answer.headers["content-security-policy"])

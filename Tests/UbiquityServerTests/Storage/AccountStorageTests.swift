@@ -343,6 +343,34 @@ internal import UbiquityCore
     }
 
     @Test(arguments: Backend.allCases)
+    func `an app keeps its name until it gets another one, and its stores are listed with it`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        func register(_ name: String?) throws -> Bool {
+            let app = RegisteredApp(
+                identifier: Sample.store.identifier, name: name, registered: 7)
+            return try storage.register(app, appsMax: 1, by: .operatorLocally)
+        }
+        func listed() throws -> [String?] {
+            try storage.stores(of: Sample.account.id).map(\.appName)
+        }
+        try storage.commit(Sample.push(Sample.record("a", .string("1"), at: 1_000)))
+        #expect(try listed() == [nil])
+        #expect(try register(nil))
+        #expect(try listed() == [nil])
+        for name in ["Notes", "Nötes"] {
+            #expect(try register(name))
+            #expect(try !register(name))
+            #expect(try !register(nil))
+            #expect(try storage.apps().map(\.name) == [name])
+            #expect(try listed() == [name])
+        }
+        #expect(try storage.removeApp(Sample.store.identifier, now: 8, by: .operatorLocally))
+        #expect(try listed() == [nil])
+    }
+
+    @Test(arguments: Backend.allCases)
     func `the audit log tells who did what, the newest first, and keeps so many`(
         backend: Backend
     ) throws {

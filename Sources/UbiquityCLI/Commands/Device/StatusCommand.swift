@@ -55,11 +55,18 @@ struct StatusCommand: AsyncParsableCommand {
             }
         }
         report.ownDevice = await ownDevice(report.account)
-        if json.isOn {
-            Output.print(report.json)
-        } else {
-            Output.print(report.text)
+        if json.isOn { return Output.print(report.json) }
+        report.appName = await appName(report)
+        Output.print(report.text)
+    }
+
+    /// Asks a server that has just answered.
+    private func appName(_ report: StatusReport) async -> String? {
+        guard case .success = report.ownDevice, let account = report.account else { return nil }
+        let stores = try? await withTimeout(seconds: sync.policy.timeout) {
+            try await AccountClient.stores(account)
         }
+        return stores?.first { $0.identifier == report.store?.identifier }?.appName
     }
 
     /// Nil if the server is not to be asked.

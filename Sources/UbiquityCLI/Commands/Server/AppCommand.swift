@@ -17,16 +17,27 @@ struct AppCommand: AsyncParsableCommand {
 
     struct Register: OperatorCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Register an app.", discussion: "JSON: {\"identifier\"}.")
+            abstract: "Register an app.",
+            discussion: """
+                With a name, people see it beside the identifier, also on a server that accepts all \
+                apps. Registering an app again with another name renames it.
+
+                JSON: {"identifier", "name"}.
+                """)
 
         @Argument(help: "The identifier of its store.", transform: notEmpty) var identifier: String
+        @Option(help: "Its name for people.", transform: notEmpty) var name: String?
         @OptionGroup var operation: OperatorOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
             let app = try StoreIdentifier(identifier)
-            try await operation.withClient(about: .app(app)) { try await $0.register(app) }
-            json.print(.app(app), or: "Registered the app \(app).")
+            try await operation.withClient(about: .app(app)) {
+                try await $0.register(app, name: name)
+            }
+            json.print(
+                ["identifier": .string(app.string), "name": name.map(JSON.string) ?? .null],
+                or: "Registered the app \(app)\(name.map { " as \($0)" } ?? "").")
         }
     }
 
@@ -34,7 +45,7 @@ struct AppCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the registered apps.",
             discussion: """
-                JSON: {"registeredOnly", "apps"}; "apps" lists {"identifier", "registered"}.
+                JSON: {"registeredOnly", "apps"}; "apps" lists {"identifier", "name", "registered"}.
                 """)
 
         @OptionGroup var operation: OperatorOptions
@@ -47,8 +58,10 @@ struct AppCommand: AsyncParsableCommand {
                 Output.note("This server accepts all apps, registered or not.")
             }
             if list.apps.isEmpty { return Output.note("No apps are registered.") }
-            let rows = list.apps.map { [$0.identifier, Phrase.time($0.registered)] }
-            Table(header: ["IDENTIFIER", "REGISTERED"], rows: rows).print()
+            let rows = list.apps.map {
+                [$0.identifier, $0.name.isEmpty ? "-" : $0.name, Phrase.time($0.registered)]
+            }
+            Table(header: ["IDENTIFIER", "NAME", "REGISTERED"], rows: rows).print()
         }
     }
 
@@ -87,6 +100,7 @@ extension JSON {
         let apps: [JSON] = list.apps.map {
             [
                 "identifier": .string($0.identifier),
+                "name": $0.name.isEmpty ? .null : .string($0.name),
                 "registered": .string(Phrase.isoTime($0.registered)),
             ]
         }

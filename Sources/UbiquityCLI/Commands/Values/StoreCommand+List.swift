@@ -12,8 +12,9 @@ extension StoreCommand {
                 Lists the stores on the server that this device may use, and those that are only \
                 on this device.
 
-                JSON: a list of {"identifier", "keys", "bytes", "isHere"}; "isHere" says whether \
-                this device has a copy; "keys" and "bytes" are null where they cannot be read.
+                JSON: a list of {"identifier", "app", "keys", "bytes", "isHere"}; "app" is the name \
+                that the app was registered with, or null; "isHere" says whether this device has a \
+                copy; "keys" and "bytes" are null where they cannot be read.
                 """)
 
         @OptionGroup var home: HomeOptions
@@ -31,6 +32,7 @@ extension StoreCommand {
 struct StoreListing {
     struct Store {
         var identifier: String
+        var appName: String?
         var usage: Usage?
         var isHere: Bool
     }
@@ -50,7 +52,7 @@ struct StoreListing {
             }
             let all = remote.map { store in
                 Store(
-                    identifier: store.identifier, usage: store.usage,
+                    identifier: store.identifier, appName: store.appName, usage: store.usage,
                     isHere: local[store.identifier] != nil)
             }
             let known = Set(all.map(\.identifier))
@@ -71,12 +73,14 @@ struct StoreListing {
         return Dictionary(stores.map { ($0.identifier, $0) }) { first, _ in first }
     }
 
+    /// With a column of apps if one has a name.
     var table: Table {
-        Table(
-            header: ["STORE", "KEYS", "BYTES", "ON THIS DEVICE"],
+        let hasNames = stores.contains { $0.appName != nil }
+        return Table(
+            header: ["STORE"] + (hasNames ? ["APP"] : []) + ["KEYS", "BYTES", "ON THIS DEVICE"],
             rows: stores.map { store in
-                [
-                    store.identifier, store.usage.map { Phrase.grouped($0.keys) } ?? "-",
+                [store.identifier] + (hasNames ? [store.appName ?? "-"] : []) + [
+                    store.usage.map { Phrase.grouped($0.keys) } ?? "-",
                     store.usage.map { Phrase.grouped($0.bytes) } ?? "-",
                     store.isHere ? "yes" : "no",
                 ]
@@ -87,6 +91,7 @@ struct StoreListing {
         stores.map { store in
             [
                 "identifier": .string(store.identifier),
+                "app": store.appName.map(JSON.string) ?? .null,
                 "keys": store.usage.map { .integer($0.keys) } ?? .null,
                 "bytes": store.usage.map { .integer($0.bytes) } ?? .null,
                 "isHere": .boolean(store.isHere),

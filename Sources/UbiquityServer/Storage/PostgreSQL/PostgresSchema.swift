@@ -129,7 +129,7 @@ enum PostgresSchema {
         """,
         """
         CREATE TABLE ubiquity.app (
-            identifier text COLLATE "C" PRIMARY KEY, registered bigint NOT NULL)
+            identifier text COLLATE "C" PRIMARY KEY, registered bigint NOT NULL, name text)
         """,
         """
         CREATE TABLE ubiquity.audit (

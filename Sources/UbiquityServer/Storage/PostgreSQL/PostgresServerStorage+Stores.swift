@@ -7,7 +7,10 @@ extension PostgresServerStorage {
     func stores(of account: AccountID) throws(StorageError) -> [StoreSummary] {
         try reading { transaction in
             let rows = try transaction.run(
-                "SELECT identifier FROM ubiquity.store WHERE account = $1 ORDER BY identifier",
+                """
+                SELECT identifier, name FROM ubiquity.store LEFT JOIN ubiquity.app USING (identifier)
+                WHERE account = $1 ORDER BY identifier
+                """,
                 .text(account.string)
             ).rows
             let references = try rows.map {
@@ -16,11 +19,11 @@ extension PostgresServerStorage {
             let stores = try PostgresStore.read(
                 references,
                 from: transaction.run(PostgresStore.reading(references, isLocking: false))[...])
-            return try references.compactMap { reference in
+            return try zip(references, rows).compactMap { reference, row in
                 guard let store = try stores[reference]?.get() else { return nil }
                 return StoreSummary(
                     identifier: reference.identifier, usage: store.state.usage,
-                    position: store.state.lineage.position)
+                    position: store.state.lineage.position, appName: try row.textIfAny(1))
             }
         }
     }

@@ -5,7 +5,7 @@ internal import UbiquityCore
 extension SQLStorage {
     func apps() throws(StorageError) -> [RegisteredApp] {
         let statement = SQLStatement(
-            "SELECT identifier, registered FROM ubiquity.app ORDER BY identifier")
+            "SELECT identifier, name, registered FROM ubiquity.app ORDER BY identifier")
         return try reading(statement) { $0.rows.compactMap { try? RegisteredApp($0) } }
     }
 
@@ -17,18 +17,22 @@ extension SQLStorage {
             let found = try transaction.run([
                 Directory.locking,
                 SQLStatement(
-                    "SELECT 1 FROM ubiquity.app WHERE identifier = $1",
+                    "SELECT name FROM ubiquity.app WHERE identifier = $1",
                     [.text(app.identifier.string)]),
                 SQLStatement("SELECT count(*) FROM ubiquity.app", []),
                 AuditWriting.reading(event),
             ])
-            guard found[1].rows.isEmpty else { return false }
-            guard try found[2].rows.first?.count(0) ?? 0 < appsMax else {
+            if let known = found[1].rows.first {
+                guard let name = app.name, try known.textIfAny(0) != name else { return false }
+            } else if try found[2].rows.first?.count(0) ?? 0 >= appsMax {
                 throw StorageError.tooMany("registered apps")
             }
             let registering = SQLStatement(
-                "INSERT INTO ubiquity.app (identifier, registered) VALUES ($1, $2)",
-                [.text(app.identifier.string), .integer(app.registered)]
+                """
+                INSERT INTO ubiquity.app (identifier, registered, name) VALUES ($1, $2, $3)
+                ON CONFLICT (identifier) DO UPDATE SET name = excluded.name
+                """,
+                [.text(app.identifier.string), .integer(app.registered), .optional(app.name)]
             )
             try transaction.run(
                 [registering]

@@ -118,7 +118,8 @@ enum SQLiteSchema {
             PRIMARY KEY (issuer, subject)) WITHOUT ROWID;
         CREATE INDEX identity_account ON identity (account);
         CREATE TABLE app (
-            identifier TEXT PRIMARY KEY NOT NULL, registered INTEGER NOT NULL) WITHOUT ROWID;
+            identifier TEXT PRIMARY KEY NOT NULL, registered INTEGER NOT NULL,
+            name TEXT) WITHOUT ROWID;
         CREATE TABLE audit (
             number INTEGER PRIMARY KEY, time INTEGER NOT NULL, deed TEXT NOT NULL, account TEXT,
             device INTEGER, actor TEXT NOT NULL, actor_device INTEGER, last INTEGER,

@@ -10,7 +10,10 @@ extension SQLiteServerStorage {
         try reading { db in
             let rows = try Row.fetchAll(
                 db.cachedStatement(
-                    sql: "SELECT identifier FROM store WHERE account = ? ORDER BY identifier"),
+                    sql: """
+                        SELECT identifier, name FROM store LEFT JOIN app USING (identifier)
+                        WHERE account = ? ORDER BY identifier
+                        """),
                 arguments: [account.string])
             return try rows.compactMap { row in
                 let identifier = try row.store(0)
@@ -18,7 +21,7 @@ extension SQLiteServerStorage {
                 guard let store = try SQLiteStore.fetch(key, db) else { return nil }
                 return StoreSummary(
                     identifier: identifier, usage: store.state.usage,
-                    position: store.state.lineage.position)
+                    position: store.state.lineage.position, appName: try row.textIfAny(1))
             }
         }
     }
