@@ -22,13 +22,29 @@ struct OwnSignInOptions: ParsableArguments {
             given(("--device-name", deviceName != nil)) + (home?.given ?? []), "without --sign-in.")
     }
 
-    /// - Throws: ``Failure`` before a code is made that could not be used.
-    func requireSignedOut(_ home: HomeOptions) throws {
-        guard SudoCaller(ProcessInfo.processInfo.environment) == nil else { return }
-        guard let account = try home.open().load().signedIn else { return }
+    /// Looks, before a code is made, whether it could be used: whether the device's folder can be
+    /// written to, and nobody is signed in. With `sudo`, as the person who called it.
+    func check(device home: HomeOptions) throws {
+        let environment = ProcessInfo.processInfo.environment
+        var account: SignedInAccount?
+        if let caller = SudoCaller(environment) {
+            let path = DeviceHome.resolve(
+                home.home, environment: environment.merging(["HOME": caller.home]) { $1 })
+            let found = caller.acting { Result { try Self.account(in: DeviceHome(path: path)) } }
+            guard let found else { throw SudoCaller.refusal }
+            account = try found.get()
+        } else {
+            account = try Self.account(in: home.open())
+        }
+        guard let account else { return }
         throw Failure(
             .usage,
             "this device is already signed in to \(account.accountName) at \(account.server); run "
                 + "`ubiquity sign-out` first, or omit --sign-in")
+    }
+
+    /// Makes the folder.
+    private static func account(in home: DeviceHome) throws -> SignedInAccount? {
+        try home.update { _ in }.signedIn
     }
 }
