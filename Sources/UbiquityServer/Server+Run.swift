@@ -236,22 +236,24 @@ extension Server {
     /// What only another authority can mend.
     private func warn(of house: HouseIdentity, now: Int64) {
         let advice = """
-            To make another, which browsers must be told to trust, remove authority.crt in the data \
-            folder's "house", and restart.
+            remove authority.crt in the data folder's "house", and restart. Browsers must be told to \
+            trust it.
             """
         let names = house.namesLeftOut()
         if !names.isEmpty {
             logger.warning(
                 """
-                The house's authority was made before these names were given, and cannot vouch for \
-                them: browsers warn. \(advice)
+                The house's authority was not made for these names or addresses, so browsers warn there, \
+                also if they trust it. For another one, give a name with a dot, or an address, with \
+                --host-name, \(advice)
                 """, metadata: ["names": "\(names.joined(separator: ", "))"])
         }
         if let end = house.authorityEnd, end - now < Self.authorityEndSeconds {
             logger.warning(
-                "The house's authority ends soon, or has ended: browsers warn then. \(advice)",
-                metadata: ["end": "\(Date(timeIntervalSince1970: Double(end)).formatted(.iso8601))"]
-            )
+                "The house's authority ends, and browsers warn then. For another one, \(advice)",
+                metadata: [
+                    "end": "\(Date(timeIntervalSince1970: Double(end)).formatted(.iso8601))"
+                ])
         }
     }
 

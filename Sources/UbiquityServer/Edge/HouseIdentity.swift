@@ -2,7 +2,6 @@
 
 internal import Crypto
 internal import Foundation
-internal import Logging
 internal import SwiftASN1
 internal import UbiquityCore
 internal import X509
@@ -95,50 +94,63 @@ struct HouseIdentity: Sendable {
     private func makeAuthority() throws(ServerStartError) {
         let now = settings.clock.now() / 1_000
         let end = max(now, Self.authorityBegin) + Self.authorityDays * Self.day
-        let (valid, domains) = (Self.authorityBegin..<end, HouseConstraints.domains + publicNames)
+        let valid = Self.authorityBegin..<end
+        let constraints = NameConstraints(
+            permittedDNSDomains: HouseConstraints.domains + publicDomains,
+            permittedIPRanges: (HouseConstraints.ranges + publicRanges).map {
+                ASN1OctetString(contentBytes: $0.bytesAndMask[...])
+            })
         let rootKey = P256.Signing.PrivateKey()
         let root = try made(Self.authorityName) {
-            try Certificate(root: rootKey, domains: domains, valid: valid)
+            try Certificate(root: rootKey, constraints, valid: valid)
         }
         let issuerKey = try makeKey(Self.issuerKeyName)
         try write(Self.issuerName) {
             try Certificate(
-                issuer: issuerKey, domains: domains, signedBy: root, with: rootKey, valid: valid)
+                issuer: issuerKey, constraints, signedBy: root, with: rootKey, valid: valid)
         }
         try write(Self.authorityName) { root }
     }
 
     // MARK: - Names
 
-    /// The operator's names that the Internet may have.
+    /// What the operator calls the server: names and addresses.
+    private var given: [String] {
+        (settings.hostNames + [settings.host]).map { name in
+            IPAddress(name)?.description ?? name.lowercased()
+        }.filter { !(IPAddress($0)?.isUnspecified ?? false) }
+    }
+
+    /// Of these, what the Internet may have.
     private var publicNames: [String] {
-        settings.hostNames.map { $0.lowercased() }.filter { name in
-            name.contains(".") && IPAddress(name) == nil
-                && !HouseConstraints.permits(name, domains: HouseConstraints.domains)
+        given.filter { name in
+            IPAddress(name).map { !HouseConstraints.permits($0) }
+                ?? (name.contains(".")
+                    && !HouseConstraints.permits(name, domains: HouseConstraints.domains))
         }
+    }
+
+    private var publicDomains: [String] { publicNames.filter { IPAddress($0) == nil } }
+
+    private var publicRanges: [AddressRange] {
+        publicNames.filter { IPAddress($0) != nil }.compactMap(AddressRange.init)
     }
 
     /// The names and addresses of the server that the authority may vouch for.
     private func names(permittedBy issuer: Certificate) -> [String] {
-        let given = settings.hostNames + [settings.host] + settings.machineNames + ["localhost"]
-        let addresses =
-            settings.network().addresses.map(\.address) + given.compactMap { IPAddress($0) }
-        let domains = issuer.permittedDomains
-        var names = given.map { $0.lowercased() }.filter { name in
-            IPAddress(name) == nil && HouseConstraints.permits(name, domains: domains)
-        }
-        names += (addresses + ["127.0.0.1"].compactMap { IPAddress($0) })
-            .filter { HouseConstraints.permits($0) }.map(\.description)
+        let all =
+            given + settings.machineNames + ["localhost", "127.0.0.1"]
+            + settings.network().addresses.map(\.address.description)
         var known: Set<String> = []
-        return names.filter { known.insert($0).inserted }
+        return all.filter { issuer.permits($0) && known.insert($0).inserted }
     }
 
-    /// The names that the operator gave, and for which the authority was not made.
+    /// The names and addresses that people use, and that the authority was not made for.
     func namesLeftOut() -> [String] {
         guard let issuer = try? certificate(Self.issuerName) else { return [] }
-        return publicNames.filter {
-            !HouseConstraints.permits($0, domains: issuer.permittedDomains)
-        }
+        let first = settings.network().first?.address.description
+        let names = given.isEmpty ? [first].compactMap(\.self) : given
+        return names.filter { !issuer.permits($0) }
     }
 
     // MARK: - Files
@@ -218,123 +230,6 @@ struct HouseIdentity: Sendable {
             try file.write(Array(text.utf8))
             try file.finish()
         } catch { throw .fileUnusable(path: path(name), reason: error.description) }
-    }
-}
-
-// MARK: - Certificates
-
-extension Certificate {
-    /// A root's own certificate.
-    /// - Parameter domains: The names that its authority may vouch for, with those below them.
-    fileprivate init(
-        root key: P256.Signing.PrivateKey, domains: [String], valid: Range<Int64>
-    ) throws {
-        let publicKey = PublicKey(key.publicKey)
-        let name = try DistinguishedName {
-            CommonName("Ubiquity of this house (\(Self.shortName(of: key)))")
-        }
-        try self.init(
-            publicKey: publicKey, valid: valid, issuer: name, subject: name,
-            extensions: try Self.authorityExtensions(
-                of: publicKey, by: publicKey, pathLength: 1, domains: domains), key: key)
-    }
-
-    /// The certificate of the only authority below a root, which has none below it, for servers alone.
-    fileprivate init(
-        issuer key: P256.Signing.PrivateKey, domains: [String], signedBy root: Certificate,
-        with rootKey: P256.Signing.PrivateKey, valid: Range<Int64>
-    ) throws {
-        let publicKey = PublicKey(key.publicKey)
-        var extensions = try Self.authorityExtensions(
-            of: publicKey, by: root.publicKey, pathLength: 0, domains: domains)
-        try extensions.append(
-            Certificate.Extension(ExtendedKeyUsage([.serverAuth]), critical: false))
-        try self.init(
-            publicKey: publicKey, valid: valid, issuer: root.subject,
-            subject: try DistinguishedName {
-                CommonName("Ubiquity's issuer of this house (\(Self.shortName(of: key)))")
-            }, extensions: extensions, key: rootKey)
-    }
-
-    private static func authorityExtensions(
-        of key: PublicKey, by issuer: PublicKey, pathLength: Int, domains: [String]
-    ) throws -> Extensions {
-        let ranges = HouseConstraints.ranges.map {
-            ASN1OctetString(contentBytes: $0.bytesAndMask[...])
-        }
-        return try Extensions {
-            Critical(BasicConstraints.isCertificateAuthority(maxPathLength: pathLength))
-            Critical(KeyUsage(keyCertSign: true, cRLSign: true))
-            Critical(NameConstraints(permittedDNSDomains: domains, permittedIPRanges: ranges))
-            SubjectKeyIdentifier(hash: key)
-            AuthorityKeyIdentifier(keyIdentifier: SubjectKeyIdentifier(hash: issuer).keyIdentifier)
-        }
-    }
-
-    /// A server's certificate.
-    /// - Parameter names: Names and addresses.
-    fileprivate init(
-        of key: P256.Signing.PrivateKey, names: [String], signedBy issuer: Certificate,
-        with issuerKey: P256.Signing.PrivateKey, valid: Range<Int64>
-    ) throws {
-        let publicKey = PublicKey(key.publicKey)
-        let alternatives = names.map { name -> GeneralName in
-            IPAddress(name).map { .ipAddress(ASN1OctetString(contentBytes: $0.bytes[...])) }
-                ?? .dnsName(name)
-        }
-        try self.init(
-            publicKey: publicKey, valid: valid, issuer: issuer.subject,
-            subject: try DistinguishedName { CommonName("Ubiquity") },
-            extensions: Extensions {
-                Critical(BasicConstraints.notCertificateAuthority)
-                Critical(KeyUsage(digitalSignature: true))
-                try ExtendedKeyUsage([.serverAuth])
-                SubjectAlternativeNames(alternatives)
-                SubjectKeyIdentifier(hash: publicKey)
-                AuthorityKeyIdentifier(
-                    keyIdentifier: SubjectKeyIdentifier(hash: issuer.publicKey).keyIdentifier)
-            }, key: issuerKey)
-    }
-
-    private init(
-        publicKey: PublicKey, valid: Range<Int64>, issuer: DistinguishedName,
-        subject: DistinguishedName, extensions: Extensions, key: P256.Signing.PrivateKey
-    ) throws {
-        func date(_ seconds: Int64) -> Date { Date(timeIntervalSince1970: Double(seconds)) }
-        try self.init(
-            version: .v3, serialNumber: SerialNumber(), publicKey: publicKey,
-            notValidBefore: date(valid.lowerBound), notValidAfter: date(valid.upperBound),
-            issuer: issuer, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
-            extensions: extensions, issuerPrivateKey: PrivateKey(key))
-    }
-
-    /// So that two authorities have two names.
-    private static func shortName(of key: P256.Signing.PrivateKey) -> String {
-        SHA256.hash(data: key.publicKey.x963Representation).prefix(3).hexadecimal
-    }
-
-    /// Whether it has to be made anew, also for being another key's.
-    fileprivate func isDue(wanted: Set<String>, now: Int64, key: P256.Signing.PrivateKey) -> Bool {
-        let seconds = [notValidBefore, notValidAfter].map { Int64($0.timeIntervalSince1970) }
-        guard publicKey == PublicKey(key.publicKey), seconds[0] < seconds[1] else { return true }
-        return CertificateRenewal.isDue(
-            valid: seconds[0]..<seconds[1], names: Set(names), wanted: wanted, now: now)
-    }
-
-    /// The names and addresses that it is for.
-    private var names: [String] {
-        let alternatives = try? extensions.subjectAlternativeNames
-        return (alternatives ?? SubjectAlternativeNames()).compactMap { alternative in
-            switch alternative {
-            case .dnsName(let name): name
-            case .ipAddress(let octets): IPAddress(bytes: Array(octets.bytes))?.description
-            default: nil
-            }
-        }
-    }
-
-    fileprivate var permittedDomains: [String] {
-        Array((try? extensions.nameConstraints)?.permittedDNSDomains ?? [])
     }
 }
 

@@ -175,7 +175,24 @@ internal import X509
         #expect(try house(["u.example", "pi.home.arpa"]).namesLeftOut() == [])
         #expect(try house(["u.example", "other.example"]).namesLeftOut() == ["other.example"])
         #expect(try house().namesLeftOut() == [])
-        #expect(try house(["u.example"]).namesLeftOut() == [])
+        #expect(try house(["u.example", "pi"]).namesLeftOut() == ["pi"])
+    }
+
+    @Test func `the authority vouches for a public address that was given, and says of others`()
+        throws
+    {
+        addresses.texts.withLock { $0 = ["203.0.113.5"] }
+        #expect(try house().namesLeftOut() == ["203.0.113.5"])
+        #expect(try house(["203.0.113.5"]).namesLeftOut() == ["203.0.113.5"])
+        try remove("authority.crt")
+        let house = try house(["203.0.113.5"])
+        #expect(house.namesLeftOut() == [])
+        let chain = try PEMDocument.parseMultiple(pemString: text("server.crt"))
+        let certificate = try Certificate(pemDocument: chain[0])
+        let names = try certificate.extensions.subjectAlternativeNames ?? SubjectAlternativeNames()
+        #expect(names.contains(.ipAddress(ASN1OctetString(contentBytes: [203, 0, 113, 5]))))
+        #expect(try self.house(["203.0.113.6"]).namesLeftOut() == ["203.0.113.6"])
+        #expect(try !house.renew())
     }
 
     // MARK: The server

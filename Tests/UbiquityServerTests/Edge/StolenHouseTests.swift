@@ -20,7 +20,7 @@ struct StolenHouseTests {
     init() throws {
         let folder = try TemporaryFolder()
         var settings = ServerSettings(dataFolder: folder.path)
-        settings.hostNames = ["u.example"]
+        settings.hostNames = ["u.example", "198.51.100.7"]
         _ = try HouseIdentity(settings)
         func text(_ name: String) throws -> String {
             try String(contentsOfFile: folder.file("house/\(name)"), encoding: .utf8)
@@ -61,7 +61,8 @@ struct StolenHouseTests {
         }
         for (names, expected) in [
             ([own], true), ([own, .dnsName("pi.local"), .dnsName("www.u.example")], true),
-            ([own, address([192, 168, 1, 2])], true), ([own, .dnsName("bank.example")], false),
+            ([own, address([192, 168, 1, 2]), address([198, 51, 100, 7])], true),
+            ([own, .dnsName("bank.example")], false), ([own, address([198, 51, 100, 8])], false),
             ([own, .dnsName("bank.notlocal")], false), ([own, .dnsName("*.example")], false),
             ([own, address([9, 9, 9, 9])], false),
             ([own, address([0x20, 1, 0xd, 0xb8] + Array(repeating: 0, count: 12))], false),

@@ -17,8 +17,9 @@ struct AuthorityCommand: AsyncParsableCommand {
             the authority does neither.
 
             The authority can only vouch for private addresses, for local names such as pi.local, and \
-            for names that --host-name gave when it was made: not for any other site. Its own key is \
-            kept nowhere; the one that signs the server's certificates is in the server's data folder.
+            for names and addresses that --host-name gave when it was made: not for any other site. \
+            Its own key is kept nowhere; the one that signs the server's certificates is in the \
+            server's data folder.
 
             Asks the server that this device is signed in to; with an option for operators, or where \
             this device is not signed in, the server of that folder or address.
