@@ -150,8 +150,7 @@ extension EndToEndTests {
                 #expect(failed.status == 69 && failed.output.isEmpty)
                 let command = try #require(
                     failed.errors.firstMatch(
-                        of:
-                            /(?m)^    ubiquity sign-in --server http:\/\/127\.0\.0\.1:1 --code (?<code>\S+)$/
+                        of: /(?m)^    ubiquity sign-in --server \S+:1 --code (?<code>\S+)$/
                     )
                 )
                 #expect(failed.errors.contains("`ubiquity account code ada` makes another"))
@@ -165,6 +164,11 @@ extension EndToEndTests {
                     "--sign-in", "--home", stage.path("file/phone"),
                 ])
                 #expect(refused.status != 0 && refused.errors.contains("cannot be written"))
+                let plain = try await stage.run([
+                    "account", "create", "eve", "--data", server.data, "--server",
+                    "http://192.0.2.1:7717", "--sign-in", "--home", stage.path("phone"),
+                ])
+                #expect(plain.status == 64 && plain.errors.contains("plain HTTP"))
                 let list = try await stage.succeed("account", "list", "--data", server.data)
                 #expect(list.contains("ada") && !list.contains("eve"))
             }

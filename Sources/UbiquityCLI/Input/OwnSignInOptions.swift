@@ -22,9 +22,15 @@ struct OwnSignInOptions: ParsableArguments {
             given(("--device-name", deviceName != nil)) + (home?.given ?? []), "without --sign-in.")
     }
 
-    /// Looks, before a code is made, whether it could be used: whether the device's folder can be
-    /// written to, and nobody is signed in. With `sudo`, as the person who called it.
-    func check(device home: HomeOptions) throws {
+    /// Looks, before a code is made, whether it could be used: whether the address is good, the
+    /// device's folder can be written to, and nobody is signed in. With `sudo`, as the person who
+    /// called it; otherwise, root keeps out of other users' folders, where its files would be of no
+    /// use.
+    /// - Parameter operation: The server that is asked for the code; nil for the account's.
+    func check(device home: HomeOptions, _ operation: OperatorOptions? = nil) throws {
+        if let operation, let server = operation.server {
+            try Failure.checkAddress(server, operation.connection.security())
+        }
         let environment = ProcessInfo.processInfo.environment
         var account: SignedInAccount?
         if let caller = SudoCaller(environment) {
@@ -34,7 +40,14 @@ struct OwnSignInOptions: ParsableArguments {
             guard let found else { throw SudoCaller.refusal }
             account = try found.get()
         } else {
-            account = try Self.account(in: home.open())
+            let home = try home.open()
+            do { try FolderOwner.check(DataOptions.expanded(home.path)) } catch {
+                throw Failure(
+                    .noPermission,
+                    "permission denied: \(home.path), or a folder on its path, belongs to another "
+                        + "user; omit --sign-in, and use the code as that user")
+            }
+            account = try Self.account(in: home)
         }
         guard let account else { return }
         throw Failure(

@@ -42,7 +42,7 @@ struct AccountCommand: AsyncParsableCommand {
         func validate() throws { try signIn.check(home) }
 
         func run() async throws {
-            if signIn.isOn { try signIn.check(device: home) }
+            if signIn.isOn { try signIn.check(device: home, operation) }
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.createAccount(name: name, codeSeconds: validity.seconds)
             }
@@ -85,7 +85,7 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            if signIn.isOn { try signIn.check(device: home) }
+            if signIn.isOn { try signIn.check(device: home, operation) }
             let stores = try store.map { try StoreIdentifier($0).string }
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.newCode(
