@@ -98,18 +98,6 @@ class Files(PageTest):
         self.assertEqual(len(kept), 1)
         self.assertIn("0123456789", kept[0])
 
-    def test_a_page_that_cannot_be_kept_at_once_is_kept_later(self):
-        self.account()
-        proxy = Proxy(self.server)
-        self.addCleanup(proxy.close)
-        # The worker itself, and then the page that it keeps.
-        proxy.refused = {("/worker.js", "serviceworker"), ("/", "empty")}
-        browser = self.browser().open(proxy.url)
-        browser.works_offline()
-        self.assertEqual(proxy.refused, set())
-        if KIND == "chromium":
-            self.assertTrue(any("429" in one for one in browser.complaints()))
-
     def test_a_server_can_do_without_the_page(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--no-web")
         self.addCleanup(server.close)
@@ -693,15 +681,14 @@ class AnotherOrigin(PageTest):
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Has a server below a path of its own host, may show its page as another version, and may refuse the next request of
-    each of some kinds."""
+    """Has a server below a path of its own host, and may show its page as another version."""
 
     def __init__(self, server, path=""):
         super().__init__(("127.0.0.1", 0), Passing)
         self.behind, self.path, self.version = server.url.removeprefix("http://"), path, {}
-        # Of a path, and what its answer is for.
-        self.refused = set()
         self.url = f"http://127.0.0.1:{self.server_port}{path}"
+        # What is refused once: a path, and what its answer is for.
+        self.refused = set()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def close(self):
@@ -717,12 +704,12 @@ class Passing(http.server.BaseHTTPRequestHandler):
         path, version = self.path.removeprefix(self.server.path), self.server.version
         for old, new in version.items():
             path = path.replace(new, old)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         kind = path, self.headers.get("Sec-Fetch-Dest")
         if kind in self.server.refused:
             self.server.refused.remove(kind)
             self.send_error(429)
             return
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         server = http.client.HTTPConnection(self.server.behind)
         headers = dict(self.headers) | ({"Accept-Encoding": "identity"} if version else {})
         with contextlib.closing(server), contextlib.suppress(OSError):
@@ -793,6 +780,18 @@ class Trouble(PageTest):
         self.server.start()
         browser.says("Up to date", ".head .status")
         self.assertEqual(device.value("theme"), {"string": "written offline"})
+
+    def test_a_page_that_cannot_be_kept_at_once_is_kept_later(self):
+        self.account()
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        # The worker itself, and then the page that it keeps.
+        proxy.refused = {("/worker.js", "serviceworker"), ("/", "empty")}
+        browser = self.browser().open(proxy.url)
+        browser.works_offline()
+        self.assertEqual(proxy.refused, set())
+        if KIND == "chromium":
+            self.assertTrue(any("429" in one for one in browser.complaints()))
 
     def test_why_it_does_not_sync_is_said_in_the_servers_words(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--apps", "registered")
