@@ -27,10 +27,32 @@ async function openOffline() {
     });
     // The only address that may become a script here.
     const policy = window.trustedTypes?.createPolicy('worker', { createScriptURL: () => 'worker.js' });
-    try {
-        const registration = await workers.register(policy?.createScriptURL('') ?? 'worker.js', { updateViaCache: 'none' });
-        document.addEventListener('visibilitychange', () => { if (!document.hidden) registration.update().catch(() => {}); });
-    } catch { /* The certificate is not trusted, or the browser allows no storage. */ }
+    const address = policy?.createScriptURL('') ?? 'worker.js';
+    let registration = null;
+    for (let pause = firstPauseMilliseconds; !registration; pause = Math.min(2 * pause, lastPauseMilliseconds)) {
+        try {
+            registration = await installed(await workers.register(address, { updateViaCache: 'none' }));
+        } catch (error) {
+            // The certificate is not trusted, or the browser allows no storage.
+            if (error.name === 'SecurityError') return;
+        }
+        if (!registration) await new Promise((resolve) => { setTimeout(resolve, pause); });
+    }
+    document.addEventListener('visibilitychange', () => { if (!document.hidden) registration.update().catch(() => {}); });
+}
+
+/** How long to wait after a first installation that failed: the server was away, or busy. */
+const [firstPauseMilliseconds, lastPauseMilliseconds] = [2_000, 300_000];
+
+/** A registration when its first worker has all of the files; null if it could not get them. */
+async function installed(registration) {
+    const worker = registration.installing;
+    if (registration.active || !worker) return registration;
+    await new Promise((resolve) => {
+        worker.addEventListener('statechange', resolve);
+        if (worker.state !== 'installing') resolve();
+    });
+    return worker.state === 'redundant' ? null : registration;
 }
 
 /** A code that came with a link: after the number sign, which browsers send to nobody. */

@@ -54,7 +54,6 @@ final class Housekeeping: Service {
     /// Longer than the chores of a tick take.
     private static let leaseMilliseconds: Int64 = 30_000
     private static let ticksPerSecond = 4
-    private static let renewalSeconds = 10
 
     init(_ server: Server) { self.server = server }
 
@@ -70,6 +69,9 @@ final class Housekeeping: Service {
                 group.addTask { await self.repeat(every: .seconds(1), self.keepUp) }
                 group.addTask { await self.repeat(every: .seconds(1), self.noteLastSeen) }
                 group.addTask { await self.repeat(every: .seconds(1), self.listStores) }
+                if self.server.house != nil {
+                    group.addTask { await self.repeat(every: .seconds(10), self.renewCertificates) }
+                }
                 group.addTask {
                     await self.repeat(every: .seconds(1) / Self.ticksPerSecond, self.doChores)
                 }
@@ -139,9 +141,6 @@ final class Housekeeping: Service {
                 server.metrics.note(try storage.sharedFigures())
             }
         }
-        if server.house != nil, second.isMultiple(of: Self.renewalSeconds) {
-            try await server.readers.run { [self] in try renewCertificates() }
-        }
         try await server.writer.run { [self] in try keepHouse() }
         if state.withLock(\.canNote) { server.readiness.roundEnded() }
     }
@@ -154,9 +153,10 @@ final class Housekeeping: Service {
         try storage.record(server.failures.take(now: settings.clock.now()))
     }
 
-    /// Makes certificates of a server's own anew, as after a change of address.
-    private func renewCertificates() throws {
-        guard try server.house?.renew() ?? false else { return }
+    /// Makes the certificate of a server of a local network anew, as after a change of address.
+    private func renewCertificates(number: Int) async throws {
+        let isNew = try await server.readers.run { [server] in try server.house?.renew() ?? false }
+        guard isNew else { return }
         logger.warning(
             """
             The server has made its certificate anew, for its addresses of the moment; its key is the \

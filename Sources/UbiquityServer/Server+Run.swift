@@ -223,14 +223,7 @@ extension Server {
             ])
         let now = settings.clock.now() / 1_000
         if let warning = edge.tls?.warning(now: now) { logger.warning("\(warning).") }
-        if let names = house?.namesLeftOut(), !names.isEmpty {
-            logger.warning(
-                """
-                The house's authority was made before these names were given, and cannot vouch for \
-                them: browsers warn. To make another, which browsers must be told to trust, remove \
-                authority.crt in the data folder's "house", and restart.
-                """, metadata: ["names": "\(names.joined(separator: ", "))"])
-        }
+        if let house { warn(of: house, now: now) }
         if edge.tls == nil, !PlainHTTPRule.isLoopback(settings.host) {
             logger.warning(
                 """
@@ -239,6 +232,32 @@ extension Server {
                 """)
         }
     }
+
+    /// What only another authority can mend.
+    private func warn(of house: HouseIdentity, now: Int64) {
+        let advice = """
+            remove authority.crt in the data folder's "house", and restart. Browsers must be told to \
+            trust it.
+            """
+        let names = house.namesLeftOut()
+        if !names.isEmpty {
+            logger.warning(
+                """
+                The house's authority was not made for these names or addresses, so browsers warn there, \
+                also if they trust it. For another one, give a name with a dot, or an address, with \
+                --host-name, \(advice)
+                """, metadata: ["names": "\(names.joined(separator: ", "))"])
+        }
+        if let end = house.authorityEnd, end - now < Self.authorityEndSeconds {
+            logger.warning(
+                "The house's authority ends, and browsers warn then. For another one, \(advice)",
+                metadata: [
+                    "end": "\(Date(timeIntervalSince1970: Double(end)).formatted(.iso8601))"
+                ])
+        }
+    }
+
+    private static let authorityEndSeconds: Int64 = 90 * 86_400
 
     /// Makes the link for the first account, if there is none, and logs it.
     private func firstRunLink(port: Int) async -> String? {

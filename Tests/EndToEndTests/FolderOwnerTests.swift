@@ -82,33 +82,40 @@ extension EndToEndTests {
             ).status == 0
         }
 
+        /// A user of the system for as long as the test runs, who has called a command with `sudo`.
+        private func asPerson(
+            _ stage: Stage, _ command: [String]
+        ) async throws -> ProgramRun {
+            let home = stage.path("person")
+            if mkdir(home, 0o755) == 0 { chown(home, Self.person, Self.person) }
+            let users = stage.path("passwd")
+            let line = "person:x:\(Self.person):\(Self.person)::\(home):/bin/sh\n"
+            try (String(contentsOfFile: "/etc/passwd", encoding: .utf8) + line)
+                .write(toFile: users, atomically: true, encoding: .utf8)
+            let script = "mount --bind \"$0\" /etc/passwd; exec \"$@\""
+            return try await stage.run(
+                ["--mount", "sh", "-c", script, users, try ProgramFile.ubiquity.path()] + command,
+                program: ProgramFile(path: "/usr/bin/unshare"),
+                environment: ["SUDO_UID": "\(Self.person)"])
+        }
+
+        private static let person: UInt32 = 1_234
+
         @Test(.enabled { try await hasMounts() })
         func `accounts' names are kept for the user who called sudo, with that user's rights`()
             async throws
         {
             try await onStage { stage in
                 let (server, _) = try await prepared(stage)
-                let data = server.data
-                let (person, home) = (UInt32(1_234), stage.path("person"))
-                mkdir(home, 0o755)
-                chown(home, person, person)
-                let users = stage.path("passwd")
-                let line = "person:x:\(person):\(person)::\(home):/bin/sh\n"
-                try (String(contentsOfFile: "/etc/passwd", encoding: .utf8) + line)
-                    .write(toFile: users, atomically: true, encoding: .utf8)
+                let (data, home) = (server.data, stage.path("person"))
                 func account(_ words: String...) async throws {
-                    let script = "mount --bind \"$0\" /etc/passwd; exec \"$@\""
-                    let command = [try ProgramFile.ubiquity.path(), "account"] + words
-                    let child = try stage.start(
-                        ["--mount", "sh", "-c", script, users] + command + ["--data", data],
-                        program: ProgramFile(path: "/usr/bin/unshare"),
-                        environment: ["SUDO_UID": "\(person)"])
-                    #expect(try await child.exit() == 0, "\(child.errors)")
+                    let run = try await asPerson(stage, ["account"] + words + ["--data", data])
+                    #expect(run.status == 0, "\(run.errors)")
                 }
                 let names = home + "/.cache/ubiquity/names.json"
                 try await account("list")
                 try await account("create", "eve")
-                #expect(try owner(names) == person)
+                #expect(try owner(names) == Self.person)
                 #expect(
                     try String(contentsOfFile: names, encoding: .utf8)
                         == #"{"names":["eve","ada"]}"#)
@@ -124,6 +131,45 @@ extension EndToEndTests {
                 symlink(folder, home + "/.cache")
                 try await account("list")
                 #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+            }
+        }
+
+        @Test(.enabled { try await hasMounts() })
+        func `the device of the user who called sudo is signed in, if it can be`() async throws {
+            try await onStage { stage in
+                let (server, _) = try await prepared(stage)
+                let folder = stage.path("person/.local/share/ubiquity")
+                func create(_ name: String, _ more: String...) async throws -> ProgramRun {
+                    try await asPerson(
+                        stage,
+                        [
+                            "account", "create", name, "--data", server.data, "--server",
+                            server.url, "--sign-in",
+                        ] + more)
+                }
+                let made = try await create("bob")
+                #expect(made.status == 0 && made.output.hasPrefix("Signed in to bob"), "\(made)")
+                for name in ["", "/account.json", "/account.lock"] {
+                    #expect(try owner(folder + name) == Self.person)
+                }
+                // Nothing is made that could not be used.
+                let again = try await create("eve")
+                #expect(again.status == 64 && again.errors.contains("already signed in to bob"))
+                let roots = stage.path("roots")
+                mkdir(roots, 0o755)
+                let refused = try await create("eve", "--home", roots + "/home")
+                #expect(refused.status != 0 && refused.errors.contains("cannot be written"))
+                // Root itself does not put files among another user's.
+                for home in [folder, stage.path("person/new")] {
+                    let root = try await stage.run([
+                        "account", "create", "eve", "--data", server.data, "--server", server.url,
+                        "--sign-in", "--home", home,
+                    ])
+                    #expect(root.status != 0 && root.errors.contains("another user"), "\(root)")
+                }
+                #expect(!FileManager.default.fileExists(atPath: stage.path("person/new")))
+                let list = try await stage.succeed("account", "list", "--data", server.data)
+                #expect(!list.contains("eve"))
             }
         }
         #endif

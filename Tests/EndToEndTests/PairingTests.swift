@@ -134,6 +134,46 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a sign-in that fails shows the code, and makes none where it cannot succeed`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = stage.path("laptop")
+                func create(_ name: String, at address: String) async throws -> ProgramRun {
+                    try await stage.run([
+                        "account", "create", name, "--data", server.data, "--server", address,
+                        "--sign-in", "--home", home,
+                    ])
+                }
+                let failed = try await create("ada", at: "http://127.0.0.1:1")
+                #expect(failed.status == 69 && failed.output.isEmpty)
+                let command = try #require(
+                    failed.errors.firstMatch(
+                        of: /(?m)^    ubiquity sign-in --server \S+:1 --code (?<code>\S+)$/
+                    )
+                )
+                #expect(failed.errors.contains("`ubiquity account code ada` makes another"))
+                try await stage.succeed(
+                    "sign-in", "--server", server.url, "--code", String(command.code), "--home",
+                    home)
+                // A folder that cannot be written to: a file is in its place.
+                try Data().write(to: URL(fileURLWithPath: stage.path("file")))
+                let refused = try await stage.run([
+                    "account", "create", "eve", "--data", server.data, "--server", server.url,
+                    "--sign-in", "--home", stage.path("file/phone"),
+                ])
+                #expect(refused.status != 0 && refused.errors.contains("cannot be written"))
+                let plain = try await stage.run([
+                    "account", "create", "eve", "--data", server.data, "--server",
+                    "http://192.0.2.1:7717", "--sign-in", "--home", stage.path("phone"),
+                ])
+                #expect(plain.status == 64 && plain.errors.contains("plain HTTP"))
+                let list = try await stage.succeed("account", "list", "--data", server.data)
+                #expect(list.contains("ada") && !list.contains("eve"))
+            }
+        }
+
         @Test func `a code that only this machine can use comes with the way out`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)

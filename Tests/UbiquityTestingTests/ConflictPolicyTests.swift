@@ -112,6 +112,16 @@ struct ConflictPolicyTests {
         #expect(two.a[key].count == 3)
     }
 
+    @Test func `of a counter adds up what each device counts, without their defaults`() throws {
+        let key = UbiquityKey("k", default: 5, policy: .counter)
+        for store in [two.a, two.b] {
+            store.register(defaults: ["k": 100])
+            try store.update(key) { $0 += 1 }
+        }
+        two.cloud.settle()
+        #expect(two.a[key] == 2 && two.b[key] == 2)
+    }
+
     @Test func `of the app's own is given both values in their order, with their times`() {
         let times = Mutex<[TimeInterval]>([])
         let policy = ConflictPolicy.custom { earlier, later in

@@ -91,6 +91,9 @@ class CommandLine(LocalNetwork):
         said = self.start()
         self.assertEqual(said.splitlines()[0], f"Devices on this network use https://{ADDRESS}:{PORT}")
         self.assertRegex(said, rf"(?m)^https://{ADDRESS}:{PORT}/#[0-9A-Z-]{{14}};sha256//[A-Za-z0-9+/]{{43}}=$")
+        # The folder is not the usual one.
+        for words in ["account create NAME --sign-in", "ca"]:
+            self.assertIn(f"`ubiquity {words} --data {self.folder}/data`", said)
         self.signed_in_laptop()
         for said in [f"ann at https://127.0.0.1:{PORT}", "only with the server's key sha256//"]:
             self.assertIn(said, self.laptop("status"))

@@ -779,6 +779,8 @@ class Proxy(http.server.ThreadingHTTPServer):
         self.behind, self.path, self.version = server.url.removeprefix("http://"), path, {}
         self.lacks, self.oldPage, self.pages = None, False, 0
         self.url = f"http://127.0.0.1:{self.server_port}{path}"
+        # What is refused once: a path, and what its answer is for.
+        self.refused = set()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def close(self):
@@ -801,6 +803,11 @@ class Passing(http.server.BaseHTTPRequestHandler):
         for old, new in version.items():
             path = path.replace(new, old)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        kind = path, self.headers.get("Sec-Fetch-Dest")
+        if kind in self.server.refused:
+            self.server.refused.remove(kind)
+            self.send_error(429)
+            return
         server = http.client.HTTPConnection(self.server.behind)
         headers = dict(self.headers) | ({"Accept-Encoding": "identity"} if version else {})
         with contextlib.closing(server), contextlib.suppress(OSError):
@@ -871,6 +878,18 @@ class Trouble(PageTest):
         self.server.start()
         browser.says("Up to date", ".head .status")
         self.assertEqual(device.value("theme"), {"string": "written offline"})
+
+    def test_a_page_that_cannot_be_kept_at_once_is_kept_later(self):
+        self.account()
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        # The worker itself, and then the page that it keeps.
+        proxy.refused = {("/worker.js", "serviceworker"), ("/", "empty")}
+        browser = self.browser().open(proxy.url)
+        browser.works_offline()
+        self.assertEqual(proxy.refused, set())
+        if KIND == "chromium":
+            self.assertTrue(any("429" in one for one in browser.complaints()))
 
     def test_why_it_does_not_sync_is_said_in_the_servers_words(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--apps", "registered")

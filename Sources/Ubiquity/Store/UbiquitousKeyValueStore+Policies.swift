@@ -47,7 +47,8 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// - Parameters:
     ///   - key: The key of the value.
     ///   - body: Gets the value as ``UbiquitousKeyValueStore/subscript(_:)`` gives it, and changes
-    ///     it. It may use the store.
+    ///     it. Under ``ConflictPolicy/counter`` it gets 0 where no number is stored, whatever the
+    ///     default, which every device would count once more. It may use the store.
     /// - Throws: The body's error, or ``UbiquityError`` as ``UbiquitousKeyValueStore/set(_:for:)``.
     ///   Nothing is written then.
     public func update<Value>(
@@ -55,9 +56,14 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ) throws {
         declare(key)
         let stored = value(key.name)
+        let policy = (try? Key(key.name)).flatMap { key in
+            backing.driver.read { $0.policy(of: key) }
+        }
+        let standard =
+            policy == .counter ? .integer(0) : stored == nil ? registered(key.name) : nil
         var value =
-            (stored ?? registered(key.name))
-            .flatMap { try? TypedValue.decode($0, as: Value.self) } ?? key.defaultValue
+            [stored, standard].lazy.compactMap(\.self)
+            .compactMap { try? TypedValue.decode($0, as: Value.self) }.first ?? key.defaultValue
         try body(&value)
         let changed: PropertyListValue?
         do { changed = try TypedValue.encode(value) } catch {

@@ -180,12 +180,12 @@ struct SudoCaller {
     func become() throws(Failure) {
         guard setgroups(0, nil) == 0, setgid(group) == 0, setuid(user) == 0,
             setenv("HOME", home, 1) == 0
-        else {
-            throw Failure(
-                .noPermission,
-                "this device cannot be signed in with sudo; run `ubiquity sign-in` without it")
-        }
+        else { throw Self.refusal }
     }
+
+    static let refusal = Failure(
+        .noPermission,
+        "this device cannot be signed in with sudo; run `ubiquity sign-in` without it")
 
     /// Calls `body` with that user's rights, so that no link of theirs leads root to any file. The
     /// whole process has them meanwhile.

@@ -22,13 +22,42 @@ struct OwnSignInOptions: ParsableArguments {
             given(("--device-name", deviceName != nil)) + (home?.given ?? []), "without --sign-in.")
     }
 
-    /// - Throws: ``Failure`` before a code is made that could not be used.
-    func requireSignedOut(_ home: HomeOptions) throws {
-        guard SudoCaller(ProcessInfo.processInfo.environment) == nil else { return }
-        guard let account = try home.open().load().signedIn else { return }
+    /// Looks, before a code is made, whether it could be used: whether the address is good, the
+    /// device's folder can be written to, and nobody is signed in. With `sudo`, as the person who
+    /// called it; otherwise, root keeps out of other users' folders, where its files would be of no
+    /// use.
+    /// - Parameter operation: The server that is asked for the code; nil for the account's.
+    func check(device home: HomeOptions, _ operation: OperatorOptions? = nil) throws {
+        if let operation, let server = operation.server {
+            try Failure.checkAddress(server, operation.connection.security())
+        }
+        let environment = ProcessInfo.processInfo.environment
+        var account: SignedInAccount?
+        if let caller = SudoCaller(environment) {
+            let path = DeviceHome.resolve(
+                home.home, environment: environment.merging(["HOME": caller.home]) { $1 })
+            let found = caller.acting { Result { try Self.account(in: DeviceHome(path: path)) } }
+            guard let found else { throw SudoCaller.refusal }
+            account = try found.get()
+        } else {
+            let home = try home.open()
+            do { try FolderOwner.check(DataOptions.expanded(home.path)) } catch {
+                throw Failure(
+                    .noPermission,
+                    "permission denied: \(home.path), or a folder on its path, belongs to another "
+                        + "user; omit --sign-in, and use the code as that user")
+            }
+            account = try Self.account(in: home)
+        }
+        guard let account else { return }
         throw Failure(
             .usage,
             "this device is already signed in to \(account.accountName) at \(account.server); run "
                 + "`ubiquity sign-out` first, or omit --sign-in")
+    }
+
+    /// Makes the folder.
+    private static func account(in home: DeviceHome) throws -> SignedInAccount? {
+        try home.update { _ in }.signedIn
     }
 }

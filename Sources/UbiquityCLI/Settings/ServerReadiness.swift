@@ -84,8 +84,12 @@ struct ServerReadiness: Sendable {
 
     /// What to do next.
     private func next(_ ready: ReadyServer) -> [TerminalText] {
+        // Commands look for the folder of the installed service first.
+        let place = data.flatMap { folder in
+            folder == DataOptions.found() ? nil : " --data \(Phrase.word(folder))"
+        }
         let warning: TerminalText =
-            "A browser warns once of the certificate; `ubiquity ca` shows how to avoid it."
+            "A browser warns once of the certificate; `ubiquity ca\(place ?? "")` shows how to avoid it."
         guard let link = ready.firstRunLink else {
             return ["`ubiquity pair` adds a device, on one that is signed in.", warning]
         }
@@ -93,7 +97,8 @@ struct ServerReadiness: Sendable {
             "This link makes the first account, in the browser that opens it, within an hour:", "",
             "\(link)", "",
         ] + (QRCode.picture(of: link).map { [$0, ""] } ?? []) + [
-            "Or run `ubiquity account create NAME --sign-in` here, then `ubiquity pair`.", warning,
+            "Or run `ubiquity account create NAME --sign-in\(place ?? "")` here, then `ubiquity pair`.",
+            warning,
         ]
     }
 }

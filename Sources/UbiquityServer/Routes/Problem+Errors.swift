@@ -190,7 +190,9 @@ extension Problem {
 
     private init(_ error: HubError) {
         switch error {
-        case .closed: self = .unavailable("The server is shutting down. Try again soon.")
+        case .closed:
+            self = .unavailable("The server is shutting down. Try again soon.")
+            isLogged = false
         case .tooMany:
             self.init(
                 .tooManyStreams,

@@ -2,11 +2,13 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import SwiftASN1
 internal import Synchronization
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityHTTP
 internal import UbiquityWire
+internal import X509
 
 @testable internal import UbiquityServer
 
@@ -50,68 +52,147 @@ internal import UbiquityWire
 
     private func pin() throws -> String? { try TLSIdentity(house().tls).pin }
 
+    private func remove(_ name: String) throws {
+        try FileManager.default.removeItem(atPath: folder.file("house/\(name)"))
+    }
+
+    private func damage(_ name: String) throws {
+        try Data("nothing".utf8).write(to: URL(fileURLWithPath: folder.file("house/\(name)")))
+    }
+
     // MARK: The files
 
-    @Test func `keys and certificates are made once, for their owner alone`() throws {
+    @Test func `keys and certificates are made once, for their owner alone, and no root's key`()
+        throws
+    {
         let house = try house()
-        let names = ["authority.crt", "authority.key", "server.crt", "server.key"]
+        let names = ["authority.crt", "issuer.crt", "issuer.key", "server.crt", "server.key"]
         let before = try names.map(text)
         #expect(try !house.renew())
+        _ = try self.house()
         #expect(try names.map(text) == before)
+        let all = try FileManager.default.contentsOfDirectory(atPath: folder.file("house"))
+        #expect(all.sorted() == names)
         for name in names {
             let status = try #require(FileStatus(path: folder.file("house/\(name)")))
             #expect(status.mode == 0o600, "\(name)")
         }
-        #expect(before[2].components(separatedBy: "BEGIN CERTIFICATE").count == 3)
-        #expect(before[2].hasSuffix(before[0]))
+        #expect(before[3].components(separatedBy: "BEGIN CERTIFICATE").count == 3)
+        #expect(before[3].hasSuffix(before[1]))
     }
 
     @Test func `a new address makes a new certificate, with the same key and authority`() throws {
         let house = try house()
-        let (pin, authority, certificate) = try (pin(), text("authority.crt"), text("server.crt"))
+        let (pin, issuer, certificate) = try (pin(), text("issuer.crt"), text("server.crt"))
         #expect(pin?.hasPrefix("sha256//") == true)
         addresses.texts.withLock { $0 = ["10.0.0.7"] }
         #expect(try house.renew())
         #expect(try !house.renew())
         #expect(try text("server.crt") != certificate)
         #expect(try self.pin() == pin)
-        #expect(try text("authority.crt") == authority)
+        #expect(try text("issuer.crt") == issuer)
     }
 
-    @Test func `certificates are renewed before they end, and keys stay`() throws {
+    @Test func `the server's certificate is renewed before it ends, and nothing else ever is`()
+        throws
+    {
         let house = try house()
-        let (pin, authority, key) = try (pin(), text("authority.crt"), text("authority.key"))
+        let lasting = ["authority.crt", "issuer.crt", "issuer.key", "server.key"]
+        let before = try lasting.map(text)
         clock.advance(seconds: 250 * 86_400)
         #expect(try !house.renew())
         clock.advance(seconds: 30 * 86_400)
         #expect(try house.renew())
-        #expect(try text("authority.crt") == authority)
-        clock.advance(seconds: 3_000 * 86_400)
-        #expect(try house.renew())
-        #expect(try text("authority.crt") != authority)
-        #expect(try text("authority.key") == key)
-        #expect(try self.pin() == pin)
+        // Also by a clock that is wrong: browsers would have to be told again.
+        for days in [3_000, 10_000, -20_000] as [Int64] {
+            clock.advance(seconds: days * 86_400)
+            _ = try self.house()
+            #expect(try !house.renew())
+        }
+        #expect(try lasting.map(text) == before)
     }
 
-    @Test func `a certificate that is missing or damaged is made anew, and a damaged key is not`()
+    @Test func `an authority that was made by a wrong clock is good by the right one`() throws {
+        clock.advance(seconds: -clock.now / 1_000)
+        let house = try house()
+        #expect(try !house.renew())
+        clock.advance(seconds: 1_800_000_000)
+        #expect(try house.renew())
+        for name in ["authority.crt", "issuer.crt"] {
+            let certificate = try Certificate(pemEncoded: text(name))
+            let now = Date(timeIntervalSince1970: 1_800_000_000)
+            #expect((certificate.notValidBefore...certificate.notValidAfter).contains(now))
+        }
+    }
+
+    @Test func `a server's certificate that is missing or damaged is made anew, and no key is`()
         throws
     {
         let house = try house()
         let pin = try pin()
-        try Data("nothing".utf8).write(to: URL(fileURLWithPath: folder.file("house/server.crt")))
+        try damage("server.crt")
         #expect(try house.renew())
-        try FileManager.default.removeItem(atPath: folder.file("house/authority.crt"))
+        try remove("server.crt")
         #expect(try house.renew())
         #expect(try self.pin() == pin)
-        try Data("nothing".utf8).write(to: URL(fileURLWithPath: folder.file("house/server.key")))
+        try damage("server.key")
         #expect {
             try house.renew()
         } throws: { "\($0)".contains("server.key") && "\($0)".contains("restore it") }
     }
 
+    @Test(arguments: ["authority.crt", "issuer.crt", "issuer.key"])
+    func `what browsers trust is made anew by nobody but the operator`(name: String) throws {
+        let house = try house()
+        let old = try (pin: pin(), authority: text("authority.crt"), issuer: text("issuer.key"))
+        try damage(name)
+        #expect {
+            _ = try self.house()
+        } throws: { "\($0)".contains(name) && "\($0)".contains("remove authority.crt") }
+        if name != "authority.crt" {
+            try remove(name)
+            for again in [{ try house.renew() }, { try self.house().renew() }] {
+                #expect {
+                    _ = try again()
+                } throws: { "\($0)".contains(name) && "\($0)".contains("remove authority.crt") }
+            }
+        }
+        try remove("authority.crt")
+        let next = try self.house()
+        #expect(try text("authority.crt") != old.authority && text("issuer.key") != old.issuer)
+        #expect(try pin() == old.pin)
+        #expect(try !next.renew())
+        #expect(try text("server.crt").hasSuffix(text("issuer.crt")))
+        // A copy of the other one, beside it.
+        try old.authority.write(
+            toFile: folder.file("house/authority.crt"), atomically: true, encoding: .utf8)
+        #expect {
+            _ = try self.house()
+        } throws: { "\($0)".contains("issuer.crt") }
+    }
+
     @Test func `the authority vouches for names that were given when it was made`() throws {
         #expect(try house(["u.example", "pi.home.arpa"]).namesLeftOut() == [])
         #expect(try house(["u.example", "other.example"]).namesLeftOut() == ["other.example"])
+        #expect(try house().namesLeftOut() == [])
+        #expect(try house(["u.example", "pi"]).namesLeftOut() == ["pi"])
+    }
+
+    @Test func `the authority vouches for a public address that was given, and says of others`()
+        throws
+    {
+        addresses.texts.withLock { $0 = ["203.0.113.5"] }
+        #expect(try house().namesLeftOut() == ["203.0.113.5"])
+        #expect(try house(["203.0.113.5"]).namesLeftOut() == ["203.0.113.5"])
+        try remove("authority.crt")
+        let house = try house(["203.0.113.5"])
+        #expect(house.namesLeftOut() == [])
+        let chain = try PEMDocument.parseMultiple(pemString: text("server.crt"))
+        let certificate = try Certificate(pemDocument: chain[0])
+        let names = try certificate.extensions.subjectAlternativeNames ?? SubjectAlternativeNames()
+        #expect(names.contains(.ipAddress(ASN1OctetString(contentBytes: [203, 0, 113, 5]))))
+        #expect(try self.house(["203.0.113.6"]).namesLeftOut() == ["203.0.113.6"])
+        #expect(try !house.renew())
     }
 
     // MARK: The server

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import Logging
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityServer
@@ -240,5 +241,30 @@ struct StreamTests {
             let status = try? await push.value
             #expect(status == nil || status == 200)
         }
+    }
+
+    @Test func `a stream that begins while the server is stopped is refused, which is no error`()
+        async throws
+    {
+        let log = LogRecorder()
+        let server = try await RunningServer.start(log: log)
+        let device = try await server.newDevice()
+        var other = try await server.listen(device)
+        let connection = try await RawConnection.open(server.port)
+        let fields = "Host: a\r\nAuthorization: Bearer \(device.credential)\r\n"
+        // A request under way keeps the connection.
+        await connection.send(
+            "POST /v1/codes HTTP/1.1\r\n\(fields)Content-Type: application/json\r\n"
+                + "Content-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        try await connection.receive("100 Continue")
+        async let stopped: Void = server.stop()
+        while try await other.nextEvent() != nil {}
+        await connection.send(
+            "{}GET /v1/stores/notes/changes HTTP/1.1\r\n\(fields)Accept: text/event-stream\r\n\r\n")
+        let answers = try await connection.end()
+        try await stopped
+        #expect(answers.contains("HTTP/1.1 200 OK"))
+        #expect(answers.contains("HTTP/1.1 503 ") && answers.contains("shutting down"))
+        #expect(!log.lines.contains { $0.level >= .error }, "\(log.text)")
     }
 }

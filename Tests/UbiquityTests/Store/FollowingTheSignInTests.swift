@@ -98,6 +98,7 @@ import UbiquityCore
         do {
             let stage = try LocalStore(in: folder)
             try stage.home.update { $0.signIn(.unreachable("ann")) }
+            try await until("the sign-in") { stage.store.status.account == "ann" }
             stage.store.set("a secret of ann's", forKey: "a")
             stage.store.close()
             // As far as a process came that was killed then.

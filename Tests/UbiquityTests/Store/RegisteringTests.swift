@@ -75,6 +75,38 @@ struct RegisteringTests {
         #expect(store[number] == 1)
     }
 
+    @Test func `a counter begins with 0, whatever is registered or the key's default`() throws {
+        store.register(defaults: ["coins": 100, "lives": 100])
+        let coins = UbiquityKey("coins", default: 7, policy: .counter)
+        let lives = UbiquityKey<Int?>("lives", policy: .counter)
+        let ratio = UbiquityKey("ratio", default: 0.5, policy: .counter)
+        #expect(store[coins] == 100 && store[lives] == 100 && store[ratio] == 0.5)
+        try store.update(coins) { $0 += 1 }
+        try store.update(lives) { $0 = ($0 ?? 5) + 2 }
+        try store.update(ratio) { $0 += 0.25 }
+        #expect(store.value("coins") == .integer(1) && store[coins] == 1)
+        #expect(store.value("lives") == .integer(2) && store.value("ratio") == .real(0.25))
+        store.increment(forKey: "coins")
+        try store.update(coins) { $0 += 1 }
+        #expect(store[coins] == 3)
+        store.remove(coins)
+        #expect(store[coins] == 100)
+        try store.update(coins) { $0 -= 1 }
+        #expect(store[coins] == -1)
+        // A text is no number to count from.
+        let own = UbiquityKey("own", default: 9, policy: .counter)
+        store.set("loud", forKey: "own")
+        try store.update(own) { $0 += 1 }
+        #expect(store[own] == 1)
+        // What is no counter goes on from what is shown.
+        let names = UbiquityKey("names", default: ["a"], policy: .unionOfArrays)
+        try store.update(names) { $0.append("b") }
+        #expect(store[names] == ["a", "b"])
+        let level = UbiquityKey("level", default: 5, policy: .maximum)
+        try store.update(level) { $0 += 1 }
+        #expect(store[level] == 6)
+    }
+
     @Test func `it is neither stored nor reported, and ends with the store`() async throws {
         var changes = store.changes.makeAsyncIterator()
         store.register(defaults: ["number": 5])

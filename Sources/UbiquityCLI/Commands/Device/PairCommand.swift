@@ -38,7 +38,7 @@ struct PairCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        if signIn.isOn { try signIn.requireSignedOut(home) }
+        if signIn.isOn { try signIn.check(device: home) }
         var own = home
         if signIn.isOn { own.home = nil }
         let account = try own.signedIn().account
@@ -46,7 +46,7 @@ struct PairCommand: AsyncParsableCommand {
             stores: grant.store, credentialSeconds: grant.credentialSeconds, account)
         let server = code.server ?? account.server
         let link = SignInLink(server: server, code: code.code, pin: code.pin)
-        if signIn.isOn { return try await signIn.run(link, home, json) }
+        if signIn.isOn { return try await signIn.run(link, home, json, again: "ubiquity pair") }
         let command = Phrase.signIn(server: link.server, code: link.code)
         json.print(
             [

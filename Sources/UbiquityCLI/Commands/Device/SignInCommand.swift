@@ -182,10 +182,29 @@ struct SignInCommand: AsyncParsableCommand {
 extension OwnSignInOptions {
     /// Signs the device of a folder in, as the command does. For a person who called this one with
     /// `sudo`, as that person, for good.
-    /// - Parameter connection: As for the request that has made the code.
+    /// - Parameters:
+    ///   - connection: As for the request that has made the code.
+    ///   - again: The command that makes another one.
     func run(
         _ link: SignInLink, _ home: HomeOptions, _ json: JSONOption,
-        _ connection: ConnectionOptions? = nil
+        _ connection: ConnectionOptions? = nil, again: String
+    ) async throws {
+        do { try await run(link, home, json, connection) } catch {
+            Output.note(
+                """
+                This device was not signed in. Unless its code was used up, this still does it:
+
+                    \(Phrase.signIn(server: link.server, code: link.code))
+
+                `\(again)` makes another code.
+                """)
+            throw error
+        }
+    }
+
+    private func run(
+        _ link: SignInLink, _ home: HomeOptions, _ json: JSONOption,
+        _ connection: ConnectionOptions?
     ) async throws {
         if let caller = SudoCaller(ProcessInfo.processInfo.environment) { try caller.become() }
         let options = [

@@ -42,7 +42,7 @@ struct AccountCommand: AsyncParsableCommand {
         func validate() throws { try signIn.check(home) }
 
         func run() async throws {
-            if signIn.isOn { try signIn.requireSignedOut(home) }
+            if signIn.isOn { try signIn.check(device: home, operation) }
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.createAccount(name: name, codeSeconds: validity.seconds)
             }
@@ -85,7 +85,7 @@ struct AccountCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            if signIn.isOn { try signIn.requireSignedOut(home) }
+            if signIn.isOn { try signIn.check(device: home, operation) }
             let stores = try store.map { try StoreIdentifier($0).string }
             let code = try await operation.withClient(about: .account(name)) { client in
                 try await client.newCode(
@@ -169,7 +169,8 @@ private func show(
     let link = SignInLink(server: operation.address(for: code), code: code.code, pin: code.pin)
     if signIn.isOn {
         return try await signIn.run(
-            await operation.ownLink(for: code) ?? link, home, json, operation.connection)
+            await operation.ownLink(for: code) ?? link, home, json, operation.connection,
+            again: "ubiquity account code \(Phrase.word(name))")
     }
     let command = Phrase.signIn(server: link.server, code: link.code)
     if json.isOn {

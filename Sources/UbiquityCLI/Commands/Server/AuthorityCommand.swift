@@ -16,9 +16,10 @@ struct AuthorityCommand: AsyncParsableCommand {
             that key, so they warn, and do not let the page work offline. A browser whose system trusts \
             the authority does neither.
 
-            The authority's key is in the server's data folder. It can only vouch for private \
-            addresses, for local names such as pi.local, and for names that --host-name gave when it \
-            was made: not for any other site.
+            The authority can only vouch for private addresses, for local names such as pi.local, and \
+            for names and addresses that --host-name gave when it was made: not for any other site. \
+            Its own key is kept nowhere; the one that signs the server's certificates is in the \
+            server's data folder.
 
             Asks the server that this device is signed in to; with an option for operators, or where \
             this device is not signed in, the server of that folder or address.
