@@ -23,6 +23,17 @@ import UbiquityWire
         #expect(try PropertyListValue(format.decode(WireValue.self, from: bytes)) == value)
     }
 
+    @Test func `has in protobuf the bytes of the value's canonical form`() throws {
+        for value in Self.values + [
+            .array(Self.values), .array(Array(repeating: .data([]), count: 99)),
+        ] {
+            let bytes = WireFormat.protobuf.encode(WireValue(value))
+            #expect(CanonicalForm.encode(value) == bytes)
+            var elements = 100
+            #expect(try CanonicalForm.decode(bytes, within: &elements) == value)
+        }
+    }
+
     @Test(arguments: WireFormat.allCases)
     func `can be made record by record`(format: WireFormat) throws {
         let records = Self.values.prefix(4).enumerated().map { number, value in

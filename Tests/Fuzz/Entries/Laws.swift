@@ -38,6 +38,13 @@ enum Laws {
             try must(
                 format.encode(WireValue(again)) == bytes, "equal values differ in \(format)")
         }
+        let (bytes, canonical) = (
+            WireFormat.protobuf.encode(WireValue(value)), CanonicalForm.encode(value)
+        )
+        try must(canonical == bytes, "the canonical form is not protobuf's")
+        var elements = Int.max
+        let again = try CanonicalForm.decode(canonical, within: &elements)
+        try must(again == value, "a value changed in its canonical form")
     }
 
     /// Foundation's objects give the value back, unless two of its keys are one to them.
