@@ -119,13 +119,3 @@ extension UInt32 {
     @inline(__always)
     func rotated(_ bits: UInt32) -> UInt32 { self &<< bits | self &>> (32 &- bits) }
 }
-
-extension [UInt8] {
-    mutating func append(bigEndian number: some FixedWidthInteger & UnsignedInteger) {
-        var shift = number.bitWidth
-        while shift > 0 {
-            shift -= 8
-            append(UInt8(truncatingIfNeeded: number >> shift))
-        }
-    }
-}

@@ -2,7 +2,7 @@
 
 /// A value's one form in bytes: the protocol's message `Value` in the binary format of protobuf,
 /// with the entries of a dictionary in the order of their keys. Equal values have equal bytes, and
-/// no other bytes are read as that value.
+/// no other bytes are read as that value. Of sealed values none is read: they contain this form.
 package enum CanonicalForm {
     package static func encode(_ value: PropertyListValue) -> [UInt8] {
         var encoder = CanonicalEncoder()
@@ -33,6 +33,9 @@ package enum CanonicalForm {
         static let data: UInt8 = 7 << 3 | 2
         static let array: UInt8 = 8 << 3 | 2
         static let dictionary: UInt8 = 9 << 3 | 2
+        static let sealed: UInt8 = 10 << 3 | 2
+        static let generation: UInt8 = 1 << 3
+        static let box: UInt8 = 2 << 3 | 2
         /// Of an element in an array, and of an entry in a dictionary.
         static let element: UInt8 = 1 << 3 | 2
         static let key: UInt8 = 1 << 3 | 2
@@ -65,6 +68,7 @@ private struct CanonicalEncoder {
         case .data(let data): delimited(Tag.data) { $0.put(data) }
         case .array(let values): put(values)
         case .dictionary(let entries): put(entries)
+        case .sealed(let box): put(box)
         }
     }
 
@@ -85,6 +89,13 @@ private struct CanonicalEncoder {
                     encoder.delimited(Tag.key) { $0.put(key.string.utf8) }
                 }
             }
+        }
+    }
+
+    private mutating func put(_ box: SealedBox) {
+        delimited(Tag.sealed) { encoder in
+            if !box.bytes.isEmpty { encoder.delimited(Tag.box) { $0.put(box.bytes) } }
+            if box.generation > 0 { encoder.number(Tag.generation, UInt64(box.generation)) }
         }
     }
 
@@ -257,5 +268,15 @@ private struct CanonicalDecoder {
         guard offset < end else { throw .malformed }
         defer { offset += 1 }
         return bytes[offset]
+    }
+}
+
+extension [UInt8] {
+    mutating func append(bigEndian number: some FixedWidthInteger & UnsignedInteger) {
+        var shift = number.bitWidth
+        while shift > 0 {
+            shift -= 8
+            append(UInt8(truncatingIfNeeded: number >> shift))
+        }
     }
 }
