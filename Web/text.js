@@ -38,7 +38,7 @@ export const kinds = [
     ['string', 'Text'], ['boolean', 'Yes or no'], ['integer', 'Integer'], ['real', 'Number'],
     ['date', 'Date'], ['data', 'Data'], ['array', 'List'], ['dictionary', 'Dictionary'],
 ];
-const kindNames = new Map([...kinds, ['unsigned', 'Integer']]);
+const kindNames = new Map([...kinds, ['unsigned', 'Integer'], ['sealed', 'Sealed']]);
 
 export const kindOf = (wire) => Object.keys(wire)[0];
 export const contentOf = (wire) => Object.values(wire)[0];
@@ -110,6 +110,7 @@ export function preview(wire, max = 160) {
             const size = dataLength(content);
             return `${bytes(size)}${size ? `: ${hex(bytesOf(content, 12))}${size > 12 ? ' …' : ''}` : ''}`;
         }
+        case 'sealed': return `sealed, ${bytes(dataLength(content.box ?? ''))}`;
         case 'array': return list(content.values ?? [], max, '[', ']', (one) => inner(one, max));
         case 'dictionary': return list(content.entries ?? [], max, '{', '}',
             ({ key, value }) => `${visible(cut(key, 40))}: ${inner(value, max)}`);

@@ -102,6 +102,10 @@ struct JSONText {
                 json.raw("}")
             }
             raw("]}")
+        case .sealed(let box):
+            raw("{\"sealed\":{\"generation\":\(box.generation),\"box\":\"")
+            bytes += Base64.encode(box.bytes)
+            raw("\"}")
         }
         raw("}")
     }

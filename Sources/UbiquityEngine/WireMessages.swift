@@ -42,7 +42,7 @@ extension Content {
     fileprivate init(_ wire: WireFields) throws(WireFault) {
         if let value = wire["value"] {
             do throws(UnsupportedValue) {
-                self = .value(try PropertyListValue(exact: value, depth: 1))
+                self = .value(try PropertyListValue(received: value))
             } catch { throw WireFault(error.description) }
         } else {
             guard try wire.flag("deleted") else {

@@ -251,6 +251,9 @@ package struct AccountFileReader: Sendable {
             let entry = try WireFormat.json.decode(WireDictionary.Entry.self, from: kept)
             key = ExactString(entry.key)
             value = entry.hasValue ? try PropertyListValue(entry.value) : nil
+            if case .sealed = value {
+                throw WireError("a sealed value, which is its device's only")
+            }
         } catch { throw .recordInvalid(store: identifier?.string ?? "", reason: "\(error)") }
         entries[key] = value
     }

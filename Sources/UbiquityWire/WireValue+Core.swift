@@ -17,6 +17,12 @@ extension WireValue {
         case .data(let bytes): kind = .data(Data(bytes))
         case .array(let values): kind = .array(.with { $0.values = values.map(WireValue.init) })
         case .dictionary(let entries): kind = .dictionary(WireDictionary(entries))
+        case .sealed(let box):
+            kind = .sealed(
+                .with {
+                    $0.generation = box.generation
+                    $0.box = Data(box.bytes)
+                })
         }
     }
 }
@@ -34,8 +40,8 @@ extension WireDictionary {
 }
 
 extension PropertyListValue {
-    /// - Throws: ``WireError`` for a value without a type, a dictionary with a duplicate key, and
-    ///   more levels than ``PropertyListValue/depthMax``.
+    /// - Throws: ``WireError`` for a value without a type, a dictionary with a duplicate key, a
+    ///   sealed value in another one, and more levels than ``PropertyListValue/depthMax``.
     package init(_ wire: WireValue) throws(WireError) {
         try self.init(wire, depth: 1)
     }
@@ -70,6 +76,9 @@ extension PropertyListValue {
                 }
             }
             self = .dictionary(entries)
+        case .sealed(let sealed):
+            guard depth == 1 else { throw WireError("a sealed value is inside of another value") }
+            self = .sealed(SealedBox(generation: sealed.generation, bytes: [UInt8](sealed.box)))
         }
     }
 }

@@ -46,6 +46,15 @@ struct OutputFormTests {
         #expect(PropertyListValue.dictionary([:]).text == "{}")
     }
 
+    @Test func `a sealed value is called so, with its size, and exact in the exact form`() {
+        let sealed = PropertyListValue.sealed(SealedBox(generation: 2, bytes: [1, 2, 3]))
+        #expect(sealed.text == "sealed, 3 bytes" && sealed.line(80) == "sealed, 3 bytes")
+        #expect(sealed.typeName == "sealed")
+        #expect(JSON.value(sealed).text == #""sealed, 3 bytes""#)
+        #expect(
+            JSON.value(sealed).text(isExact: true) == #"{"sealed":{"generation":2,"box":"AQID"}}"#)
+    }
+
     @Test func `progress has a rate and an estimate once there is something to measure`() {
         let step = ProgressStep("Copying", 12_000_000, of: 26_000_000)
         #expect(step.text(after: 0.4) == "Copying: 46 %, 12 MB of 26 MB")

@@ -55,6 +55,17 @@ struct IntakeTests {
         #expect(device.engine.isLive && device.engine.meta.link.lastError == nil)
     }
 
+    @Test func `a device takes no sealed value, whose key it does not have, and ends the stream`()
+        throws
+    {
+        let device = device()
+        let box = SealedBox(generation: 1, bytes: [UInt8](repeating: 1, count: 49))
+        send(changes([record(try Key("a"), .sealed(box))]), to: device)
+        let error = try #require(device.engine.meta.link.lastError)
+        #expect(error.contains("the server sent a sealed value of a clear store"), "\(error)")
+        #expect(device.engine[try Key("a")] == nil && !device.engine.isLive)
+    }
+
     @Test func `keys and parts have their bounds as bytes do`() throws {
         let device = device()
         let keys = try (0...4_096).map { record(try Key("\($0)"), .boolean(true)) }

@@ -69,6 +69,13 @@ struct JSONValuesTests {
         #expect(leftOut["b"]?.place == .line(1, column: 25))
     }
 
+    @Test func `a sealed value is refused, which only its devices can read`() throws {
+        let (values, leftOut) = try read(
+            #"{"a": {"sealed": {"generation": 1, "box": "AQ=="}}, "b": {"integer": "1"}}"#)
+        #expect(values == .dictionary(["b": .integer(1)]))
+        #expect(leftOut["a"]?.reason.hasPrefix("a sealed value") == true, "\(leftOut)")
+    }
+
     @Test func `a key that stands twice is refused, and so is its first value`() throws {
         let (values, leftOut) = try read("{\"k\": 1, \"b\": 2,\n\"k\": 3}")
         #expect(values == .dictionary(["b": .integer(2)]))

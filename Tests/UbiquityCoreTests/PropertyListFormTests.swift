@@ -160,7 +160,7 @@ struct PropertyListFormTests {
         case .real(let real): real.isNaN ? nil : NSNumber(value: real)
         case .date(let seconds): Date(timeIntervalSinceReferenceDate: seconds)
         case .data(let bytes): Data(bytes)
-        case .array, .dictionary: nil
+        case .array, .dictionary, .sealed: nil
         }
     }
 }

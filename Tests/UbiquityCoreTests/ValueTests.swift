@@ -52,6 +52,24 @@ import Testing
         #expect(PropertyListValue.dictionary([:]) < .dictionary(["a": .integer(0)]))
     }
 
+    @Test
+    func
+        `that are sealed are greater than others, by generation and bytes, and no types of an app's`()
+    {
+        let boxes = [(1, []), (1, [9]), (1, [9, 0]), (2, [1])].map {
+            PropertyListValue.sealed(SealedBox(generation: $0.0, bytes: $0.1))
+        }
+        for (index, box) in boxes.enumerated() {
+            #expect(PropertyListValue.dictionary(["a": .integer(1)]) < box)
+            for (other, later) in boxes.enumerated() {
+                #expect((box < later) == (index < other) && (box == later) == (index == other))
+            }
+            #expect(box.asInt64 == 0 && box.asDouble == 0 && !box.asBool && box.quotaBytes == 0)
+            #expect(PropertyListXML.encode(.dictionary(["a": box])) == nil)
+            #expect(!box.fitsPreferences && Number(box) == nil && ComparableValue(box) == nil)
+        }
+    }
+
     @Test func `have one NaN, which equals itself`() {
         let nan = PropertyListValue.real(PropertyListValue.canonical(-Double.nan))
         #expect(nan == .real(.nan))

@@ -101,6 +101,7 @@ struct AccountFileTests {
             ("\"format\"", "\"other\"", .notAccount),
             ("\"identifier\":\"a.b\"", "\"identifier\":\"/\"", nil),
             ("\"identifier\"", "\"id\"", nil),
+            ("{\"string\":\"1\"}", "{\"sealed\":{\"generation\":1}}", nil),
             ("{\"string\":\"1\"}", "{}", nil), ("{\"string\":\"1\"}", "1", nil),
             ("\"records\":[", "\"records\":{", nil), ("\n{\"key\"", ",{\"key\"", nil),
             ("\"stores\"", "\"others\"", nil), ("\"account\":{", "\"account\":[{", nil),

@@ -9,7 +9,7 @@ import UbiquityWire
 @Suite struct `The vectors of the protocol` {
     @Test func `say the form, the size and the bytes of every value`() throws {
         let file = try Vectors("values.json")
-        for vector in try file.cases() {
+        for vector in try file.cases() + file.cases("sealed") {
             let value = try value(vector["json"])
             let expected = try #require(Data(base64Encoded: vector.text("protobuf")))
             #expect(WireFormat.protobuf.encode(WireValue(value)) == [UInt8](expected))
@@ -271,7 +271,7 @@ private struct CursorDevice {
 }
 
 /// A file of Protocol/vectors.
-private struct Vectors {
+struct Vectors {
     private let content: [String: Any]
 
     init(_ name: String) throws {

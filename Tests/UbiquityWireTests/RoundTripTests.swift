@@ -5,7 +5,13 @@ import UbiquityCore
 import UbiquityWire
 
 @Suite struct `A message in either form` {
-    static let values: [PropertyListValue] = [
+    static let values: [PropertyListValue] =
+        leaves + [
+            .sealed(SealedBox(generation: 0, bytes: [])),
+            .sealed(SealedBox(generation: .max, bytes: [1, 2, 255])),
+        ]
+
+    private static let leaves: [PropertyListValue] = [
         .string(""), .string("é e\u{301} \u{1F600}\n\"\\\u{0}"), .boolean(true), .boolean(false),
         .integer(.min), .integer(.max), .integer(0), .unsigned(.max), .real(0), .real(-0.0),
         .real(.nan), .real(.infinity), .real(-.infinity), .real(0.1), .real(.leastNonzeroMagnitude),
@@ -21,6 +27,17 @@ import UbiquityWire
     func `keeps type and bits of a value`(format: WireFormat, value: PropertyListValue) throws {
         let bytes = format.encode(WireValue(value))
         #expect(try PropertyListValue(format.decode(WireValue.self, from: bytes)) == value)
+    }
+
+    @Test func `has in protobuf the bytes of the value's canonical form`() throws {
+        for value in Self.leaves + [
+            .array(Self.leaves), .array(Array(repeating: .data([]), count: 99)),
+        ] {
+            let bytes = WireFormat.protobuf.encode(WireValue(value))
+            #expect(CanonicalForm.encode(value) == bytes)
+            var elements = 100
+            #expect(try CanonicalForm.decode(bytes, within: &elements) == value)
+        }
     }
 
     @Test(arguments: WireFormat.allCases)

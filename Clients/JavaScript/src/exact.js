@@ -5,7 +5,7 @@
  * `{integer: "13"}`, `{array: {values: []}}`. Two values are equal if their JSON texts are.
  */
 
-import { Real, WireError, dateOf, depthMax, isDictionary, isInteger, isText, secondsOf, writable } from './values.js';
+import { Real, Sealed, WireError, dateOf, depthMax, isDictionary, isInteger, isText, secondsOf, writable } from './values.js';
 
 /** Enough for the digits of any real. */
 const realTextMax = 2_048;
@@ -79,6 +79,10 @@ const types = {
     },
     // Like JSON.parse, this makes `__proto__` an ordinary property too.
     read: ({ entries = [] }) => Object.fromEntries(entries.map(({ key, value }) => [key, fromWire(value)])),
+  },
+  sealed: {
+    check() { throw new WireError('a sealed value can only be read by a device with its key'); },
+    read: ({ generation = 0, box = '' }) => new Sealed(generation, bytesOf(box)),
   },
 };
 const kinds = Object.keys(types);

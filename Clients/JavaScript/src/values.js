@@ -43,6 +43,18 @@ export class Real {
 /** Makes a number a real even if it is a whole one: `store.set('volume', real(1))`. */
 export const real = (value) => new Real(value);
 
+/** A value that only a device with the account's key can read. Nobody can write one. */
+export class Sealed {
+  /** @param {number} generation The number of the key. @param {Uint8Array} bytes */
+  constructor(generation, bytes) {
+    this.generation = generation;
+    this.bytes = bytes;
+    Object.freeze(this);
+  }
+  toString() { return `sealed, ${this.bytes.length} bytes`; }
+  toJSON() { return this.toString(); }
+}
+
 /** A date that a `Date`, which has milliseconds, cannot represent exactly. */
 export class ExactDate extends Date {
   /** @param {number} seconds Since 2001-01-01 00:00:00 UTC. */
@@ -76,7 +88,7 @@ export const isInteger = (number) => Number.isSafeInteger(number) && !Object.is(
 const isReal = (exact) => exact instanceof Real || (typeof exact === 'number' && !isInteger(exact));
 export const isNumber = (exact) => ['number', 'bigint'].includes(typeof exact) || exact instanceof Real;
 export const isDictionary = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
-  && !(value instanceof Real) && !(value instanceof Date) && !(value instanceof Uint8Array);
+  && !(value instanceof Real) && !(value instanceof Sealed) && !(value instanceof Date) && !(value instanceof Uint8Array);
 
 /** What an app reads: numbers are numbers, and nobody can change it. */
 export function readable(exact) {

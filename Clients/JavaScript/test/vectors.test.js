@@ -11,13 +11,19 @@ const vectors = (name) => JSON.parse(readFileSync(
   new URL(`../../../Protocol/vectors/${name}.json`, import.meta.url), 'utf8'));
 
 test('values keep their type through the app and the engine, as the vectors say', () => {
-  const { cases, refused } = vectors('values');
+  const { cases, refused, sealed } = vectors('values');
   for (const { json } of cases) {
     const value = checkedValue(json);
     assert.deepEqual(toWire(decode(encode(fromWire(value)))), value);
     assert.deepEqual(checkedValue(JSON.parse(JSON.stringify(value))), value);
   }
-  for (const { json } of refused) assert.throws(() => checkedValue(json), JSON.stringify(json));
+  for (const { json } of [...refused, ...sealed]) {
+    assert.throws(() => checkedValue(json), JSON.stringify(json));
+  }
+  for (const { json, bytes } of sealed) {
+    assert.equal(String(fromWire(json)), `sealed, ${bytes} bytes`);
+    assert.throws(() => toWire(fromWire(json)), /a Sealed is not a value of a store/);
+  }
 });
 
 test('contents have the order that the vectors say', () => {

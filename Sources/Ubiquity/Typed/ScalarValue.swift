@@ -63,7 +63,7 @@ extension Bool: ScalarValue {
             default: string.number.map { $0 != 0 }
             }
         case .boolean, .integer, .unsigned, .real: value.asBool
-        case .date, .data, .array, .dictionary: nil
+        case .date, .data, .array, .dictionary, .sealed: nil
         }
     }
 }
@@ -94,7 +94,7 @@ extension ScalarInteger {
         case .integer(let integer): Self(exactly: integer)
         case .unsigned(let unsigned): Self(exactly: unsigned)
         case .real(let real): Self(exactly: real)
-        case .string, .boolean, .date, .data, .array, .dictionary: nil
+        case .string, .boolean, .date, .data, .array, .dictionary, .sealed: nil
         }
     }
 
@@ -106,7 +106,7 @@ extension ScalarInteger {
             string.numeral.flatMap { Self($0) } ?? string.number.flatMap { coerce(.real($0)) }
         case .boolean(let boolean): boolean ? 1 : 0
         case .integer, .unsigned: exact(value)
-        case .date, .data, .array, .dictionary: nil
+        case .date, .data, .array, .dictionary, .sealed: nil
         }
     }
 }
@@ -121,7 +121,7 @@ extension Double: ScalarValue {
         case .real(let real): real
         case .integer(let integer): Double(integer)
         case .unsigned(let unsigned): Double(unsigned)
-        case .string, .boolean, .date, .data, .array, .dictionary: nil
+        case .string, .boolean, .date, .data, .array, .dictionary, .sealed: nil
         }
     }
 
@@ -129,7 +129,7 @@ extension Double: ScalarValue {
         switch value {
         case .string(let string): string.number
         case .boolean(let boolean): boolean ? 1 : 0
-        case .integer, .unsigned, .real, .date, .data, .array, .dictionary: exact(value)
+        case .integer, .unsigned, .real, .date, .data, .array, .dictionary, .sealed: exact(value)
         }
     }
 }
@@ -162,7 +162,7 @@ extension Decimal: ScalarValue {
         case .unsigned(let unsigned): Decimal(unsigned)
         // By its digits: 0.1 is meant to be 0.1.
         case .real(let real): decimal(real.isNaN ? "NaN" : "\(real)")
-        case .boolean, .date, .data, .array, .dictionary: nil
+        case .boolean, .date, .data, .array, .dictionary, .sealed: nil
         }
     }
 

@@ -18,6 +18,7 @@ extension PropertyListValue {
         case .real(let real): NSNumber(value: real)
         case .date(let seconds): NSDate(timeIntervalSinceReferenceDate: seconds)
         case .data(let bytes): NSData(data: Data(bytes))
+        case .sealed(let box): NSData(data: Data(box.bytes))
         case .array(let values): NSArray(array: values.map(\.boxed))
         case .dictionary(let entries): Self.boxed(entries)
         }
@@ -55,7 +56,7 @@ extension PropertyListValue {
         case .integer(let integer): String(integer)
         case .unsigned(let unsigned): String(unsigned)
         case .real(let real): NSNumber(value: real).stringValue
-        case .date, .data, .array, .dictionary: nil
+        case .date, .data, .array, .dictionary, .sealed: nil
         }
     }
 
@@ -70,6 +71,7 @@ extension PropertyListValue {
         case .data: "data"
         case .array: "an array"
         case .dictionary: "a dictionary"
+        case .sealed: "a sealed value"
         }
     }
 

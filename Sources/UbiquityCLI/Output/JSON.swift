@@ -71,6 +71,7 @@ extension JSON {
             }
         case .date(let seconds): .string(DateText.text(of: seconds))
         case .data(let bytes): .string(Data(bytes).base64EncodedString())
+        case .sealed(let box): .string(box.description)
         case .array(let values): .array(values.map(plain))
         case .dictionary(let entries):
             .object(

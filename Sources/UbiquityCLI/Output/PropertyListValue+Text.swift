@@ -16,6 +16,7 @@ extension PropertyListValue {
         case .data: "data"
         case .array: "array"
         case .dictionary: "dictionary"
+        case .sealed: "sealed"
         }
     }
 
@@ -44,6 +45,7 @@ extension PropertyListValue {
         case .unsigned(let unsigned): "\(unsigned)"
         case .real(let real): "\(real)"
         case .date(let seconds): DateText.text(of: seconds)
+        case .sealed(let box): box.description
         default: ""
         }
     }

@@ -61,6 +61,9 @@ extension SyncEngine {
         var new = old
         var latest: [Key: Record] = [:]
         for record in records {
+            guard !record.content.isSealed else {
+                return LinkFailure(.unreachable, "the server sent a sealed value of a clear store")
+            }
             let before = latest.updateValue(record, forKey: record.key) ?? confirmed(record.key)
             new.replace(before?.content.value, by: record.content.value, of: record.key)
         }

@@ -21,6 +21,18 @@ package struct Transaction: Hashable, Sendable {
         self.had = had
         self.unkept = unkept
     }
+
+    private init(unchecked writes: [Record], _ had: [Key: Stamp], _ unkept: Set<Key>) {
+        (self.writes, self.had, self.unkept) = (writes, had, unkept)
+    }
+
+    /// The same with other contents.
+    func mapContents(_ content: (Record) -> Content) -> Transaction {
+        let writes = writes.map { write in
+            Record(key: write.key, content: content(write), stamp: write.stamp)
+        }
+        return Transaction(unchecked: writes, had, unkept)
+    }
 }
 
 /// The transactions that a device sends at once. They become one revision of the store.
@@ -172,6 +184,9 @@ package struct Refusal: Error, Hashable, Sendable {
     package static let olderThanCompacted = Refusal(
         code: "older-than-forgotten",
         detail: "the key was, or may have been, deleted after this write was made")
+
+    package static let sealed = Refusal(
+        code: "sealed", detail: "the store takes no sealed values: its server reads its values")
 
     var isOlderThanCompacted: Bool { code.exactString == Self.olderThanCompacted.code.exactString }
 }

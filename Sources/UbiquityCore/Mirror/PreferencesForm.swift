@@ -42,6 +42,7 @@ extension PropertyListValue {
     package var fitsPreferences: Bool {
         switch self {
         case .date(let date): date.isFinite
+        case .sealed: false
         case .array(let values): values.allSatisfy(\.fitsPreferences)
         case .dictionary(let entries): entries.values.allSatisfy(\.fitsPreferences)
         default: true

@@ -9,6 +9,9 @@ package enum Content: Hashable, Sendable {
     package var value: PropertyListValue? {
         if case .value(let value) = self { value } else { nil }
     }
+
+    /// Whether it is a sealed value.
+    package var isSealed: Bool { if case .value(.sealed) = self { true } else { false } }
 }
 
 extension Content: Comparable {

@@ -77,6 +77,9 @@ package struct ValueFingerprint: Hashable, Sendable {
                 add(1, bytes: key.string.utf8)
                 add(value)
             }
+        case .sealed(let box):
+            add(11, UInt64(box.generation))
+            add(7, bytes: box.bytes)
         }
     }
 

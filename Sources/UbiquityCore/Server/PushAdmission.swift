@@ -150,6 +150,7 @@ package struct PushAdmission: Sendable {
         _ transaction: Transaction, to stored: inout Stored, _ counts: inout CountFolding,
         _ first: [Key: Record], _ passing: inout [PassingWrite]
     ) -> TransactionResult {
+        if transaction.writes.contains(where: \.content.isSealed) { return .refused(.sealed) }
         // Copying all records for each transaction would make a push quadratic.
         let before = stored.state
         let passingCount = passing.count

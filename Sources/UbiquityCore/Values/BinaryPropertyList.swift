@@ -42,7 +42,7 @@ package enum BinaryPropertyList {
         switch value {
         case .array(let values): values.reduce(1) { $0 + objects(in: $1) }
         case .dictionary(let entries): entries.values.reduce(1) { $0 + 1 + objects(in: $1) }
-        case .string, .boolean, .integer, .unsigned, .real, .date, .data: 1
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data, .sealed: 1
         }
     }
 
@@ -84,7 +84,7 @@ extension BinaryPropertyList {
                 let sorted = entries.inOrder { $0.key < $1.key }
                 let keys = sorted.map { add(.string($0.key)) }
                 return keys + sorted.map { add($0.value) }
-            case .string, .boolean, .integer, .unsigned, .real, .date, .data: return []
+            case .string, .boolean, .integer, .unsigned, .real, .date, .data, .sealed: return []
             }
         }
 
@@ -101,6 +101,8 @@ extension BinaryPropertyList {
             case .data(let data):
                 write(marker: 0x40, count: data.count)
                 bytes += data
+            // No property list has such a value: its bytes are all that can be shown of it.
+            case .sealed(let box): write(.data(box.bytes))
             case .string(let string): write(string.string)
             case .array(let values): write(marker: 0xA0, count: values.count)
             case .dictionary(let entries): write(marker: 0xD0, count: entries.count)

@@ -57,6 +57,7 @@ package enum JSONValues {
 
     private static let exactTypes: Set<ExactString> = [
         "string", "boolean", "integer", "unsigned", "real", "date", "data", "array", "dictionary",
+        "sealed",
     ]
 
     private static func checked(
@@ -68,13 +69,26 @@ package enum JSONValues {
             for value in values { _ = try checked(value, depth: depth + 1) }
         case .dictionary(let entries):
             for value in entries.values { _ = try checked(value, depth: depth + 1) }
-        case .string, .boolean, .integer, .unsigned, .real, .date, .data: break
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data, .sealed: break
         }
         return value
     }
 }
 
 extension PropertyListValue {
+    /// - Parameter json: A server's value, in the exact form: one that is sealed is taken too.
+    package init(received json: PropertyListValue) throws(UnsupportedValue) {
+        guard case .dictionary(let fields) = json, fields.count == 1, let sealed = fields["sealed"]
+        else {
+            try self.init(exact: json, depth: 1)
+            return
+        }
+        guard case .dictionary(let fields) = sealed, let box = SealedBox(exact: fields) else {
+            throw UnsupportedValue("this is not the exact form of a value: sealed")
+        }
+        self = .sealed(box)
+    }
+
     /// - Parameter json: A value of JSON in the exact form.
     init(exact json: PropertyListValue, depth: Int) throws(UnsupportedValue) {
         guard depth <= Self.depthMax else { throw .tooDeep }
@@ -84,6 +98,8 @@ extension PropertyListValue {
         }
         let type = field.key
         switch type {
+        case "sealed":
+            throw UnsupportedValue("a sealed value, which only a device with its key can read")
         case "array":
             self = .array(
                 try Self.values(try Self.elements(of: field.value, "values"), depth: depth))
@@ -176,6 +192,28 @@ extension PropertyListValue {
         case .string("-Infinity"): -.infinity
         case .string("-0"): -0.0
         default: nil
+        }
+    }
+}
+
+extension SealedBox {
+    /// Fields that are missing are zero, or empty, as in each message.
+    fileprivate init?(exact fields: [ExactString: PropertyListValue]) {
+        guard let generation = UInt32(exact: fields["generation"]),
+            case .string(let text) = fields["box"] ?? .string(""),
+            let bytes = Base64.decode(text.string.utf8)
+        else { return nil }
+        self.init(generation: generation, bytes: bytes)
+    }
+}
+
+extension UInt32 {
+    fileprivate init?(exact json: PropertyListValue?) {
+        switch json {
+        case nil: self = 0
+        case .integer(let number)?: self.init(exactly: number)
+        case .string(let text)?: self.init(text.string)
+        default: return nil
         }
     }
 }

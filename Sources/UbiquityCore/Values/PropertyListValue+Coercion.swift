@@ -14,7 +14,7 @@ extension PropertyListValue {
         case .unsigned: true
         case .real(let real): real != 0
         case .string(let string): Self.bool(of: string.string)
-        case .date, .data, .array, .dictionary: false
+        case .date, .data, .array, .dictionary, .sealed: false
         }
     }
 
@@ -27,7 +27,7 @@ extension PropertyListValue {
         case .unsigned: .max
         case .real(let real): Self.clamped(real)
         case .string(let string): Self.integer(of: string.string)
-        case .date, .data, .array, .dictionary: 0
+        case .date, .data, .array, .dictionary, .sealed: 0
         }
     }
 
@@ -39,7 +39,7 @@ extension PropertyListValue {
         case .unsigned(let unsigned): Double(unsigned)
         case .real(let real): real
         case .string(let string): Self.double(of: string.string)
-        case .date, .data, .array, .dictionary: 0
+        case .date, .data, .array, .dictionary, .sealed: 0
         }
     }
 

@@ -17,6 +17,9 @@ package enum PropertyListValue: Sendable {
     case data([UInt8])
     case array([PropertyListValue])
     case dictionary([ExactString: PropertyListValue])
+    /// A value that cannot be read here. Only servers and records have one, never an app, a file, or
+    /// a container.
+    case sealed(SealedBox)
 
     /// The maximum nesting of containers. A value outside of any container has depth 1.
     package static let depthMax = 512
@@ -54,6 +57,7 @@ extension PropertyListValue: Hashable {
         case (.data(let a), .data(let b)): a == b
         case (.array(let a), .array(let b)): a == b
         case (.dictionary(let a), .dictionary(let b)): a == b
+        case (.sealed(let a), .sealed(let b)): a == b
         default: false
         }
     }
@@ -69,6 +73,7 @@ extension PropertyListValue: Hashable {
         case .data(let bytes): hasher.combine(bytes)
         case .array(let values): hasher.combine(values)
         case .dictionary(let entries): hasher.combine(entries)
+        case .sealed(let box): hasher.combine(box)
         }
     }
 }
@@ -97,6 +102,7 @@ extension PropertyListValue: Comparable {
                 let keys = order(of: a.key, b.key)
                 return keys != 0 ? keys : order(a.value, b.value)
             }
+        case (.sealed(let a), .sealed(let b)): order(of: a, b)
         default: order(of: a.rank, b.rank)
         }
     }
@@ -127,6 +133,7 @@ extension PropertyListValue: Comparable {
         case .data: 7
         case .array: 8
         case .dictionary: 9
+        case .sealed: 10
         }
     }
 }
@@ -136,7 +143,8 @@ extension PropertyListValue {
     ///
     /// Independent of the encoding: a string's UTF-8 bytes, a data's bytes, 8 for a number or date,
     /// 1 for a Bool. A container counts its content, the UTF-8 bytes of its keys, and 8 for every
-    /// element or entry, because each takes memory even if empty.
+    /// element or entry, because each takes memory even if empty. See also
+    /// ``SealedBox/quotaBytes``.
     package var quotaBytes: Int {
         switch self {
         case .string(let string): string.string.utf8.count
@@ -149,6 +157,7 @@ extension PropertyListValue {
             entries.reduce(0) {
                 $0 + Self.elementBytes + $1.key.string.utf8.count + $1.value.quotaBytes
             }
+        case .sealed(let box): box.quotaBytes
         }
     }
 

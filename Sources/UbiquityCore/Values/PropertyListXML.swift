@@ -38,6 +38,7 @@ package enum PropertyListXML {
         case .real(let real): write("real", text(of: real), to: &bytes)
         case .date(let seconds):
             write("date", DateText.text(of: seconds.rounded(.down)), to: &bytes)
+        case .sealed(let box): write(.data(box.bytes), indent: 0, to: &bytes)
         case .data(let data):
             bytes += "<data>".utf8
             bytes += Base64.encode(data)
@@ -148,6 +149,7 @@ package struct XMLCompatibility {
             }
         case .real(let real): real.bitPattern == (-0.0).bitPattern ? .loss : .none
         case .boolean, .integer, .unsigned, .data: .none
+        case .sealed: .refusal
         }
     }
 

@@ -62,6 +62,7 @@ package final class QuotaChecker: Checker {
         switch value {
         case .string(let text): text.string.utf8.count
         case .data(let bytes): bytes.count
+        case .sealed(let box): max(0, box.bytes.count - 64) * 8 / 9
         case .boolean: 1
         case .integer, .unsigned, .real, .date: 8
         case .array(let parts): parts.reduce(0) { $0 + 8 + size($1) }

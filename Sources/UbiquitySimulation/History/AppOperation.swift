@@ -143,7 +143,8 @@ extension PropertyListValue: Codable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case string, boolean, integer, unsigned, real, date, data, array, dictionary
+        case string, boolean, integer, unsigned, real, date, data, array, dictionary,
+            sealed
     }
 
     package init(from decoder: any Decoder) throws {
@@ -164,7 +165,7 @@ extension PropertyListValue: Codable {
             let entries: [Entry] = try decode(.dictionary)
             self = .dictionary(
                 Dictionary(entries.map { (ExactString($0.key), $0.value) }) { first, _ in first })
-        case nil:
+        case .sealed?, nil:
             throw DecodingError.dataCorrupted(
                 DecodingError.Context(
                     codingPath: decoder.codingPath, debugDescription: "A value has no type."))
@@ -185,6 +186,8 @@ extension PropertyListValue: Codable {
         case .dictionary(let value):
             try container.encode(
                 value.map { Entry(key: $0.string, value: $1) }, forKey: .dictionary)
+        // For messages alone: no app has one.
+        case .sealed(let box): try container.encode(box.description, forKey: .sealed)
         }
     }
 }

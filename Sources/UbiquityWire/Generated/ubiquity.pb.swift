@@ -113,6 +113,15 @@ package nonisolated struct WireValue: Sendable {
     set {kind = .dictionary(newValue)}
   }
 
+  /// Not in an array or a dictionary.
+  package var sealed: WireSealed {
+    get {
+      if case .sealed(let v)? = kind {return v}
+      return WireSealed()
+    }
+    set {kind = .sealed(newValue)}
+  }
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Kind: Equatable, Sendable {
@@ -127,8 +136,26 @@ package nonisolated struct WireValue: Sendable {
     case data(Data)
     case array(WireArray)
     case dictionary(WireDictionary)
+    /// Not in an array or a dictionary.
+    case sealed(WireSealed)
 
   }
+
+  package init() {}
+}
+
+/// A value that only devices with the account's key can read: docs/PROTOCOL.md, "Sealed values".
+package nonisolated struct WireSealed: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The number of the key, from 1.
+  package var generation: UInt32 = 0
+
+  package var box: Data = Data()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
 }
@@ -1385,7 +1412,7 @@ fileprivate nonisolated let _protobuf_package = "ubiquity.v1"
 
 nonisolated extension WireValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Value"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}string\0\u{1}boolean\0\u{1}integer\0\u{1}unsigned\0\u{1}real\0\u{1}date\0\u{1}data\0\u{1}array\0\u{1}dictionary\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}string\0\u{1}boolean\0\u{1}integer\0\u{1}unsigned\0\u{1}real\0\u{1}date\0\u{1}data\0\u{1}array\0\u{1}dictionary\0\u{1}sealed\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1475,6 +1502,19 @@ nonisolated extension WireValue: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
           self.kind = .dictionary(v)
         }
       }()
+      case 10: try {
+        var v: WireSealed?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .sealed(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .sealed(v)
+        }
+      }()
       default: break
       }
     }
@@ -1522,6 +1562,10 @@ nonisolated extension WireValue: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       guard case .dictionary(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
     }()
+    case .sealed?: try {
+      guard case .sealed(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1529,6 +1573,41 @@ nonisolated extension WireValue: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
   package static func ==(lhs: WireValue, rhs: WireValue) -> Bool {
     if lhs.kind != rhs.kind {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSealed: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Sealed"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}generation\0\u{1}box\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.generation) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.box) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.generation != 0 {
+      try visitor.visitSingularUInt32Field(value: self.generation, fieldNumber: 1)
+    }
+    if !self.box.isEmpty {
+      try visitor.visitSingularBytesField(value: self.box, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireSealed, rhs: WireSealed) -> Bool {
+    if lhs.generation != rhs.generation {return false}
+    if lhs.box != rhs.box {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -20,6 +20,7 @@ enum Laws {
         guard depth <= PropertyListValue.depthMax else { return false }
         switch value {
         case .string, .boolean, .integer, .data: return true
+        case .sealed: return depth == 1
         case .unsigned(let number): return number > UInt64(Int64.max)
         case .real(let number), .date(let number):
             return !number.isNaN || number.bitPattern == Double.nan.bitPattern
@@ -38,10 +39,19 @@ enum Laws {
             try must(
                 format.encode(WireValue(again)) == bytes, "equal values differ in \(format)")
         }
+        let (bytes, canonical) = (
+            WireFormat.protobuf.encode(WireValue(value)), CanonicalForm.encode(value)
+        )
+        try must(canonical == bytes, "the canonical form is not protobuf's")
+        if case .sealed = value { return }
+        var elements = Int.max
+        let again = try CanonicalForm.decode(canonical, within: &elements)
+        try must(again == value, "a value changed in its canonical form")
     }
 
     /// Foundation's objects give the value back, unless two of its keys are one to them.
     private static func checkBoxes(_ value: PropertyListValue) throws {
+        if case .sealed = value { return }
         guard !hasFoldedKeys(value) else { return }
         try must(try PropertyListValue(value.boxed) == value, "a value changed in its box")
     }
@@ -61,7 +71,7 @@ enum Laws {
             for value in entries.values where count < max {
                 count += parts(of: value, upTo: max - count)
             }
-        case .string, .boolean, .integer, .unsigned, .real, .date, .data: break
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data, .sealed: break
         }
         return count
     }
@@ -72,7 +82,7 @@ enum Laws {
         case .dictionary(let entries):
             Set(entries.keys.map(\.string)).count != entries.count
                 || entries.values.contains(where: hasFoldedKeys)
-        case .string, .boolean, .integer, .unsigned, .real, .date, .data: false
+        case .string, .boolean, .integer, .unsigned, .real, .date, .data, .sealed: false
         }
     }
 

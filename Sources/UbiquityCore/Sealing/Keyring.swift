@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The keys of a sealed account, as a device has them: one for each generation, of which the greatest
+/// seals what is written.
+package struct Keyring: Hashable, Sendable {
+    /// What the keys of a generation are derived from.
+    package enum Root: Hashable, Sendable {
+        /// The account's key.
+        case account(Bytes32)
+        /// Of a device that is confined to these stores: their keys, and not the account's.
+        case stores([StoreIdentifier: Bytes32])
+    }
+
+    /// By the number of the generation, from 1.
+    package var roots: [UInt32: Root]
+
+    package init(_ roots: [UInt32: Root]) { self.roots = roots }
+
+    /// The generation that seals what is written; 0 if there is none.
+    package var current: UInt32 { roots.keys.max() ?? 0 }
+
+    /// - Returns: Nil if the device does not have the store's key of the current generation.
+    package func sealer(of store: StoreIdentifier) -> Sealer? {
+        var keys: [UInt32: StoreKeys] = [:]
+        for generation in roots.keys {
+            keys[generation] = key(of: store, generation).map(StoreKeys.init)
+        }
+        return Sealer(generation: current, keys: keys)
+    }
+
+    /// What a device gets that is confined to these stores.
+    package func confined(to stores: Set<StoreIdentifier>) -> Keyring {
+        var confined: [UInt32: Root] = [:]
+        for generation in roots.keys {
+            var keys: [StoreIdentifier: Bytes32] = [:]
+            for store in stores { keys[store] = key(of: store, generation) }
+            confined[generation] = .stores(keys)
+        }
+        return Keyring(confined)
+    }
+
+    private func key(of store: StoreIdentifier, _ generation: UInt32) -> Bytes32? {
+        switch roots[generation] {
+        case nil: return nil
+        case .stores(let keys)?: return keys[store]
+        case .account(let key)?:
+            var info = SealingFields("ubiquity store 1")
+            info.add(UInt64(generation))
+            info.add(store.string.utf8)
+            return HKDF.derive(from: key.bytes, info: info.bytes)[0]
+        }
+    }
+}
+
+/// Fields one after the other, each with its length before it, so that no two lists of fields have
+/// the same bytes.
+struct SealingFields {
+    private(set) var bytes: [UInt8] = []
+
+    /// - Parameter word: What the fields are for, and the version of their form.
+    init(_ word: String) { add(word.utf8) }
+
+    mutating func add(_ field: some Collection<UInt8>) {
+        bytes.append(bigEndian: UInt32(truncatingIfNeeded: field.count))
+        bytes += field
+    }
+
+    mutating func add(_ number: UInt64) {
+        bytes.append(bigEndian: UInt32(8))
+        bytes.append(bigEndian: number)
+    }
+}
+
+/// The keys of one store and generation, each for one purpose.
+struct StoreKeys: Sendable {
+    /// For the tag of a box.
+    let mac: HMAC
+    /// For the key of the stream that a box is encrypted with.
+    let encryption: HMAC
+    /// For the digests of transactions.
+    let digest: HMAC
+    /// For the tags of counts.
+    let count: HMAC
+
+    init(_ key: Bytes32) {
+        let keys = HKDF.derive(
+            from: key.bytes, info: SealingFields("ubiquity store keys 1").bytes, blocks: 4)
+        (mac, encryption) = (HMAC(key: keys[0].bytes), HMAC(key: keys[1].bytes))
+        (digest, count) = (HMAC(key: keys[2].bytes), HMAC(key: keys[3].bytes))
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+import UbiquityWire
+
+@testable import UbiquityCore
+
+/// Protocol/vectors/sealing.json, which the tests of the Python client make with code of their own.
+@Suite struct `The vectors of sealing` {
+    private let file: Vectors
+
+    init() throws { file = try Vectors("sealing.json") }
+
+    @Test func `say which box is made of which write, and that it opens`() throws {
+        for vector in try file.cases() {
+            let (sealer, record) = (try sealer(vector), try record(vector))
+            let canonical = [UInt8](try data(vector, "canonical"))
+            #expect(record.content.value.map(CanonicalForm.encode) == canonical)
+            let sealed = try sealed(vector)
+            #expect(sealer.seal(record) == sealed, "\(vector)")
+            #expect(open(sealed, by: sealer) == .opened(record), "\(vector)")
+            let wire = WireFormat.json.encode(WireRecord(sealed))
+            #expect(try Record(WireFormat.json.decode(WireRecord.self, from: wire)) == sealed)
+        }
+    }
+
+    @Test func `say which boxes do not open`() throws {
+        for vector in try file.cases("unopened") {
+            let sealed = try sealed(vector)
+            #expect(try open(sealed, by: sealer(vector)) == .unopened(sealed), "\(vector)")
+        }
+    }
+
+    @Test func `say how counts are tagged`() throws {
+        for vector in try file.cases("counts") {
+            let (sealer, record, sealed) = try (sealer(vector), record(vector), sealed(vector))
+            #expect(sealer.seal(record) == sealed, "\(vector)")
+            #expect(open(sealed, by: sealer) == .opened(record), "\(vector)")
+        }
+    }
+
+    @Test func `say the keys, the digests and the padded sizes`() throws {
+        for vector in try file.cases("keys") {
+            let (generation, store) = (try generation(vector), try store(vector))
+            let confined = try keyring(vector).confined(to: [store])
+            let key = try bytes(vector.vector("derived").text("store"))
+            #expect(try confined.roots[generation] == .stores([store: #require(Bytes32(key))]))
+        }
+        for vector in try file.cases("digests") {
+            let digest = try sealer(vector).digest(record(vector).stamp)
+            #expect(try String(digest) == vector.text("digest"))
+        }
+        for vector in try file.cases("padding") {
+            #expect(
+                try SealedText.padded(vector.integer("bytes")) == vector.integer("padded"))
+        }
+    }
+
+    private func open(_ record: Record, by sealer: Sealer) -> Sealer.Opening {
+        var elements = 1_000
+        return sealer.open(record, isCurrent: true, within: &elements)
+    }
+
+    private func sealer(_ vector: Vectors.Vector) throws -> Sealer {
+        try #require(keyring(vector).sealer(of: store(vector)))
+    }
+
+    private func keyring(_ vector: Vectors.Vector) throws -> Keyring {
+        let key = try #require(Bytes32(bytes(vector.text("accountKey"))))
+        return Keyring([try generation(vector): .account(key)])
+    }
+
+    private func generation(_ vector: Vectors.Vector) throws -> UInt32 {
+        try UInt32(vector.integer("generation"))
+    }
+
+    private func store(_ vector: Vectors.Vector) throws -> StoreIdentifier {
+        try StoreIdentifier(vector.text("store"))
+    }
+
+    /// Without a value where there is none: the other fields alone are meant.
+    private func record(_ vector: Vectors.Vector) throws -> Record {
+        var json = try vector.vector("record").json
+        if json["value"] == nil { json["deleted"] = true }
+        let bytes = try JSONSerialization.data(withJSONObject: json)
+        return try Record(WireFormat.json.decode(WireRecord.self, from: [UInt8](bytes)))
+    }
+
+    private func sealed(_ vector: Vectors.Vector) throws -> Record {
+        var record = try record(vector)
+        let box = SealedBox(
+            generation: try generation(vector), bytes: [UInt8](try data(vector, "box")))
+        record.content = .value(.sealed(box))
+        return record
+    }
+
+    private func data(_ vector: Vectors.Vector, _ name: String) throws -> Data {
+        try #require(Data(base64Encoded: vector.text(name)))
+    }
+
+    private func bytes(_ digits: String) -> [UInt8] {
+        let digits = Array(digits)
+        return stride(from: 0, to: digits.count - 1, by: 2).map {
+            UInt8(String(digits[$0...$0 + 1]), radix: 16) ?? 0
+        }
+    }
+}
