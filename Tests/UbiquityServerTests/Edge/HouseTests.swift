@@ -256,6 +256,16 @@ internal import X509
         }
     }
 
+    @Test func `that the authority ends is in the log before it does`() async throws {
+        let sentence = "The house's authority ends"
+        for (days, isNear) in [(0, false), (20 * 365 - 91, false), (2, true), (90, true)] {
+            clock.advance(seconds: Int64(days) * 86_400)
+            let log = LogRecorder()
+            try await RunningServer.start(in: folder, log: log) { configure(&$0) }.stop()
+            #expect(log.text.contains(sentence) == isNear, "\(days)")
+        }
+    }
+
     @Test func `it answers to any address of its own machine, and to no foreign name`() async throws
     {
         let server = try await RunningServer.start(in: folder) { configure(&$0) }
