@@ -49,7 +49,9 @@ struct ChaCha20: Sendable {
             for index in 0..<(bytes.count - offset) { bytes[offset + index] ^= stream[index] }
             return
         }
-        for index in stride(from: 0, to: blockBytes, by: 8) {
+        var index = 0
+        while index < blockBytes {
+            defer { index &+= 8 }
             let text = bytes.loadUnaligned(fromByteOffset: offset + index, as: UInt64.self)
             let mask = stream.loadUnaligned(fromByteOffset: index, as: UInt64.self)
             bytes.storeBytes(of: text ^ mask, toByteOffset: offset + index, as: UInt64.self)
@@ -63,7 +65,9 @@ struct ChaCha20: Sendable {
         var c = (key.4, key.5, key.6, key.7)
         var d = (counter, nonce.0, nonce.1, nonce.2)
         let (a0, b0, c0, d0) = (a, b, c, d)
-        for _ in 0..<10 {
+        var round = 0
+        while round < 10 {
+            round &+= 1
             Self.quarter(&a.0, &b.0, &c.0, &d.0)
             Self.quarter(&a.1, &b.1, &c.1, &d.1)
             Self.quarter(&a.2, &b.2, &c.2, &d.2)

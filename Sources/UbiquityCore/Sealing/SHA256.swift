@@ -66,15 +66,18 @@ struct SHA256: Sendable {
 
     private mutating func compress(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
         withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 64) { words in
-            for index in 0..<16 {
+            var index = 0
+            while index < 16 {
                 let word = bytes.loadUnaligned(fromByteOffset: offset + 4 * index, as: UInt32.self)
                 words[index] = UInt32(bigEndian: word)
+                index &+= 1
             }
-            for index in 16..<64 {
+            while index < 64 {
                 let (early, late) = (words[index - 15], words[index - 2])
                 let first = early.rotated(25) ^ early.rotated(14) ^ early &>> 3
                 let second = late.rotated(15) ^ late.rotated(13) ^ late &>> 10
                 words[index] = words[index - 16] &+ first &+ words[index - 7] &+ second
+                index &+= 1
             }
             rounds(UnsafeBufferPointer(words))
         }
@@ -83,7 +86,8 @@ struct SHA256: Sendable {
     private mutating func rounds(_ words: UnsafeBufferPointer<UInt32>) {
         var (a, b, c, d, e, f, g, h) = state
         Self.constants.withUnsafeBufferPointer { constants in
-            for index in 0..<64 {
+            var index = 0
+            while index < 64 {
                 let choice = e & f ^ ~e & g
                 let majority = a & b ^ a & c ^ b & c
                 let first =
@@ -92,6 +96,7 @@ struct SHA256: Sendable {
                 let second = (a.rotated(30) ^ a.rotated(19) ^ a.rotated(10)) &+ majority
                 (h, g, f, e) = (g, f, e, d &+ first)
                 (d, c, b, a) = (c, b, a, first &+ second)
+                index &+= 1
             }
         }
         state = (

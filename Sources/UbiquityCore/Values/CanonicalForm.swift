@@ -7,7 +7,7 @@ package enum CanonicalForm {
     package static func encode(_ value: PropertyListValue) -> [UInt8] {
         var encoder = CanonicalEncoder()
         encoder.put(value)
-        encoder.backwards.reverse()
+        encoder.reverse(from: 0)
         return encoder.backwards
     }
 
@@ -99,8 +99,22 @@ private struct CanonicalEncoder {
         }
     }
 
-    private mutating func put(_ bytes: some BidirectionalCollection<UInt8>) {
-        backwards.append(contentsOf: bytes.reversed())
+    private mutating func put(_ bytes: some Collection<UInt8>) {
+        let start = backwards.count
+        backwards += bytes
+        reverse(from: start)
+    }
+
+    /// As the library's, which calls a function for each byte in WebAssembly.
+    mutating func reverse(from start: Int) {
+        backwards.withUnsafeMutableBufferPointer { bytes in
+            var (first, last) = (start, bytes.count - 1)
+            while first < last {
+                (bytes[first], bytes[last]) = (bytes[last], bytes[first])
+                first &+= 1
+                last &-= 1
+            }
+        }
     }
 
     private mutating func delimited(_ tag: UInt8, _ write: (inout Self) -> Void) {
