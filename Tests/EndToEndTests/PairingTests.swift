@@ -119,6 +119,9 @@ extension EndToEndTests {
                 // Nothing is made that could not be used.
                 let signedIn = try await stage.run(create("eve"), environment: own)
                 complains(signedIn, 64, "already signed in to ada")
+                let unwritable = try await stage.run(
+                    create("eve"), environment: ["UBIQUITY_HOME": "/proc/ubiquity"])
+                complains(unwritable, 74, "/proc/ubiquity cannot be written")
                 let again = try await stage.run(
                     ["pair", "--sign-in", "--home", phone], environment: own)
                 complains(again, 64, "already signed in to ada")

@@ -22,10 +22,11 @@ struct OwnSignInOptions: ParsableArguments {
             given(("--device-name", deviceName != nil)) + (home?.given ?? []), "without --sign-in.")
     }
 
-    /// - Throws: ``Failure`` before a code is made that could not be used.
+    /// - Throws: An error for people, before a code is made that could not be used: the device is
+    ///   signed in, or its folder cannot be written.
     func requireSignedOut(_ home: HomeOptions) throws {
         guard SudoCaller(ProcessInfo.processInfo.environment) == nil else { return }
-        guard let account = try home.open().load().signedIn else { return }
+        guard let account = try home.open().update({ _ in }).signedIn else { return }
         throw Failure(
             .usage,
             "this device is already signed in to \(account.accountName) at \(account.server); run "
