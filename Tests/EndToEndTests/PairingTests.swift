@@ -143,6 +143,7 @@ extension EndToEndTests {
                 let made = try await stage.succeed(
                     "account", "create", "ada", "--data", server.data)
                 #expect(made.contains("ubiquity serve --lan"))
+                #expect(made.contains("lan = true"))
                 let home = try await server.newHome("laptop")
                 let paired = try await stage.succeed("pair", "--home", home)
                 #expect(paired.contains("Only this machine can use that address."))
