@@ -124,7 +124,7 @@ export const signInCommand = (server, code, pin) => command(`ubiquity sign-in --
 /** What to know of a code for an address that only this machine can use. Nothing, if it is not such. */
 export const loopbackNote = (server) => isLoopback(server)
     && h('p.note', {}, h('span', {}, `On every machine, ${new URL(server).hostname} is that machine itself: a phone or another computer cannot use this code. `
-        + 'Start the server with --lan, or open this page by the address that they use.'));
+        + 'Start the server with --lan (a service: lan = true in server.conf), or open this page by the address that they use.'));
 
 /** Foreign text in a sentence: whatever its direction, the sentence keeps its own. */
 export const bdi = (text) => h('bdi', {}, text);

@@ -204,6 +204,8 @@ async function showShell(model, code) {
         if (!model.store && model.notes.stores.length > before) await show();
     };
     await refresh();
+    // Without a store there is no connection that tells of the first one.
+    setInterval(() => { if (!model.store && !document.hidden) refresh(); }, 3_000);
     let wasConnected = false;
     model.addEventListener('status', () => {
         const isConnected = model.status?.connection === 'connected';

@@ -25,7 +25,7 @@ extension UbiquityConfiguration {
         if let text = givenIdentifier(environment) {
             return try StoreIdentity(
                 identified: text,
-                by: identifier == nil ? "the variable \(Self.identifierVariable)" : "the app")
+                by: identifier == nil ? "the variable \(Self.identifierVariable)" : giver)
         }
         let program = findProgram()
         let name = program?.lastPathComponent ?? "program"

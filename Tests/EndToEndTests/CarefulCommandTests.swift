@@ -122,6 +122,10 @@ extension EndToEndTests {
                 try await stage.run(["set", "k", "1"] + typo).expectSuccess()
                 let made = try await stage.run(["list", "--json", "--local"] + typo)
                 #expect(made.output == "{\"k\":\"1\"}\n")
+                let malformed = try await stage.run(["get", "k", "--store", "a b"] + home)
+                #expect(malformed.status == 65)
+                #expect(
+                    malformed.errors.contains("\"a b\", from --store, is not a store identifier"))
             }
         }
 

@@ -119,6 +119,9 @@ extension EndToEndTests {
                 // Nothing is made that could not be used.
                 let signedIn = try await stage.run(create("eve"), environment: own)
                 complains(signedIn, 64, "already signed in to ada")
+                let unwritable = try await stage.run(
+                    create("eve"), environment: ["UBIQUITY_HOME": "/proc/ubiquity"])
+                complains(unwritable, 74, "/proc/ubiquity cannot be written")
                 let again = try await stage.run(
                     ["pair", "--sign-in", "--home", phone], environment: own)
                 complains(again, 64, "already signed in to ada")
@@ -180,6 +183,7 @@ extension EndToEndTests {
                 let made = try await stage.succeed(
                     "account", "create", "ada", "--data", server.data)
                 #expect(made.contains("ubiquity serve --lan"))
+                #expect(made.contains("lan = true"))
                 let home = try await server.newHome("laptop")
                 let paired = try await stage.succeed("pair", "--home", home)
                 #expect(paired.contains("Only this machine can use that address."))

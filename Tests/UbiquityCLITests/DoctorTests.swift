@@ -124,7 +124,12 @@ struct DoctorTests {
         expect("home", .problem, saying: "chown") {
             $0.home = .folder(path: "/h", mode: 0o700, isOwn: false)
         }
-        expect("home", .note, saying: "no folder /h yet") { $0.home = .missing(path: "/h") }
+        expect("home", .note, saying: "no folder /h yet") {
+            $0.home = .missing(path: "/h", canBeMade: true)
+        }
+        expect("home", .problem, saying: "no folder /h, and it cannot be made") {
+            $0.home = .missing(path: "/h", canBeMade: false)
+        }
         expect("home", .problem, saying: "network file system (nfs4)") {
             $0.fileSystem = .network("nfs4")
         }

@@ -63,6 +63,8 @@ struct TypingTests {
     @Test func `what is far from all words is suggested for none`() {
         #expect(Spelling.nearest(to: "xyz", among: ["get", "set"]) == nil)
         #expect(Spelling.nearest(to: "", among: ["get", "set"]) == nil)
+        #expect(
+            Spelling.nearest(to: "TEAM.note", among: ["TEAM.app", "TEAM.notes"]) == "TEAM.notes")
         let long = String(repeating: "get", count: 100_000)
         #expect(Spelling.nearest(to: long, among: ["get"]) == nil)
     }

@@ -347,6 +347,8 @@ class Actions:
         browser.find("h1", "Your account is ready")
         browser.says("ubiquity sign-in --server", ".steps")
         browser.find(".steps .qr")
+        self.assertTrue(browser.run("""return [...document.querySelectorAll('.steps .command')].every((one) =>
+            one.getBoundingClientRect().right <= one.closest('.card').getBoundingClientRect().right)"""))
         browser.says("cannot use this code", ".note")
         third = Device(folder, server, re.search(r"--code (\S+)", browser.text)[1], "third")
         third("sync", check=False)
@@ -354,6 +356,10 @@ class Actions:
         browser.says("Copied.", ".toast")
         browser.click(".button", "Open my data")
         browser.says(hebrew, ".who")
+        # A first value of another device is seen without a reload.
+        browser.find("h1", "Nothing here yet")
+        third("set", "first", "value")
+        browser.says("first", "main")
         browser.run("location.hash = '#/devices'")
         browser.find("h1", "Devices")
         browser.find(".badge", "This browser")

@@ -28,9 +28,8 @@ package struct StoreInspection: Sendable {
     }
 
     private mutating func read(_ db: Database, _ path: String) throws {
-        guard try SQLiteFile.checkOwner(of: db, path) > 0 else {
-            throw StoredValue.damage("it is empty")
-        }
+        // As it is when a full disk has ended its making. The next opening makes the tables.
+        guard try SQLiteFile.checkOwner(of: db, path) > 0 else { return }
         let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
         guard verdict == "ok" else { throw StoredValue.damage(verdict) }
         let changes = try SQLiteRows.changes(db, after: nil)

@@ -12,7 +12,12 @@ extension DeviceFacts {
     private var homeFinding: Finding {
         switch home {
         case .none(let reason): .problem("home", reason)
-        case .missing(let path):
+        case .missing(let path, canBeMade: false):
+            .problem(
+                "home",
+                "There is no folder \(path), and it cannot be made: the folder above it cannot be "
+                    + "written. Choose another with UBIQUITY_HOME.")
+        case .missing(let path, canBeMade: true):
             .note(
                 "home",
                 "There is no folder \(path) yet; the first program that stores a value creates it.")

@@ -47,11 +47,18 @@ extension DeviceFacts {
                         + "user that runs the programs, or choose another folder with "
                         + "UBIQUITY_HOME.")
             }
-            return .missing(path: path)
+            return .missing(path: path, canBeMade: canBeMade(path))
         }
         return .folder(
             path: path, mode: entry.mode,
             isOwn: entry.owner == geteuid() && access(path, R_OK | W_OK | X_OK) == 0)
+    }
+
+    /// Whether the nearest folder above that exists can be written.
+    private static func canBeMade(_ path: String) -> Bool {
+        let parent = PrivateFiles.parent(of: path) ?? "."
+        return access(parent, F_OK) == 0
+            ? access(parent, W_OK | X_OK) == 0 : parent != "." && canBeMade(parent)
     }
 
     private static func identifier(_ configuration: UbiquityConfiguration) -> Identifier {

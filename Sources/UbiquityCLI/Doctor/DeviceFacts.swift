@@ -8,7 +8,7 @@ struct DeviceFacts {
         case none(String)
         /// The lower nine bits of its mode.
         case folder(path: String, mode: Int, isOwn: Bool)
-        case missing(path: String)
+        case missing(path: String, canBeMade: Bool)
     }
 
     enum SignIn: Equatable {

@@ -31,6 +31,7 @@ struct StoreOptions: ParsableArguments {
     var configuration: UbiquityConfiguration {
         var configuration = UbiquityConfiguration(identifier: store, home: home.home)
         configuration.logger = .program
+        configuration.giver = "--store"
         return configuration
     }
 

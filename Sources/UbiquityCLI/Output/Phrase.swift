@@ -33,8 +33,9 @@ enum Phrase {
         case .onlyThisMachine:
             """
             Only this machine can use that address. For a phone or another computer, start
-            the server with `ubiquity serve --lan`, or give it a name with HTTPS: see
-            --host-name and --trusted-proxy in `ubiquity serve --help`.
+            the server with `ubiquity serve --lan` (a service: `lan = true` in server.conf),
+            or give it a name with HTTPS: see --host-name and --trusted-proxy in
+            `ubiquity serve --help`.
             """
         case .plainHTTP:
             """

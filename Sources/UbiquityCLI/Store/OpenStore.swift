@@ -119,7 +119,10 @@ struct OpenStore {
                 try await AccountClient.stores(account)
             }
             guard !stores.contains(where: { $0.identifier == identifier }) else { return nil }
-            return Failure(.no, "there is no store \(identifier)")
+            let near = Spelling.nearest(to: identifier, among: stores.map(\.identifier))
+            return Failure(
+                .no,
+                "there is no store \(identifier)" + (near.map { "; did you mean \($0)?" } ?? ""))
         } catch {
             return Failure(
                 Failure(error)?.status ?? .unavailable,

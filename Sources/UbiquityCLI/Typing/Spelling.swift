@@ -17,9 +17,9 @@ enum Spelling {
             words.contains { $0 == known.prefix { $0 != " " } }
         }
         if let known { return known }
-        let begun = words.filter { word.count > 1 && $0.hasPrefix(word) }
+        let begun = words.filter { word.count > 1 && $0.lowercased().hasPrefix(word) }
         if let begun = begun.min(by: { ($0.count, $0) < ($1.count, $1) }) { return begun }
-        let near = words.map { (distance: distance(word, $0), word: $0) }
+        let near = words.map { (distance: distance(word, $0.lowercased()), word: $0) }
             .filter { $0.distance <= max(1, min(word.count, $0.word.count) / 3) }
         return near.min { $0 < $1 }?.word
     }

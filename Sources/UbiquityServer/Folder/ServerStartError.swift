@@ -61,7 +61,7 @@ extension ServerStartError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .portTaken(let host, let port):
-            "port \(port) on \(host) is taken by another program; choose another port"
+            "port \(port) on \(host) is taken by another program; choose another with --port"
         case .addressUnusable(let host, let port, let reason):
             "the server cannot listen on \(host), port \(port): \(reason)"
         case .folderUnusable(let path, let reason):

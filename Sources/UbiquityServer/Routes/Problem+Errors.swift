@@ -36,7 +36,8 @@ extension Problem {
         case .codeInvalid:
             self.init(
                 .codeInvalid,
-                "The code is wrong, has already been used, or has expired. Ask for a new one.")
+                "The code is wrong, has already been used, or has expired. Check it, or ask for a new one."
+            )
         case .noSuchRequest:
             self.init(
                 .notFound,

@@ -81,6 +81,14 @@ struct SQLiteStorageTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == text)
     }
 
+    /// A full disk ends the making of a store there.
+    @Test func `an empty file is a store without values, and is used when there is room`() throws {
+        try makeFile(Data())
+        let inspection = try StoreInspection(path: path)
+        #expect(inspection.entries.isEmpty && inspection.usage == Usage())
+        #expect(try SQLiteStorage(path: path).load().entries.isEmpty)
+    }
+
     @Test func `another program's database is left as it is`() throws {
         try SQLiteStorage(path: path).close()
         var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
