@@ -123,7 +123,8 @@ function valuesOf(entries, count, faults) {
 }
 
 const isTyped = (value) => isObject(value) && Object.keys(value).length === 1
-    && ['string', 'boolean', 'integer', 'unsigned', 'real', 'date', 'data', 'array', 'dictionary', 'sealed'].includes(Object.keys(value)[0]);
+    && (['string', 'boolean', 'integer', 'unsigned', 'real', 'date', 'data', 'array', 'dictionary'].includes(Object.keys(value)[0])
+        || isObject(value.sealed));
 
 /** A value of JSON without types. */
 const plain = (value) => (isExact(value) ? toWire(value) : fail('JSON cannot hold so large a number exactly'));

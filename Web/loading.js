@@ -14,8 +14,9 @@
         if (attempts) return;
         attempts = attemptsMax;
         try {
-            attempts = Number(sessionStorage.getItem(kept)) + 1;
-            sessionStorage.setItem(kept, String(attempts));
+            const next = Number(sessionStorage.getItem(kept)) + 1;
+            sessionStorage.setItem(kept, String(next));
+            attempts = next;
         } catch { /* Without a count, there would be no end. */ }
         if (attempts < attemptsMax) setTimeout(() => location.reload(), 500 * 2 ** attempts);
     }

@@ -29,19 +29,22 @@ async function openOffline() {
     const policy = window.trustedTypes?.createPolicy('worker', { createScriptURL: () => 'worker.js' });
     const address = policy?.createScriptURL('') ?? 'worker.js';
     let registration = null;
-    for (let pause = firstPauseMilliseconds; !registration; pause = Math.min(2 * pause, lastPauseMilliseconds)) {
+    for (let pause = firstPauseMilliseconds; !registration; pause *= 2) {
         try {
             registration = await installed(await workers.register(address, { updateViaCache: 'none' }));
         } catch (error) {
             // The certificate is not trusted, or the browser allows no storage.
             if (error.name === 'SecurityError') return;
         }
-        if (!registration) await new Promise((resolve) => { setTimeout(resolve, pause); });
+        if (registration) break;
+        // A page that is loaded again tries it again.
+        if (pause > lastPauseMilliseconds) return;
+        await new Promise((resolve) => { setTimeout(resolve, pause); });
     }
     document.addEventListener('visibilitychange', () => { if (!document.hidden) registration.update().catch(() => {}); });
 }
 
-/** How long to wait after a first installation that failed: the server was away, or busy. */
+/** How long to wait after a first installation that failed, doubling: the server was away, or busy. */
 const [firstPauseMilliseconds, lastPauseMilliseconds] = [2_000, 300_000];
 
 /** A registration when its first worker has all of the files; null if it could not get them. */
@@ -204,8 +207,13 @@ async function showShell(model, code) {
         if (!model.store && model.notes.stores.length > before) await show();
     };
     await refresh();
-    // Without a store there is no connection that tells of the first one.
-    setInterval(() => { if (!model.store && !document.hidden) refresh(); }, 3_000);
+    // Without a store there is no connection that tells of the first one. Ever more slowly.
+    const lookAgain = (pause) => setTimeout(async () => {
+        if (model.store) return;
+        if (!document.hidden) await refresh();
+        lookAgain(Math.min(pause * 1.2, 60_000));
+    }, pause);
+    lookAgain(3_000);
     let wasConnected = false;
     model.addEventListener('status', () => {
         const isConnected = model.status?.connection === 'connected';

@@ -153,7 +153,7 @@ extension EndToEndTests {
                 #expect(failed.status == 69 && failed.output.isEmpty)
                 let command = try #require(
                     failed.errors.firstMatch(
-                        of: /(?m)^    ubiquity sign-in --server \S+:1 --code (?<code>\S+)$/
+                        of: /(?m)^    ubiquity sign-in --server=\S+:1 --code=(?<code>\S+)/
                     )
                 )
                 #expect(failed.errors.contains("`ubiquity account code ada` makes another"))

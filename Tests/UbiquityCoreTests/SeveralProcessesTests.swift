@@ -83,6 +83,42 @@ import Testing
         #expect(helper.engine.meta.cursor == app.engine.meta.cursor)
     }
 
+    @Test func `that has the lease leads again after one that stood still has led beside it`() {
+        let app = cloud.device()
+        let helper = app.helper()
+        settle(helper)
+        for process in [app, helper] {
+            process.happened(.leading(file: process.driver.file, true))
+            process["x"] = .string("\(process === app)")
+            while process.step() {}
+        }
+        while app.step() {}
+        #expect(!app.engine.isLeading)
+        helper.happened(.leading(file: helper.driver.file, false))
+        cloud.pass(milliseconds: Driver.leadAgainMilliseconds)
+        while app.step() || helper.step() {}
+        #expect(app.engine.isLeading && !helper.engine.isLeading)
+    }
+
+    @Test func `that lead several times take a request of a follower once`() {
+        let app = cloud.device()
+        let helper = app.helper()
+        let third = app.helper()
+        settle(helper, third)
+        app.goOffline()
+        let request = third.requestSync()
+        while third.step() {}
+        helper.goOffline()
+        for leads in [true, false, true, false] {
+            helper.receive(.leading(leads))
+            while helper.step() {}
+        }
+        helper["x"] = .integer(1)
+        for _ in 0..<1_000 where !helper.step() { break }
+        #expect(!helper.step())
+        #expect(third.finished[request] == nil)
+    }
+
     @Test
     func `write over a part of a transaction that they did not know of, and send both as one`()
         throws

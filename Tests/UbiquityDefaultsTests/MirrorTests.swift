@@ -41,8 +41,8 @@ private struct MirroredSettings {
                 #expect(a.own.isEmpty && mirror.store.values.isEmpty)
                 #expect(mirror.store.string(forKey: "theme") == "light")
                 mirror.set("light", forKey: "theme")
-                await mirror.updateNow()
-                #expect(mirror.store.values.count == 1)
+                // Not before the first sync.
+                try await until("the theme in the store") { mirror.store.values.count == 1 }
                 mirror.removeObject(forKey: "theme")
                 await mirror.updateNow()
                 #expect(a.own.isEmpty && mirror.store.values.isEmpty)

@@ -82,7 +82,8 @@ extension Driver {
     }
 
     private mutating func use(isOpen: Bool) -> Step {
-        (file, opened, self.isOpen, isNextLeader) = (filesOpened, nil, isOpen, false)
+        (file, opened, self.isOpen) = (filesOpened, nil, isOpen)
+        (hasLease, leadsAt) = (false, nil)
         openingFolder = isOpen ? nil : ExactString(folder)
         if isOpen { opening = Attempt(isWanted: true) }
         // Reads what was written there since it was opened.

@@ -23,8 +23,14 @@ package struct Driver: Sendable {
     package internal(set) var file = 0
     var filesOpened = 0
     var reading = Attempt(isWanted: true)
-    /// This process holds the lease and leads once it has read everything in the file.
-    var isNextLeader = false
+    /// This process holds the lease, and was not told that it has lost it.
+    var hasLease = false
+    /// When it leads, by the uptime, once it has read everything in the file; nil if it leads already
+    /// or has no lease.
+    var leadsAt: Int64?
+    /// The pause after another process, which had stood still, has led beside the holder of the lease:
+    /// in it the other one hears that it has lost the lease.
+    static let leadAgainMilliseconds: Int64 = 10_000
 
     // The device's sign-in: Driver+Account.swift
     var account: Attempt
@@ -86,6 +92,7 @@ package struct Driver: Sendable {
         case .engine(let event):
             engine.handle(event, at: now)
             answered(by: event)
+            noteFollowing(at: now)
         case .fileSignalled: reading.want()
         case .fileRead(let changes): read(changes, at: now)
         case .fileUnreadable(let reason):
@@ -118,9 +125,14 @@ package struct Driver: Sendable {
         case .close:
             guard end == .none else { return }
             end = .wanted
-            isNextLeader = false
+            (hasLease, leadsAt) = (false, nil)
             engine.handle(.leading(false), at: now)
         }
+    }
+
+    private mutating func noteFollowing(at now: ClockReading) {
+        guard hasLease, leadsAt == nil, !engine.isLeading else { return }
+        leadsAt = now.uptime + Self.leadAgainMilliseconds
     }
 
     /// Takes note of an answer. A successful save also proves that the file can be read.
@@ -139,15 +151,16 @@ package struct Driver: Sendable {
         reading.succeed()
         if let changes { engine.handle(.diskChanged(changes), at: now) }
         // A leader has read everything that was saved before it got the lease.
-        if isNextLeader, !reading.isWanted {
-            isNextLeader = false
+        if let leadsAt, now.uptime >= leadsAt, !reading.isWanted {
+            self.leadsAt = nil
             engine.handle(.leading(true), at: now)
         }
+        noteFollowing(at: now)
     }
 
     private mutating func lead(_ leads: Bool, _ file: Int, at now: ClockReading) {
         guard file == self.file, end == .none else { return }
-        isNextLeader = leads
+        (hasLease, leadsAt) = (leads, leads ? now.uptime : nil)
         if leads {
             reading.want()
         } else {
@@ -194,6 +207,7 @@ package struct Driver: Sendable {
         if end == .reached { return nil }
         if engine.hasConflict { return .decide }
         if !reports.isEmpty { return .report(reports.removeFirst()) }
+        if let leadsAt, now.uptime >= leadsAt, !reading.isWanted { reading.want() }
         if end == .none {
             if account.begin(at: now) { return .readAccount }
             if isOpen, reading.begin(at: now) { return .read(after: engine.diskVersion) }
@@ -224,7 +238,8 @@ package struct Driver: Sendable {
     /// The uptime in milliseconds at which time alone makes a step possible; nil means never.
     package var nextWake: Int64? {
         if isBusy || end == .reached { return nil }
-        return [engine.nextWake, reading.retryAt, account.retryAt, opening.retryAt]
+        let leadsAt = reading.isWanted ? nil : leadsAt
+        return [engine.nextWake, reading.retryAt, account.retryAt, opening.retryAt, leadsAt]
             .compactMap { $0 }.min()
     }
 

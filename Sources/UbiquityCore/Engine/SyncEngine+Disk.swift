@@ -57,13 +57,12 @@ extension SyncEngine {
         saveFailure?.retryAt = nil
         let requestNumber = numberNewRequests(at: now)
         let (written, saving) = entries.beginSave()
-        let savesMeta = unsaved.meta || meta.term != place.term
         let batch = SaveBatch(
             expectedVersion: diskVersion, entries: written,
-            meta: savesMeta ? meta : nil, refused: unsaved.refused)
+            meta: unsaved.meta ? meta : nil, refused: unsaved.refused)
         saveInFlight = SaveInFlight(
-            entries: saving, receipt: savesMeta ? receipts.beginSave(of: meta.cursor) : nil,
-            place: savesMeta ? DiskPlace(meta) : nil,
+            entries: saving, receipt: unsaved.meta ? receipts.beginSave(of: meta.cursor) : nil,
+            place: unsaved.meta ? DiskPlace(meta) : nil,
             refused: unsaved.refused, requestNumber: requestNumber, requestsThrough: counts.requests
         )
         unsaved = Unsaved()
@@ -76,6 +75,7 @@ extension SyncEngine {
         entries.finishSave(save.entries, emptyMax: settings.emptyMax)
         if let receipt = save.receipt { receipts.finishSave(receipt, at: now.uptime) }
         place = save.place ?? place
+        if !isLeading { meta.term = place.term }
         diskVersion = version
         saveFailure = nil
         if let number = save.requestNumber {
@@ -125,6 +125,7 @@ extension SyncEngine {
         if beginsAnew || found.term > meta.term { lead(false, at: now) }
         if !isLeading {
             entries.forgetReceived()
+            outbox.passedCursors = []
             follow(changes.meta, at: now)
         }
         var joined: [(UInt64, UInt64)] = []
@@ -210,6 +211,8 @@ extension SyncEngine {
     private mutating func follow(_ disk: StoredMeta, at now: ClockReading) {
         meta = Self.meta(disk, settings)
         unsaved.meta = false
+        // Of what a former leader has received.
+        (configuredAt, snapshotReason) = (nil, nil)
         receipts = ReceiptRule(saved: disk.cursor)
         // The stamps of this process's unsaved writes are about to be compared with final ones.
         clock.adopt(disk.correction, at: now)

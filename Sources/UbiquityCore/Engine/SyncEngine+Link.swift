@@ -81,6 +81,7 @@ extension SyncEngine {
         if leads {
             leader = nil
             meta.term = place.term &+ 1
+            unsaved.meta = true
             post(Notice(.serverChange, finalizeStamps(at: now)))
             takeOverRequests()
         } else if isLeading {

@@ -153,6 +153,8 @@ extension SyncEngine {
     mutating func takeOverRequests() {
         // Recorded with the next save; the followers ask again.
         meta.syncsTaken = meta.syncsRequested
+        // What this process took over when it led before is in what it takes now.
+        requests.removeAll { $0.id == nil }
         for index in requests.indices {
             requests[index].fetch = counts.fetches + 1
             requests[index].numbers = nil

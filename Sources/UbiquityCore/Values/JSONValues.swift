@@ -52,12 +52,14 @@ package enum JSONValues {
 
     private static func isTyped(_ value: PropertyListValue) -> Bool {
         guard case .dictionary(let entries) = value, entries.count == 1 else { return false }
-        return entries.keys.allSatisfy { exactTypes.contains($0) }
+        return entries.allSatisfy { name, content in
+            guard name == "sealed" else { return exactTypes.contains(name) }
+            if case .dictionary = content { return true } else { return false }
+        }
     }
 
     private static let exactTypes: Set<ExactString> = [
         "string", "boolean", "integer", "unsigned", "real", "date", "data", "array", "dictionary",
-        "sealed",
     ]
 
     private static func checked(

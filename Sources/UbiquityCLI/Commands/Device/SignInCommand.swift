@@ -189,12 +189,17 @@ extension OwnSignInOptions {
         _ link: SignInLink, _ home: HomeOptions, _ json: JSONOption,
         _ connection: ConnectionOptions? = nil, again: String
     ) async throws {
-        do { try await run(link, home, json, connection) } catch {
+        let words = words(link, home, json, connection)
+        do {
+            if let caller = SudoCaller(ProcessInfo.processInfo.environment) { try caller.become() }
+            let command = try SignInCommand.parse(words)
+            try await command.run()
+        } catch {
             Output.note(
                 """
                 This device was not signed in. Unless its code was used up, this still does it:
 
-                    \(Phrase.signIn(server: link.server, code: link.code))
+                    ubiquity sign-in \(words.map(Phrase.word).joined(separator: " "))
 
                 `\(again)` makes another code.
                 """)
@@ -202,20 +207,17 @@ extension OwnSignInOptions {
         }
     }
 
-    private func run(
+    private func words(
         _ link: SignInLink, _ home: HomeOptions, _ json: JSONOption,
         _ connection: ConnectionOptions?
-    ) async throws {
-        if let caller = SudoCaller(ProcessInfo.processInfo.environment) { try caller.become() }
+    ) -> [String] {
         let options = [
             ("server", link.server), ("code", link.code), ("device-name", deviceName),
             ("home", home.home), ("certificate", connection?.certificate),
         ]
         let flags = given(
             ("--json", json.isOn), ("--allow-plain-http", connection?.allowPlainHttp ?? false))
-        let words = options.compactMap { name, value in value.map { "--\(name)=\($0)" } }
-        let command = try SignInCommand.parse(words + flags)
-        try await command.run()
+        return options.compactMap { name, value in value.map { "--\(name)=\($0)" } } + flags
     }
 }
 
