@@ -33,10 +33,10 @@ private struct MirroredSettings {
         async throws
     {
         try await Cloud.withTwoDevices { _, a, b in
-            try await a.run(["theme", "registered"]) { mirror in
+            try await a.run(["theme", "registered in one test"]) { mirror in
                 mirror.store.register(defaults: ["theme": "light"])
-                // Of the whole process, on Linux.
-                a.defaults.register(defaults: ["registered": 5])
+                // Of the whole process, and so of all tests, on Linux.
+                a.defaults.register(defaults: ["registered in one test": 5])
                 await mirror.updateNow()
                 #expect(a.own.isEmpty && mirror.store.values.isEmpty)
                 #expect(mirror.store.string(forKey: "theme") == "light")
