@@ -29,7 +29,7 @@ async function openOffline() {
     const policy = window.trustedTypes?.createPolicy('worker', { createScriptURL: () => 'worker.js' });
     const address = policy?.createScriptURL('') ?? 'worker.js';
     let registration = null;
-    for (let pause = firstPauseMilliseconds; !registration; pause *= 2) {
+    for (let pause = firstPauseMilliseconds; ; pause *= 2) {
         try {
             registration = await installed(await workers.register(address, { updateViaCache: 'none' }));
         } catch (error) {

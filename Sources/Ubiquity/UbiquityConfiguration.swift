@@ -30,7 +30,7 @@ public struct UbiquityConfiguration: Sendable {
     /// `com.apple.developer.ubiquity-kvstore-identifier` in the entitlements property list beside
     /// the program, which has the program's name or is the only one there.
     public var identifier: String?
-    /// Who gave ``identifier``, for an error that names it.
+    /// The giver of ``identifier``, for an error that names it.
     package var giver = "the app"
     /// The folder that holds this device's sign-in and its stores. If nil, the environment variable
     /// `UBIQUITY_HOME` applies, or otherwise the platform's folder for application data.

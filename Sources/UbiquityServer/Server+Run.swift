@@ -233,7 +233,7 @@ extension Server {
         }
     }
 
-    /// What only another authority can mend.
+    /// Warns of faults that only another authority can mend.
     private func warn(of house: HouseIdentity, now: Int64) {
         let advice = """
             remove authority.crt in the data folder's "house", and restart. Browsers must be told to \

@@ -5,7 +5,7 @@ import Foundation
 import Ubiquity
 import UbiquityCore
 
-/// What signs a device of this machine in with the code that a command makes.
+/// The options to sign a device of this machine in with the code that a command makes.
 struct OwnSignInOptions: ParsableArguments {
     @Flag(name: .customLong("sign-in"), help: "Sign a device of this machine in with the code.")
     var isOn = false

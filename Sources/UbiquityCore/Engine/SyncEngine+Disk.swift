@@ -13,7 +13,7 @@ struct SaveFailure: Hashable, Sendable {
     var retryAt: Int64?
 }
 
-/// Who led when the disk was last read or written, and how far it had come.
+/// The leader of the disk when it was last read or written, and how far it had come.
 struct DiskPlace: Hashable, Sendable {
     var term: Int64
     var cursor: Cursor?
@@ -26,7 +26,7 @@ struct SaveInFlight: Sendable {
     var entries: [EntryTable.Saving]
     /// Nil if it does not write the meta.
     var receipt: ReceiptRule.Saving?
-    /// What it writes of the meta; nil if it does not.
+    /// The part of the meta that says who leads; nil if it does not write the meta.
     var place: DiskPlace?
     var refused: [RefusedWrite]
     /// The number that this save gives to this process's requests to the leader; nil if none.

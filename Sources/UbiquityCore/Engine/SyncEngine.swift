@@ -25,7 +25,8 @@ package struct SyncEngine: Sendable {
     var unsaved = Unsaved()
     var saveInFlight: SaveInFlight?
     var saveFailure: SaveFailure?
-    /// A leader's own ``StoredMeta/term`` is later until it has saved once.
+    /// The disk's leader, as far as this process knows. A leader's own ``StoredMeta/term`` is later
+    /// until it has saved once.
     var place: DiskPlace
     /// The receipts: what is on disk, and what the server knows of it.
     var receipts: ReceiptRule

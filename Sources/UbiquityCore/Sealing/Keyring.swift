@@ -3,7 +3,7 @@
 /// The keys of a sealed account, as a device has them: one for each generation, of which the greatest
 /// seals what is written.
 package struct Keyring: Hashable, Sendable {
-    /// What the keys of a generation are derived from.
+    /// The secret from which the keys of a generation are derived.
     package enum Root: Hashable, Sendable {
         /// The account's key.
         case account(Bytes32)
@@ -28,7 +28,7 @@ package struct Keyring: Hashable, Sendable {
         return Sealer(generation: current, keys: keys)
     }
 
-    /// What a device gets that is confined to these stores.
+    /// The keys for a device that is confined to these stores.
     package func confined(to stores: Set<StoreIdentifier>) -> Keyring {
         var confined: [UInt32: Root] = [:]
         for generation in roots.keys {

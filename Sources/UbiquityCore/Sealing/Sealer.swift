@@ -41,7 +41,7 @@ package struct Sealer: Sendable {
 
     // MARK: - Opening
 
-    /// What comes of a record that came from a server.
+    /// The outcome of opening a record that came from a server.
     package enum Opening: Hashable, Sendable {
         /// With its value, or a deletion.
         case opened(Record)
@@ -138,7 +138,7 @@ package struct Sealer: Sendable {
     }
 }
 
-/// What a server of a sealed store must not have.
+/// A record that no server of a sealed store may have.
 package enum SealingFault: Error, Hashable, Sendable {
     /// A value that is not sealed.
     case clearValue(Key)

@@ -6,8 +6,8 @@ internal import SwiftASN1
 internal import UbiquityCore
 internal import X509
 
-/// What a server of a local network makes for itself, in a folder of the data folder: a key with a
-/// certificate, and an authority of the house that vouches for it.
+/// The identity that a server of a local network makes for itself, in a folder of the data folder: a
+/// key with a certificate, and an authority of the house that vouches for it.
 ///
 /// The server's key stays, because links have its pin. Its certificate is made anew as
 /// ``CertificateRenewal`` says. The authority is a root, which browsers trust, and an issuer, which
@@ -114,7 +114,7 @@ struct HouseIdentity: Sendable {
 
     // MARK: - Names
 
-    /// What the operator calls the server: names and addresses.
+    /// The names and addresses that the operator gave the server.
     private var given: [String] {
         (settings.hostNames + [settings.host]).map { name in
             IPAddress(name)?.description ?? name.lowercased()
@@ -234,7 +234,7 @@ struct HouseIdentity: Sendable {
 }
 
 extension ServerSettings {
-    /// What the machines of the local network call this one.
+    /// The names that machines of the local network have for this one.
     var machineNames: [String] {
         let name = SystemFigures.machineName.flatMap { HouseConstraints.localName(ofMachine: $0) }
         return [name].compactMap(\.self)
