@@ -74,7 +74,7 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
         let code: Code =
             switch failure.kind {
             case .unauthorized: .notSignedIn
-            case .refused, .tooLarge, .clockAhead: .refused
+            case .refused, .sealed, .tooLarge, .clockAhead: .refused
             case .unreachable, .timedOut, .busy, .tooManyStreams, .cursorGone: .unreachable
             }
         self.init(

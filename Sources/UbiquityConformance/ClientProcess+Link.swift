@@ -258,7 +258,7 @@ extension HTTPAnswer {
         case .busy(let milliseconds):
             (code, wait) = (chance.coin() ? .tooManyRequests : .unavailable, milliseconds)
         case .tooManyStreams(let milliseconds): (code, wait) = (.tooManyStreams, milliseconds)
-        case .refused, .unreachable, .timedOut: code = .malformed
+        case .refused, .sealed, .unreachable, .timedOut: code = .malformed
         }
         problem.type = "urn:ubiquity:problem:\(code.rawValue)"
         problem.status = UInt32(code.status)

@@ -127,6 +127,7 @@ extension LinkFailure {
         case .tooLarge: "tooLarge"
         case .cursorGone: "cursorGone"
         case .clockAhead: "clockAhead"
+        case .sealed: "sealed"
         case .busy: "busy"
         case .tooManyStreams: "tooManyStreams"
         }

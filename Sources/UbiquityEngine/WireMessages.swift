@@ -202,8 +202,9 @@ extension LinkFailure {
         }
         let detail = text("detail")
         let ahead = (try? problem?.milliseconds("serverMilliseconds")) ?? 0
+        let generation = (try? problem?.number("generation")) ?? 0
         self.init(
-            Kind(status, code, ahead: ahead, wait: wait),
+            Kind(status, code, ahead: ahead, generation: generation, wait: wait),
             detail.isEmpty
                 ? "the server at \(server) answered \(status)"
                 : detail.utf8.last == UInt8(ascii: ".")
@@ -220,9 +221,12 @@ extension String {
 }
 
 extension LinkFailure.Kind {
-    fileprivate init(_ status: Int, _ code: ExactString, ahead: Int64, wait: Int64?) {
+    fileprivate init(
+        _ status: Int, _ code: ExactString, ahead: Int64, generation: UInt64, wait: Int64?
+    ) {
         switch code {
         case "clock-ahead" where ahead > 0: self = .clockAhead(serverMilliseconds: ahead)
+        case "sealed": self = .sealed(generation: UInt32(clamping: generation))
         case "too-many", "history-forgotten", "history-off": self = .refused
         case "cursor-other-history": self = .cursorGone(isOtherHistory: true)
         case "too-many-streams": self = .tooManyStreams(retryAfterMilliseconds: wait ?? 30_000)

@@ -21,6 +21,12 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case requestTooSlow = "request-too-slow"
     case accountExists = "account-exists"
     case clockAhead = "clock-ahead"
+    /// The request was made for another generation of the account's key: ``WireProblem/generation``.
+    case sealed
+    /// The store has not been sealed with the account's key yet.
+    case storeUnsealed = "store-unsealed"
+    /// The store has changed since it was read.
+    case storeChanged = "store-changed"
     case cursorOtherHistory = "cursor-other-history"
     case cursorCompacted = "cursor-forgotten"
     case historyForgotten = "history-forgotten"
@@ -48,14 +54,14 @@ package enum ProblemCode: String, CaseIterable, Sendable {
         case .methodNotAllowed: 405
         case .notAcceptable: 406
         case .requestTooSlow: 408
-        case .accountExists, .clockAhead, .signInPending: 409
+        case .accountExists, .clockAhead, .sealed, .signInPending, .storeChanged: 409
         case .cursorOtherHistory, .cursorCompacted, .historyForgotten: 410
         case .bodyTooLarge, .tooMany: 413
         case .unsupportedMediaType: 415
         case .hostForeign: 421
         case .tooManyRequests, .tooManyStreams: 429
         case .headerTooLarge: 431
-        case .unavailable: 503
+        case .storeUnsealed, .unavailable: 503
         case .storageFull: 507
         }
     }

@@ -9,6 +9,7 @@ extension WirePush {
         self.init()
         tellsHad = push.tellsHad
         saved = push.saved?.text ?? ""
+        generation = push.generation
         transactions = push.transactions.map { transaction in
             .with {
                 $0.writes = transaction.writes.map { write in
@@ -39,6 +40,7 @@ extension Push {
         self.init(
             transactions, tellsHad: wire.tellsHad,
             saved: try wire.saved.isEmpty ? nil : Cursor(wire: wire.saved, in: "saved"))
+        generation = wire.generation
     }
 }
 

@@ -84,6 +84,27 @@ import Testing
         #expect(helper.engine.meta.cursor == app.engine.meta.cursor)
     }
 
+    @Test func `are each told once of their first sync, and keep what the app wrote since`() {
+        let other = cloud.device()
+        other["x"] = .integer(1)
+        cloud.settle()
+        let app = cloud.device()
+        app.disk.isFull = true
+        while app["x"] == nil, app.step() {}
+        #expect(app.takeNotices().map(\.reason) == [.initialSync])
+        app["x"] = .integer(2)
+        // The leader stands still before it has saved that.
+        app.disk.isFull = false
+        let helper = app.helper()
+        helper.receive(.leading(true))
+        while helper.step() {}
+        #expect(helper.takeNotices().map(\.reason) == [.initialSync])
+        cloud.pass(milliseconds: 5_000)
+        while app.step() || helper.step() {}
+        #expect(app.takeNotices().allSatisfy { $0.reason != .initialSync })
+        #expect(app["x"] == .integer(2) && cloud.server["x"] == .integer(2))
+    }
+
     @Test func `that has the lease leads again after one that stood still has led beside it`() {
         let app = cloud.device()
         let helper = app.helper()

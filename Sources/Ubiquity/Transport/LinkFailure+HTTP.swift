@@ -42,6 +42,7 @@ extension LinkFailure {
         case .clockAhead where problem.serverMilliseconds > 0:
             .clockAhead(
                 serverMilliseconds: Int64(wireMilliseconds: problem.serverMilliseconds))
+        case .sealed: .sealed(generation: problem.generation)
         case .tooMany, .historyForgotten, .historyOff: .refused
         case .cursorOtherHistory: .cursorGone(isOtherHistory: true)
         case .tooManyStreams:
@@ -52,7 +53,8 @@ extension LinkFailure {
             .appNotRegistered, .notFound,
             .methodNotAllowed, .notAcceptable, .requestTooSlow, .accountExists, .clockAhead,
             .cursorCompacted, .bodyTooLarge, .unsupportedMediaType, .hostForeign,
-            .tooManyRequests, .headerTooLarge, .unavailable, .storageFull, nil:
+            .tooManyRequests, .headerTooLarge, .storeUnsealed, .storeChanged, .unavailable,
+            .storageFull, nil:
             Kind(status: head.status, retryAfterMilliseconds: retryAfter(head))
         }
     }

@@ -113,7 +113,6 @@ extension SyncEngine {
         // The result of our own save under way is newer than these changes.
         guard saveInFlight == nil, changes.version != diskVersion else { return }
         diskVersion = changes.version
-        let hadFirstSync = meta.hasCompletedFirstSync
         let known = waiting.union(changes.entries.map { $0.key }).union(entries.unsavedKeys)
         let shown = Set(known.map { $0.whole }).map { ($0, self[$0]) }
         let acknowledged = outbox.acknowledged.keys.filter { isAcknowledged($0) }
@@ -134,8 +133,9 @@ extension SyncEngine {
         }
         join(joined)
         for key in acknowledged where entries[key]?.waits ?? false { awaitAgain(key) }
-        let reason: Notice.Reason =
-            meta.hasCompletedFirstSync && !hadFirstSync ? .initialSync : .serverChange
+        let isFirstSync = meta.hasCompletedFirstSync && !hasToldFirstSync
+        let reason: Notice.Reason = isFirstSync ? .initialSync : .serverChange
+        hasToldFirstSync = hasToldFirstSync || isFirstSync
         entries.refreshViews(reason)
         if beginsAnew { lead(true, at: now) }
         if isLeading {

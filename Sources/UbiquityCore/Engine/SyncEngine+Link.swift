@@ -66,9 +66,9 @@ extension SyncEngine {
 
     /// Nil if the whole store is needed.
     mutating func cursorToResumeFrom() -> Cursor? {
-        if !meta.hasCompletedFirstSync {
+        if !hasToldFirstSync {
             snapshotReason = .firstSync
-        } else if meta.cursor == nil, snapshotReason == nil {
+        } else if meta.cursor == nil || !meta.hasCompletedFirstSync, snapshotReason == nil {
             snapshotReason = .compacted
         }
         return snapshotReason == nil ? meta.cursor : nil
@@ -222,7 +222,7 @@ extension SyncEngine {
             wait(Self.unauthorizedRetryMilliseconds, at: now)
             setLink(.unauthorized, error: failure.detail)
             return
-        case .refused, .tooLarge: wait(Self.refusedRetryMilliseconds, at: now)
+        case .refused, .tooLarge, .sealed: wait(Self.refusedRetryMilliseconds, at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             let jitter = Int64(random.next() % UInt64(Backoff.firstMilliseconds))
             wait(milliseconds + jitter, at: now, isOrdered: true)

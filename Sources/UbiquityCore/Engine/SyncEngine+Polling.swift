@@ -18,7 +18,7 @@ extension SyncEngine {
         switch failure?.kind {
         case nil, .tooManyStreams, .timedOut: beginPolling(at: now.uptime)
         case .busy(let milliseconds): beginPolling(at: now.uptime + milliseconds)
-        case .unreachable, .refused, .tooLarge, .cursorGone, .clockAhead:
+        case .unreachable, .refused, .tooLarge, .cursorGone, .clockAhead, .sealed:
             if link.failures >= Self.attemptsMax { beginPolling(at: now.uptime) }
         case .unauthorized: link.polling = nil
         }
@@ -159,7 +159,8 @@ extension SyncEngine {
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             let at = now.uptime + milliseconds
             link.polling?.next = Retry(at: at, notBefore: at)
-        case .refused, .tooLarge: link.polling?.next.at = now.uptime + Self.refusedRetryMilliseconds
+        case .refused, .tooLarge, .sealed:
+            link.polling?.next.at = now.uptime + Self.refusedRetryMilliseconds
         case .unreachable, .timedOut, .cursorGone, .clockAhead:
             // A device that is offline need not wake twice.
             if case .waiting(let retry) = link.state {

@@ -58,7 +58,7 @@ extension SyncEngine {
             retryPush(after: outbox.backoff.fail(using: &random), at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             retryPush(after: milliseconds, at: now, isOrdered: true)
-        case .refused: retryPush(after: Self.refusedRetryMilliseconds, at: now)
+        case .refused, .sealed: retryPush(after: Self.refusedRetryMilliseconds, at: now)
         case .tooLarge where inFlight.push.transactions.count > 1:
             let before = outbox.bytesMax
             shrink(after: inFlight.push)

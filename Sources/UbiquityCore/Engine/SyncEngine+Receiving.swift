@@ -14,8 +14,10 @@ extension SyncEngine {
             shown.values[key] = .some(self[key])
         }
         if changes.isWhole {
-            reason = meta.hasCompletedFirstSync ? .serverChange : .initialSync
+            reason = hasToldFirstSync ? .serverChange : .initialSync
             changed = takeSnapshot(changes)
+            meta.hasCompletedFirstSync = true
+            hasToldFirstSync = true
         } else {
             reason = .serverChange
             changed = merge(changes.records, areNews: true)
@@ -112,7 +114,6 @@ extension SyncEngine {
 
     /// Keys with a policy lose nothing: the device's and the account's values merge.
     private mutating func takeFirst(_ records: [Record]) -> Set<Key> {
-        meta.hasCompletedFirstSync = true
         let keys = Set(records.map { $0.key.whole })
         let merged = keys.filter { policies[$0] != nil || entries.hasParts($0) }
         let discarded = settings.firstSync == .serverWins ? keys.subtracting(merged) : []

@@ -44,6 +44,9 @@ package struct SyncEngine: Sendable {
     var link = Link()
     /// The reason the next stream or poll downloads the whole store.
     var snapshotReason: SnapshotReason?
+    /// Whether this process's app was told of its first sync, which happens once, though the process
+    /// may receive it anew.
+    var hasToldFirstSync: Bool
     /// When the server last sent its configuration to this process, by the uptime; nil means never.
     var configuredAt: Int64?
     /// The horizon up to which tombstones were last dropped.
@@ -99,6 +102,7 @@ package struct SyncEngine: Sendable {
         diskVersion = disk.version
         meta = Self.meta(disk.meta, settings)
         place = DiskPlace(disk.meta)
+        hasToldFirstSync = disk.meta.hasCompletedFirstSync
         receipts = ReceiptRule(saved: disk.meta.cursor)
         clock = DeviceClock(correction: disk.meta.correction)
         random = RandomSource(seed: seed)

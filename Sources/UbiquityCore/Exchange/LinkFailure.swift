@@ -17,6 +17,9 @@ package struct LinkFailure: Error, Hashable, Sendable {
         /// have been dropped.
         case cursorGone(isOtherHistory: Bool)
         case clockAhead(serverMilliseconds: Int64)
+        /// The account's values are sealed with the key of this generation, or with none if it is 0,
+        /// and the request was made for another.
+        case sealed(generation: UInt32)
         /// The server asks to retry after this many milliseconds.
         case busy(retryAfterMilliseconds: Int64)
         /// The account has reached its maximum of streams. Requests are still answered.

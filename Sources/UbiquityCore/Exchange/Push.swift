@@ -43,6 +43,8 @@ package struct Push: Hashable, Sendable {
     package var tellsHad: Bool
     /// The cursor up to which the device has saved the store; nil if it does not say.
     package var saved: Cursor?
+    /// The generation of the key that sealed the values; 0 if they are not sealed.
+    package var generation: UInt32 = 0
 
     package init(
         _ transactions: [Transaction], tellsHad: Bool = true, saved: Cursor? = nil

@@ -3,6 +3,7 @@
 extension Sealer {
     package func seal(_ push: Push) -> Push {
         var sealed = push
+        sealed.generation = generation
         sealed.transactions = push.transactions.map { transaction in
             transaction.mapContents { seal($0).content }
         }

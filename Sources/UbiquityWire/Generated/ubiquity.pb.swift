@@ -328,6 +328,9 @@ package nonisolated struct WirePush: Sendable {
   /// The device's clock when it sent this, in milliseconds since 1970; 0: it does not say.
   package var deviceMilliseconds: UInt64 = 0
 
+  /// The generation of the key that sealed the values; 0: they are not sealed.
+  package var generation: UInt32 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -745,6 +748,9 @@ package nonisolated struct WireNewStream: Sendable {
     package var hasSaved: Bool {self._saved != nil}
     /// Clears the value of `saved`. Subsequent reads from it will return its default value.
     package mutating func clearSaved() {self._saved = nil}
+
+    /// The generation of the key with which the device opens the values; 0: it has none.
+    package var generation: UInt32 = 0
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1373,6 +1379,49 @@ package nonisolated struct WireAuditTrail: Sendable {
   package init() {}
 }
 
+/// Whether the account is sealed, and with which key.
+package nonisolated struct WireSealing: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The number of the account's key; 0: its values are not sealed.
+  package var generation: UInt32 = 0
+
+  /// The key's own code of this generation, by which a device with the key knows that another one
+  /// with it has sealed the account; 32 bytes.
+  package var check: Data = Data()
+
+  /// The account's keys, sealed with the recovery key. Not for a confined device.
+  package var recovery: Data = Data()
+
+  /// The stores that are not sealed with this key yet, of those that the device may see. Not sent.
+  package var unsealed: [String] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// A whole store, which replaces the one that was read, and its history.
+package nonisolated struct WireWholeStore: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// That of the store as it was read: it is replaced only if it is still the same.
+  package var cursor: String = String()
+
+  /// The generation of the key that sealed the records.
+  package var generation: UInt32 = 0
+
+  package var records: [WireRecord] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
 /// RFC 9457 problem details, in the field order of the JSON form.
 package nonisolated struct WireProblem: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1400,6 +1449,10 @@ package nonisolated struct WireProblem: Sendable {
 
   /// In a stream of several stores, as the header Retry-After: when to open it again; 0: it says nothing.
   package var retryAfterSeconds: UInt64 = 0
+
+  /// With the code sealed: the generation of the key that the account is sealed with; 0: it is not
+  /// sealed.
+  package var generation: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1886,7 +1939,7 @@ nonisolated extension WireTransaction: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Push"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}transactions\0\u{3}tells_had\0\u{1}saved\0\u{3}device_milliseconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}transactions\0\u{3}tells_had\0\u{1}saved\0\u{3}device_milliseconds\0\u{1}generation\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1898,6 +1951,7 @@ nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 2: try { try decoder.decodeSingularBoolField(value: &self.tellsHad) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.saved) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.deviceMilliseconds) }()
+      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.generation) }()
       default: break
       }
     }
@@ -1916,6 +1970,9 @@ nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if self.deviceMilliseconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.deviceMilliseconds, fieldNumber: 4)
     }
+    if self.generation != 0 {
+      try visitor.visitSingularUInt32Field(value: self.generation, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1924,6 +1981,7 @@ nonisolated extension WirePush: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.tellsHad != rhs.tellsHad {return false}
     if lhs.saved != rhs.saved {return false}
     if lhs.deviceMilliseconds != rhs.deviceMilliseconds {return false}
+    if lhs.generation != rhs.generation {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2695,7 +2753,7 @@ nonisolated extension WireNewStream: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension WireNewStream.Store: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = WireNewStream.protoMessageName + ".Store"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{1}since\0\u{1}saved\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{1}since\0\u{1}saved\0\u{1}generation\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2706,6 +2764,7 @@ nonisolated extension WireNewStream.Store: SwiftProtobuf.Message, SwiftProtobuf.
       case 1: try { try decoder.decodeSingularStringField(value: &self.identifier) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.since) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self._saved) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.generation) }()
       default: break
       }
     }
@@ -2725,6 +2784,9 @@ nonisolated extension WireNewStream.Store: SwiftProtobuf.Message, SwiftProtobuf.
     try { if let v = self._saved {
       try visitor.visitSingularBoolField(value: v, fieldNumber: 3)
     } }()
+    if self.generation != 0 {
+      try visitor.visitSingularUInt32Field(value: self.generation, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2732,6 +2794,7 @@ nonisolated extension WireNewStream.Store: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.identifier != rhs.identifier {return false}
     if lhs.since != rhs.since {return false}
     if lhs._saved != rhs._saved {return false}
+    if lhs.generation != rhs.generation {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3924,9 +3987,94 @@ nonisolated extension WireAuditTrail.Entry: SwiftProtobuf.Message, SwiftProtobuf
   }
 }
 
+nonisolated extension WireSealing: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Sealing"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}generation\0\u{1}check\0\u{1}recovery\0\u{1}unsealed\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.generation) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.check) }()
+      case 3: try { try decoder.decodeSingularBytesField(value: &self.recovery) }()
+      case 4: try { try decoder.decodeRepeatedStringField(value: &self.unsealed) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.generation != 0 {
+      try visitor.visitSingularUInt32Field(value: self.generation, fieldNumber: 1)
+    }
+    if !self.check.isEmpty {
+      try visitor.visitSingularBytesField(value: self.check, fieldNumber: 2)
+    }
+    if !self.recovery.isEmpty {
+      try visitor.visitSingularBytesField(value: self.recovery, fieldNumber: 3)
+    }
+    if !self.unsealed.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.unsealed, fieldNumber: 4)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireSealing, rhs: WireSealing) -> Bool {
+    if lhs.generation != rhs.generation {return false}
+    if lhs.check != rhs.check {return false}
+    if lhs.recovery != rhs.recovery {return false}
+    if lhs.unsealed != rhs.unsealed {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireWholeStore: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".WholeStore"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cursor\0\u{1}generation\0\u{1}records\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.cursor) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.generation) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.records) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.cursor.isEmpty {
+      try visitor.visitSingularStringField(value: self.cursor, fieldNumber: 1)
+    }
+    if self.generation != 0 {
+      try visitor.visitSingularUInt32Field(value: self.generation, fieldNumber: 2)
+    }
+    if !self.records.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.records, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireWholeStore, rhs: WireWholeStore) -> Bool {
+    if lhs.cursor != rhs.cursor {return false}
+    if lhs.generation != rhs.generation {return false}
+    if lhs.records != rhs.records {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Problem"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{1}status\0\u{1}detail\0\u{1}code\0\u{3}server_milliseconds\0\u{3}known_since_milliseconds\0\u{1}store\0\u{3}retry_after_seconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{1}status\0\u{1}detail\0\u{1}code\0\u{3}server_milliseconds\0\u{3}known_since_milliseconds\0\u{1}store\0\u{3}retry_after_seconds\0\u{1}generation\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3943,6 +4091,7 @@ nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 7: try { try decoder.decodeSingularUInt64Field(value: &self.knownSinceMilliseconds) }()
       case 8: try { try decoder.decodeSingularStringField(value: &self.store) }()
       case 9: try { try decoder.decodeSingularUInt64Field(value: &self.retryAfterSeconds) }()
+      case 10: try { try decoder.decodeSingularUInt32Field(value: &self.generation) }()
       default: break
       }
     }
@@ -3976,6 +4125,9 @@ nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._Message
     if self.retryAfterSeconds != 0 {
       try visitor.visitSingularUInt64Field(value: self.retryAfterSeconds, fieldNumber: 9)
     }
+    if self.generation != 0 {
+      try visitor.visitSingularUInt32Field(value: self.generation, fieldNumber: 10)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3989,6 +4141,7 @@ nonisolated extension WireProblem: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.knownSinceMilliseconds != rhs.knownSinceMilliseconds {return false}
     if lhs.store != rhs.store {return false}
     if lhs.retryAfterSeconds != rhs.retryAfterSeconds {return false}
+    if lhs.generation != rhs.generation {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -147,9 +147,12 @@ import UbiquityWire
             let device = try await server.newDevice()
             try await device.set("a", "in the log")
             credential = device.credential
+            // Whoever reads keeps the server from emptying the log between the two copies.
+            let reading = try ReadingTransaction(data + "/ubiquity.sqlite")
             for suffix in ["", "-wal"] {
                 try await Self.copy(data + "/ubiquity.sqlite" + suffix, to: bad + suffix)
             }
+            try reading.end()
         }
         try FileManager.default.removeItem(atPath: data)
         #expect(try restore(bad).devices == 1)

@@ -26,7 +26,8 @@ import UbiquityHTTP
                 try ServerAddress("https://ubiquity.example"))
             let (means, number) = Self.meaning(of: failure.kind)
             #expect(means == vector["means"] as? String, "\(vector)")
-            let expected = vector["waitMilliseconds"] ?? vector["serverMilliseconds"]
+            let expected =
+                vector["waitMilliseconds"] ?? vector["serverMilliseconds"] ?? vector["generation"]
             #expect(number == expected as? Int64, "\(vector)")
         }
     }
@@ -41,6 +42,7 @@ import UbiquityHTTP
         case .cursorGone(isOtherHistory: false): ("cursor-forgotten", nil)
         case .cursorGone(isOtherHistory: true): ("cursor-other-history", nil)
         case .clockAhead(let milliseconds): ("clock-ahead", milliseconds)
+        case .sealed(let generation): ("sealed", Int64(generation))
         case .busy(let milliseconds): ("wait", milliseconds)
         case .tooManyStreams(let milliseconds): ("without-stream", milliseconds)
         }
