@@ -29,10 +29,11 @@ const announcedMax = 3;
 /** How long a row shows that another device has changed it. */
 const highlightMilliseconds = 3_000;
 
-export function dataView(model, { openStore }) {
+export function dataView(model, { openStore, failure }) {
     if (!model.store) {
-        return { title: 'Data', element: h('div.empty', {}, icon('data'), h('h1', {}, 'Nothing here yet'),
-            h('p', {}, 'As soon as an app stores something in your account, you will see it here.'),
+        const [head, text] = failure ? ['The store is not open', failure]
+            : ['Nothing here yet', 'As soon as an app stores something in your account, you will see it here.'];
+        return { title: 'Data', element: h('div.empty', {}, icon('data'), h('h1', {}, head), h('p', {}, text),
             button('Open a store', openStore)) };
     }
     const view = new DataView(model);

@@ -16,8 +16,12 @@ import { identifierPattern } from './text.js';
 
 const app = document.getElementById('app');
 
-/** Lets the page open without the server. Where there are no service workers, it does not. */
-async function openOffline() {
+/**
+ * Lets the page open without the server. Where there are no service workers, it does not. The files that it keeps are
+ * asked for after the first view, which would wait for them.
+ * @param {Promise<void>} first
+ */
+async function openOffline(first) {
     const workers = navigator.serviceWorker;
     if (!workers) return;
     let isNew = !workers.controller;
@@ -28,6 +32,7 @@ async function openOffline() {
     // The only address that may become a script here.
     const policy = window.trustedTypes?.createPolicy('worker', { createScriptURL: () => 'worker.js' });
     const address = policy?.createScriptURL('') ?? 'worker.js';
+    await first;
     let registration = null;
     for (let pause = firstPauseMilliseconds; ; pause *= 2) {
         try {
@@ -85,7 +90,12 @@ async function start() {
         return;
     }
     keepTimesFresh();
-    openOffline();
+    const first = showFirst(model, answer, code);
+    openOffline(first);
+    await first;
+}
+
+async function showFirst(model, answer, code) {
     let failure = '';
     if (answer) {
         try {
@@ -165,17 +175,21 @@ async function showShell(model, code) {
         const isInside = main.contains(document.activeElement);
         if (isInside) document.activeElement.blur();
         const [, view = 'data', encoded = ''] = location.hash.split('/');
+        let failure = '';
         let store = model.notes.store ?? model.notes.stores[0] ?? null;
         try { store = decodeURIComponent(encoded) || store; } catch { /* A broken link shows the usual store. */ }
         if (store && identifierPattern.test(store)) {
             try {
                 await model.openStore(store);
-            } catch (error) { toast(sentenceOf(error)); }
+            } catch (error) {
+                failure = sentenceOf(error);
+                toast(failure);
+            }
             model.sendOthers();
         }
         dispose();
         const known = { data: dataView, back: backView, devices: devicesView };
-        const made = (Object.hasOwn(known, view) ? known[view] : dataView)(model, { openStore: askForStore });
+        const made = (Object.hasOwn(known, view) ? known[view] : dataView)(model, { openStore: askForStore, failure });
         dispose = made.dispose ?? (() => {});
         for (const link of links) {
             setCurrent(link, link.dataset.view === (view === 'devices' ? 'devices' : 'data'));

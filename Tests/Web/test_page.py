@@ -118,6 +118,23 @@ class Files(PageTest):
         proxy.lacks = None
         browser.find("input[type=password]")
 
+    def test_signing_in_does_without_the_engine_and_a_store_says_that_it_is_missing(self):
+        device = self.account()
+        device("set", "theme", "dark")
+        device("sync")
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        proxy.lacks = "engine-"
+        # It complains of what is missing.
+        browser = Browser()
+        self.addCleanup(browser.driver.quit)
+        browser.sign_in(proxy, self.server.code(self.name, False))
+        browser.find("h1", "The store is not open")
+        browser.says("The engine of the store cannot be loaded", ".empty")
+        proxy.lacks = None
+        browser.driver.refresh()
+        browser.shows("theme", "dark")
+
     def test_a_page_that_is_kept_goes_on_while_nodes_have_several_versions(self):
         self.account()
         proxy = Proxy(self.server)

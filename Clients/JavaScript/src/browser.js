@@ -26,11 +26,12 @@ const compile = () => engineModule(async () => {
 
 /** @param {{home?: string}} options */
 export async function openDevice({ home = 'ubiquity' } = {}) {
-  const module = await compile();
+  // Stores wait for it, and signing in does not.
+  compile().catch(() => {});
   const names = Array.from({ length: streamsMax }, (_, index) => `ubiquity ${home} stream ${index}`);
   const [folder, slots] = [await DatabaseFolder.open(home), new Slots(() => claimLock(names))];
   folder.onFreeze(() => slots.freeze());
-  return openDeviceIn(folder, module, slots);
+  return openDeviceIn(folder, compile, slots);
 }
 
 /** Opens a store, with a device of its own. @param {{identifier: string, home?: string}} options */

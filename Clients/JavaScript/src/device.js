@@ -30,9 +30,9 @@ async function sleep(milliseconds, signal) {
   signal.throwIfAborted();
 }
 
-/** @param {Folder} folder @param {WebAssembly.Module} module @param {import('./pool.js').Slots} [slots] */
-export async function openDeviceIn(folder, module, slots = undefined) {
-  try { return await Device.open(folder, module, slots); } catch (error) {
+/** @param {Folder} folder @param {() => Promise<WebAssembly.Module>} compile @param {import('./pool.js').Slots} [slots] */
+export async function openDeviceIn(folder, compile, slots = undefined) {
+  try { return await Device.open(folder, compile, slots); } catch (error) {
     await folder.close();
     throw error;
   }
@@ -59,20 +59,22 @@ export class Device {
   requests = new AbortController();
   /** @type {Promise<void> | null} */
   closing = null;
+  /** The connections, from the first store on. @type {Pool | null} */
+  pool = null;
 
   /**
    * Use `openDevice`.
-   * @param {Folder} folder @param {WebAssembly.Module} module @param {import('./pool.js').Slots} [slots]
+   * @param {Folder} folder @param {() => Promise<WebAssembly.Module>} compile @param {import('./pool.js').Slots} [slots]
    */
-  constructor(folder, module, slots = undefined) {
+  constructor(folder, compile, slots = undefined) {
     this.folder = folder;
-    this.module = module;
-    this.pool = new Pool(module, slots);
+    this.compile = compile;
+    this.slots = slots;
   }
 
-  /** @param {Folder} folder @param {WebAssembly.Module} module @param {import('./pool.js').Slots} [slots] */
-  static async open(folder, module, slots) {
-    const device = new Device(folder, module, slots);
+  /** @param {Folder} folder @param {() => Promise<WebAssembly.Module>} compile @param {import('./pool.js').Slots} [slots] */
+  static async open(folder, compile, slots) {
+    const device = new Device(folder, compile, slots);
     await device.read();
     // A sign-out that was cut off has left what no account has any more.
     await folder.removeUnowned(owned);
@@ -105,11 +107,13 @@ export class Device {
       throw new UbiquityError('identifier', `"${identifier}" is not a store's identifier: 1 to 255 `
         + 'letters, digits, dots, hyphens and underscores');
     }
+    const module = await this.compile();
     if ([...this.openStores].some((store) => store.identifier === identifier)) {
       throw new UbiquityError('open', `the store ${identifier} is open already`);
     }
     if (this.isClosed) throw new UbiquityError('closed', 'the device is closed');
-    const store = new Store(this, identifier, options, this.module);
+    this.pool ??= new Pool(module, this.slots);
+    const store = new Store(this, identifier, options, module);
     this.openStores.add(store);
     try { await store.start(); } catch (error) {
       this.openStores.delete(store);

@@ -21,20 +21,22 @@ const utf8 = { encoder: new TextEncoder(), decoder: new TextDecoder() };
 let compiled = null;
 
 /**
+ * Begins to load the module, or goes on with it.
  * @param {() => Promise<WebAssembly.Module>} compile
- * @throws {UbiquityError} Where there is no WebAssembly, or the module is not there.
+ * @returns {Promise<WebAssembly.Module>} It fails if the module is not there.
+ * @throws {UbiquityError} At once, where there is no WebAssembly.
  */
-export async function engineModule(compile) {
+export function engineModule(compile) {
   if (typeof WebAssembly === 'undefined') {
     throw new UbiquityError('engine', 'WebAssembly, which a store needs, is switched off here: a device in Lockdown '
       + 'Mode does that, and lets a person allow it for a site');
   }
-  compiled ??= compile();
-  try { return await compiled; } catch (error) {
+  compiled ??= compile().catch((error) => {
     // It may be there at the next attempt.
     compiled = null;
     throw new UbiquityError('engine', `the engine of the store cannot be loaded: ${error?.message ?? error}`);
-  }
+  });
+  return compiled;
 }
 
 /** What the engine did not understand: an event of a shell, or what a disk had. The engine goes on. */

@@ -14,10 +14,7 @@ const compile = () => engineModule(async () =>
   WebAssembly.compile(await readFile(new URL('./engine.wasm', import.meta.url))));
 
 /** @param {{home?: string}} options */
-export async function openDevice({ home } = {}) {
-  const module = await compile();
-  return openDeviceIn(await FileFolder.open(home), module);
-}
+export const openDevice = async ({ home } = {}) => openDeviceIn(await FileFolder.open(home), compile);
 
 /** Opens a store, with a device of its own. @param {{home?: string, identifier: string}} options */
 export const openStore = async ({ home, ...options }) => openStoreOf(await openDevice({ home }), options);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Engine } from '../src/engine.js';
-import { Home, account, file, homeTest, skip, soon, trap, unreachable, until } from './support/memory.js';
+import { Home, account, compile, file, homeTest, skip, soon, trap, unreachable, until } from './support/memory.js';
 import { identifier, passOn, served, serverTest } from './support/server.js';
 
 const leads = ({ store }) => until(() => store.status.isLeader);
@@ -73,6 +73,23 @@ test('a leader that does nothing is noticed when something waits for it, and onc
 });
 
 // Tabs
+
+homeTest('a device is there before the engine, which a store asks for again', async (_, home) => {
+  let attempts = 0;
+  const device = await home.openDevice(undefined, async () => {
+    attempts += 1;
+    if (attempts === 1) throw new Error('it is away');
+    return compile();
+  });
+  assert.equal(device.account, null);
+  assert.equal(attempts, 0);
+  await assert.rejects(device.openStore('T.example'), { message: 'it is away' });
+  const opening = [device.openStore('T.example'), device.openStore('T.example')];
+  const [first, second] = await Promise.allSettled(opening);
+  assert.equal(first.status, 'fulfilled');
+  assert.equal(/** @type {any} */ (second).reason.code, 'open');
+  await Promise.all([assert.rejects(device.openStore('T.other'), { code: 'closed' }), device.close()]);
+});
 
 homeTest('each tab saves its own writes, and reads those of others', async (openTab) => {
   const [a, b] = [await openTab(), await openTab()];

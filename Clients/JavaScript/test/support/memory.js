@@ -27,9 +27,11 @@ export class Home {
   /** The tabs that wait for a lease, the first of which has it. */
   leases = new Map();
 
+  openDevice(tab = new Tab(this), load = async () => compile()) { return openDeviceIn(tab, load); }
+
   async openTab(identifier = 'T.example') {
     const tab = new Tab(this);
-    const device = await openDeviceIn(tab, compile());
+    const device = await this.openDevice(tab);
     return { tab, device, store: await device.openStore(identifier) };
   }
 
