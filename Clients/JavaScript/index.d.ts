@@ -350,6 +350,7 @@ export interface HomeOptions {
   home?: string;
 }
 
+/** Opens a device. Only stores need the engine: where it cannot be loaded, opening one fails, and may be tried again. */
 export function openDevice(options?: HomeOptions): Promise<Device>;
 /** Opens a store with a device of its own, which is closed with it. */
 export function openStore<Schema extends object = AnyValues>(

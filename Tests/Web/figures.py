@@ -91,10 +91,12 @@ class Figures(PageTest):
         paths = ["/", "/v1/config", *("/" + link.removeprefix("./").lstrip("/") for link in links)]
         # The engine is fetched by a script.
         engine = {found.group().decode() for path in paths for found in [re.search(rb"engine-\w+\.wasm", self.server.get(path).read())] if found}
-        paths += [f"/app/{name}" for name in engine]
-        bodies = [(unpacked(self.server.get(path)), self.server.get(path, **{"Accept-Encoding": "gzip"}).read()) for path in sorted(set(paths))]
-        print(f"\n| The page’s {len(bodies)} files, without the operator’s | {sum(len(plain) for plain, _ in bodies):,} bytes; "
-              f"{sum(len(short) for _, short in bodies):,} by gzip |")
+        for name, files in [("The page’s {} files, without the operator’s and the engine", set(paths)),
+                            ("The engine", {f"/app/{name}" for name in engine})]:
+            plain = sum(len(unpacked(self.server.get(path))) for path in files)
+            gzipped, sent = (sum(len(self.server.get(path, **{"Accept-Encoding": how}).read()) for path in files)
+                             for how in ["gzip", "gzip, br"])
+            print(f"| {name.format(len(files))} | {plain:,} bytes; {gzipped:,} by gzip, {sent:,} as browsers are sent it |")
 
         self.name = "ann"
         code = self.server.code("ann")
