@@ -103,4 +103,117 @@ struct DeviceStateTests {
         state.signIn(account("A"))
         #expect(state.abandonedFolders(among: ["1", "2", "3"]) == ["2", "3"])
     }
+
+    // MARK: - Keys
+
+    private static let keyring = Keyring([
+        1: .account(Bytes32([UInt8](0..<32))!), 2: .account(Bytes32([UInt8](1...32))!),
+    ])
+
+    @Test func `the keys of an account come and go with its sign-in, and stay when it leaves`()
+        throws
+    {
+        var state = DeviceState()
+        state.keep(Self.keyring)
+        #expect(state.keyrings.isEmpty && state.sealedServers.isEmpty && state.keyring == nil)
+        state.signIn(account("A"))
+        #expect(state.keyring == nil)
+        state.keep(Self.keyring)
+        #expect(state.keyring == Self.keyring)
+        #expect(try DeviceState(fields: state.fields) == state)
+        state.signOut()
+        #expect(state.keyring == nil)
+        state.signIn(account("B"))
+        #expect(state.keyring == nil)
+        let confined = Self.keyring.confined(to: [try StoreIdentifier("com.example.app")])
+        state.keep(confined)
+        #expect(state.keyring == confined)
+        #expect(try DeviceState(fields: state.fields) == state)
+        state.signIn(account("A"))
+        #expect(state.keyring == Self.keyring)
+    }
+
+    @Test func `wiping an account removes its keys, and what is known of its server stays`() {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        state.keep(Self.keyring)
+        state.signIn(account("B"))
+        state.keep(Self.keyring)
+        _ = state.signOutWiping()
+        #expect(state.keyrings == ["A": Self.keyring])
+        state.signIn(account("A"))
+        _ = state.signOutWiping()
+        #expect(state.keyrings.isEmpty && state.sealedServers == ["http://s"])
+        #expect(state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("C")))
+    }
+
+    @Test func `an account that is not sealed is nothing special where none ever was`() {
+        var state = DeviceState()
+        #expect(!state.isUnsealedSignIn(account("A")))
+        state.signIn(account("A"))
+        state.keep(Self.keyring)
+        #expect(!state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("B")))
+        var elsewhere = account("B")
+        elsewhere.server = "http://t"
+        #expect(!state.isUnsealedSignIn(elsewhere))
+    }
+
+    @Test func `a file without keys is one of before`() throws {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        guard case .dictionary(let fields) = state.fields else { return }
+        #expect(Set(fields.keys) == ["signedIn", "folder", "folders"])
+    }
+
+    @Test func `damaged keys are not taken for none`() throws {
+        let key = PropertyListValue.string("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+        #expect(throws: Never.self) { try Keyring(fields: .dictionary(["1": key])) }
+        for damaged: PropertyListValue in [
+            .string("1"), .dictionary(["": key]), .dictionary(["0": key]), .dictionary(["01": key]),
+            .dictionary(["+1": key]), .dictionary(["-1": key]), .dictionary(["4294967296": key]),
+            .dictionary(["1": .string("")]), .dictionary(["1": .string("AAAA")]),
+            .dictionary(["1": .integer(1)]), .dictionary(["1": .array([])]),
+            .dictionary(["1": .dictionary(["": key])]),
+            .dictionary(["1": .dictionary(["a/b": key])]),
+            .dictionary(["1": .dictionary(["a": .integer(1)])]),
+            .dictionary(["1": .dictionary(["a": .dictionary([:])])]),
+        ] {
+            #expect(throws: StoredFieldError.self, "\(damaged)") { try Keyring(fields: damaged) }
+            var fields = DeviceState().fields
+            guard case .dictionary(var state) = fields else { return }
+            state["keyrings"] = .dictionary(["A": damaged])
+            fields = .dictionary(state)
+            #expect(throws: StoredFieldError.self) { try DeviceState(fields: fields) }
+        }
+        guard case .dictionary(var state) = DeviceState().fields else { return }
+        for (name, value): (ExactString, PropertyListValue) in [
+            ("keyrings", .array([])), ("sealedServers", .string("http://s")),
+            ("sealedServers", .array([.integer(1)])),
+        ] {
+            let old = state.updateValue(value, forKey: name)
+            #expect(throws: StoredFieldError.self) { try DeviceState(fields: .dictionary(state)) }
+            state[name] = old
+        }
+    }
+
+    @Test func `a file has at most so many keys`() throws {
+        let key = Keyring.Root.account(Bytes32([UInt8](0..<32))!)
+        func keyring(_ count: Int) -> Keyring {
+            Keyring(Dictionary(uniqueKeysWithValues: (1...count).map { (UInt32($0), key) }))
+        }
+        let most = keyring(Keyring.generationsMax)
+        #expect(try Keyring(fields: most.fields) == most)
+        #expect(throws: StoredFieldError.otherForm) {
+            try Keyring(fields: keyring(Keyring.generationsMax + 1).fields)
+        }
+        func stores(_ count: Int) throws -> Keyring {
+            let stores = try (1...count).map { try StoreIdentifier("s\($0)") }
+            return keyring(1).confined(to: Set(stores))
+        }
+        let widest = try stores(Keyring.storesMax)
+        #expect(try Keyring(fields: widest.fields) == widest)
+        #expect(throws: StoredFieldError.self) {
+            try Keyring(fields: try stores(Keyring.storesMax + 1).fields)
+        }
+    }
 }

@@ -57,6 +57,43 @@ import UbiquityWire
         }
     }
 
+    @Test func `say how keys are handed over and recovered`() throws {
+        for vector in try file.cases("checks") {
+            let check = try bytes(vector.text("check"))
+            #expect(try keyring(vector).check == #require(Bytes32(check)))
+        }
+        for vector in try file.cases("handovers") {
+            let (keyring, box) = (try handed(vector), [UInt8](try data(vector, "box")))
+            let secret = try #require(HandoverSecret(bytes(vector.text("secret"))))
+            let account = try vector.text("account")
+            #expect(Handover.seal(keyring, of: account, with: secret) == box)
+            #expect(Handover.open(box, of: account, with: secret) == keyring)
+            #expect(Handover.open(box, of: account + "1", with: secret) == nil)
+            let code = try #require(try KeyCode(vector.text("code")))
+            #expect(code.secret == secret && code.front == "7KQ2-M9XD-4TRW")
+            #expect(try code.text == vector.text("code"))
+        }
+        for vector in try file.cases("recoveries") {
+            let (keyring, wrap) = (try handed(vector), [UInt8](try data(vector, "wrap")))
+            let key = try #require(RecoveryKey(bytes(vector.text("recoveryKey"))))
+            #expect(try key.text == vector.text("text"))
+            #expect(try RecoveryKey(text: vector.text("text")) == key)
+            #expect(key.wrap(keyring) == wrap && key.open(wrap) == keyring)
+        }
+    }
+
+    private func handed(_ vector: Vectors.Vector) throws -> Keyring {
+        func fields(_ json: Any) -> PropertyListValue {
+            guard let named = json as? [String: Any] else {
+                return .string(ExactString(json as? String ?? ""))
+            }
+            let pairs = named.map { (ExactString($0.key), $0.value) }
+            return .dictionary(
+                Dictionary(uniqueKeysWithValues: pairs).mapValues(fields))
+        }
+        return try Keyring(fields: fields(vector.vector("keys").json))
+    }
+
     private func open(_ record: Record, by sealer: Sealer) -> Sealer.Opening {
         var elements = 1_000
         return sealer.open(record, isCurrent: true, within: &elements)

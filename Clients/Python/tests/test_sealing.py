@@ -98,6 +98,62 @@ class Keys:
         return str(int.from_bytes(code[:8], "big") or 1)
 
 
+DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def typed(secret: bytes) -> str:
+    """A secret as people type it: base32 and four more digits, which find mistakes."""
+    bits = len(secret) * 8
+    number = int.from_bytes(secret, "big") << -bits % 5
+    digits = [number >> 5 * place & 31 for place in reversed(range((bits + 4) // 5))]
+    check = 0
+    for digit in digits:
+        check = (check * 37 + digit) % 1_048_573
+    text = "".join(DIGITS[digit] for digit in digits + [check >> shift & 31 for shift in (15, 10, 5, 0)])
+    return "-".join(text[start:start + 4] for start in range(0, len(text), 4))
+
+
+def field(tag: int, data: bytes) -> bytes:
+    count, length = len(data), b""
+    while count > 127:
+        length, count = length + bytes([count & 127 | 128]), count >> 7
+    return bytes([tag]) + length + bytes([count]) + data
+
+
+def canonical(keys: Union[str, Case]) -> bytes:
+    """A text or a dictionary as a `Value`."""
+    if isinstance(keys, str):
+        return field(0x0A, keys.encode())
+    return field(0x4A, b"".join(
+        field(0x0A, field(0x0A, name.encode()) + field(0x12, canonical(keys[name])))
+        for name in sorted(keys, key=str.encode)))
+
+
+def wrap(secret: bytes, word: str, info: bytes, keys: Case) -> bytes:
+    """Keys under a secret: a handover, or what the recovery key opens."""
+    value = canonical(keys)
+    text = struct.pack(">I", len(value)) + value
+    text += bytes(padded(len(text)) - len(text))
+    mac_key, encryption = hkdf(secret, info, 2)
+    tag = mac(mac_key, fields(word) + text)[:16]
+    return b"\x01" + tag + chacha20(mac(encryption, tag), text)
+
+
+def handover(case: Case) -> bytes:
+    word = "ubiquity handover 1"
+    return wrap(bytes.fromhex(case["secret"]), word, fields(word, case["account"]), case["keys"])
+
+
+def recovery(case: Case) -> bytes:
+    word = "ubiquity recovery 1"
+    return wrap(bytes.fromhex(case["recoveryKey"]), word, fields(word), case["keys"])
+
+
+def check(case: Case) -> str:
+    info = fields("ubiquity check 1", case["generation"])
+    return hkdf(bytes.fromhex(case["accountKey"]), info, 1)[0].hex()
+
+
 NAMES = ("store", "mac", "encryption", "digests", "counts")
 
 
@@ -122,6 +178,16 @@ class SealingTests(unittest.TestCase):
             self.assertEqual(Keys(case).count(case["record"]), base64.b64decode(case["box"]))
         for case in self.vectors["padding"]:
             self.assertEqual(padded(case["bytes"]), case["padded"])
+
+    def test_keys_are_handed_over_and_recovered_as_the_vectors_say(self) -> None:
+        for case in self.vectors["checks"]:
+            self.assertEqual(check(case), case["check"])
+        for case in self.vectors["handovers"]:
+            self.assertEqual(handover(case), base64.b64decode(case["box"]))
+            self.assertTrue(case["code"].endswith(";" + typed(bytes.fromhex(case["secret"]))))
+        for case in self.vectors["recoveries"]:
+            self.assertEqual(typed(bytes.fromhex(case["recoveryKey"])), case["text"])
+            self.assertEqual(recovery(case), base64.b64decode(case["wrap"]))
 
 
 def text_of(data: bytes) -> str:
@@ -175,11 +241,28 @@ def write() -> None:
     for case in counts:
         case["box"] = text_of(Keys(case).count(case["record"]))
     digests = [place(index, record=record(index)) for index in range(4)]
+    key = [text_of(bytes(range(first, first + 32))) for first in (0, 64, 128)]
+    rings: list[Case] = [{"1": key[0]}, {"1": key[0], "2": key[1], "10": key[2]},
+                         {"1": {"com.example.app": key[1]}, "2": {"b-2": key[0], "com.example.app": key[2]}}]
+    checks = [place(index) for index in range(4)]
+    handovers: list[Case] = [
+        {"secret": bytes(range(index, index + 16)).hex(), "account": f"{index + 10:016x}", "keys": ring}
+        for index, ring in enumerate(rings)]
+    recoveries: list[Case] = [{"recoveryKey": bytes(range(index * 9, index * 9 + 20)).hex(), "keys": ring}
+                              for index, ring in enumerate(rings)]
+    for case in handovers:
+        case["box"] = text_of(handover(case))
+        case["code"] = "ubiquity:7KQ2-M9XD-4TRW;" + typed(bytes.fromhex(case["secret"]))
+    for case in recoveries:
+        case["text"] = typed(bytes.fromhex(case["recoveryKey"]))
+        case["wrap"] = text_of(recovery(case))
     lists = {
         "keys": [place(index, derived={name: getattr(Keys(place(index)), name).hex() for name in NAMES})
                  for index in range(4)],
         "cases": cases, "unopened": unopened(cases[1]), "counts": counts,
         "digests": [{**case, "digest": Keys(case).digest(case["record"])} for case in digests],
+        "checks": [{**case, "check": check(case)} for case in checks],
+        "handovers": handovers, "recoveries": recoveries,
         "padding": [{"bytes": count, "padded": padded(count)} for count in
                     (4, 31, 32, 33, 34, 63, 64, 65, 127, 128, 129, 1_000, 4_095, 65_537, 1_048_590)]}
     rows = [f'  "{name}": [\n' + ",\n".join("    " + json.dumps(row) for row in some) + "\n  ]"

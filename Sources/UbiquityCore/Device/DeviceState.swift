@@ -10,6 +10,11 @@ package struct DeviceState: Hashable, Sendable {
     package var folders: [ExactString: ExactString] = [:]
     /// The greatest folder number ever used; nil if there is only the first folder.
     package var lastFolder: Int?
+    /// The keys of each sealed account that ever signed in here, by account identifier.
+    package var keyrings: [ExactString: Keyring] = [:]
+    /// The addresses of servers at which this device has had a sealed account. A sign-in there to an
+    /// account that is not sealed has to be said: a server could make the device send values in clear.
+    package var sealedServers: Set<ExactString> = []
 
     package init() {}
 
@@ -64,13 +69,14 @@ extension DeviceState {
     }
 
     /// Signs out and moves to an empty folder. The account's folder has no owner any more and is to
-    /// be removed. Does nothing if nobody is signed in.
+    /// be removed; its keys are gone. Does nothing if nobody is signed in.
     /// - Returns: The account that was signed in.
     package mutating func signOutWiping() -> SignedInAccount? {
         guard let account = signOut() else { return nil }
         let wiped = ExactString(folder)
         folder = takeUnusedFolder()
         folders = folders.filter { $0.value != wiped }
+        keyrings = keyrings.filter { folders[$0.key] != nil }
         return account
     }
 
@@ -87,6 +93,29 @@ extension DeviceState {
     }
 
     private static let folderNumberMax = 1_000_000
+}
+
+extension DeviceState {
+    /// The keys of the account that this device is signed in to. Nil if the account is not sealed, or
+    /// if this device has no key for it yet.
+    package var keyring: Keyring? {
+        signedIn.flatMap { keyrings[ExactString($0.account)] }
+    }
+
+    /// Keeps the keys of the account that this device is signed in to, in place of those it had. Does
+    /// nothing if nobody is signed in.
+    package mutating func keep(_ keyring: Keyring) {
+        guard let signedIn else { return }
+        keyrings[ExactString(signedIn.account)] = keyring
+        sealedServers.insert(ExactString(signedIn.server))
+    }
+
+    /// Whether a sign-in to an account that is not sealed has to be said: the device has had one at
+    /// this server that is.
+    package func isUnsealedSignIn(_ account: SignedInAccount) -> Bool {
+        keyrings[ExactString(account.account)] == nil
+            && sealedServers.contains(ExactString(account.server))
+    }
 }
 
 /// The account that a device is signed in to, and the device's credential.
@@ -129,6 +158,9 @@ extension DeviceState {
             "folder": .string(folder),
             "folders": .dictionary(folders.mapValues { .string($0) }),
             "lastFolder": lastFolder.map { .integer(Int64($0)) },
+            "keyrings": keyrings.isEmpty ? nil : .dictionary(keyrings.mapValues { $0.fields }),
+            "sealedServers": sealedServers.isEmpty
+                ? nil : .array(sealedServers.sorted().map { .string($0) }),
         ])
     }
 
@@ -140,6 +172,16 @@ extension DeviceState {
         folder = try fields.text("folder")
         folders = try StoredFields.need(fields.fields("folders"), "folders").strings()
         lastFolder = try fields.integer("lastFolder")
+        if let fields = fields["keyrings"] {
+            guard case .dictionary(let keyrings) = fields else { throw .otherType("keyrings") }
+            for (account, fields) in keyrings {
+                self.keyrings[account] = try Keyring(fields: fields)
+            }
+        }
+        for server in try fields.array("sealedServers") ?? [] {
+            guard case .string(let server) = server else { throw .otherType("sealedServers") }
+            sealedServers.insert(server)
+        }
     }
 }
 

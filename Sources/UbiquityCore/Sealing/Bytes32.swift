@@ -30,3 +30,18 @@ extension [UInt8] {
         return difference == 0
     }
 }
+
+#if !hasFeature(Embedded)
+// What a debugger, `dump` or a failed test prints.
+extension Bytes32: CustomReflectable {
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension HandoverSecret: CustomReflectable {
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension RecoveryKey: CustomReflectable {
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+#endif

@@ -28,6 +28,35 @@ package struct Keyring: Hashable, Sendable {
         return Sealer(generation: current, keys: keys)
     }
 
+    /// Says to whoever has the account's key that somebody with it has made the current generation.
+    /// Nil without the account's key.
+    package var check: Bytes32? {
+        guard case .account(let key)? = roots[current] else { return nil }
+        var info = SealingFields("ubiquity check 1")
+        info.add(UInt64(current))
+        return HKDF.derive(from: key.bytes, info: info.bytes)[0]
+    }
+
+    /// These keys and the next generation, which seals from then on. Of too many generations, the
+    /// newest ``generationsMax`` stay.
+    /// - Parameter key: 32 random bytes.
+    /// - Returns: Nil for a confined device, which cannot make the account's key.
+    package func adding(_ key: Bytes32) -> Keyring? {
+        guard current < UInt32.max else { return nil }
+        if case .stores? = roots[current] { return nil }
+        var roots = roots
+        roots[current + 1] = .account(key)
+        return Keyring(roots).newest(Self.generationsMax)
+    }
+
+    /// The newest generations.
+    func newest(_ count: Int) -> Keyring {
+        let generations = roots.keys.sorted { $0 > $1 }.prefix(count)
+        var newest: [UInt32: Root] = [:]
+        for generation in generations { newest[generation] = roots[generation] }
+        return Keyring(newest)
+    }
+
     /// The keys for a device that is confined to these stores.
     package func confined(to stores: Set<StoreIdentifier>) -> Keyring {
         var confined: [UInt32: Root] = [:]
@@ -73,10 +102,7 @@ struct SealingFields {
 
 /// The keys of one store and generation, each for one purpose.
 struct StoreKeys: Sendable {
-    /// For the tag of a box.
-    let mac: HMAC
-    /// For the key of the stream that a box is encrypted with.
-    let encryption: HMAC
+    let boxes: SealedBytes
     /// For the digests of transactions.
     let digest: HMAC
     /// For the tags of counts.
@@ -85,7 +111,7 @@ struct StoreKeys: Sendable {
     init(_ key: Bytes32) {
         let keys = HKDF.derive(
             from: key.bytes, info: SealingFields("ubiquity store keys 1").bytes, blocks: 4)
-        (mac, encryption) = (HMAC(key: keys[0].bytes), HMAC(key: keys[1].bytes))
+        boxes = SealedBytes(mac: keys[0], encryption: keys[1])
         (digest, count) = (HMAC(key: keys[2].bytes), HMAC(key: keys[3].bytes))
     }
 }

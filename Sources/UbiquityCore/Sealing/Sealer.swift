@@ -90,44 +90,24 @@ package struct Sealer: Sendable {
 
     // MARK: - Boxes
 
-    private static let version: UInt8 = 1
-    private static let tagBytes = 16
-    private static let headerBytes = 1 + tagBytes
-
-    /// The version, the tag, and the text, encrypted with a key that the tag gives (SIV).
     private func box(_ value: PropertyListValue, in record: Record) -> [UInt8] {
-        var text = SealedText.encode(value)
-        let tag = Self.tag(of: text, in: record, current)
-        Self.crypt(&text, tag, current)
-        return [Self.version] + tag + text
+        current.boxes.seal(SealedText.encode(value), for: Self.place(of: record))
     }
 
     private func open(
         _ box: [UInt8], of record: Record, _ keys: StoreKeys, within elements: inout Int
     ) -> PropertyListValue? {
-        guard box.first == Self.version, box.count > Self.headerBytes else { return nil }
-        let tag = Array(box[1..<Self.headerBytes])
-        var text = Array(box[Self.headerBytes...])
-        Self.crypt(&text, tag, keys)
-        guard Self.tag(of: text, in: record, keys).isSame(as: tag[...]) else { return nil }
-        return SealedText.decode(text, within: &elements)
+        keys.boxes.open(box, for: Self.place(of: record)).flatMap {
+            SealedText.decode($0, within: &elements)
+        }
     }
 
-    private static func tag(of text: [UInt8], in record: Record, _ keys: StoreKeys) -> [UInt8] {
+    private static func place(of record: Record) -> SealingFields {
         var fields = SealingFields("ubiquity box 1")
         fields.add(record.key.string.utf8)
         fields.add((record.key.part?.text.string ?? "").utf8)
         fields.add(record.stamp)
-        var mac = keys.mac
-        mac.update(fields.bytes)
-        mac.update(text)
-        return Array(mac.finalized().bytes.prefix(tagBytes))
-    }
-
-    /// Encrypts the text, or decrypts it.
-    private static func crypt(_ text: inout [UInt8], _ tag: [UInt8], _ keys: StoreKeys) {
-        var cipher = ChaCha20(key: keys.encryption.code(of: tag))
-        cipher.apply(to: &text)
+        return fields
     }
 
     /// Says that the key is a counter, which nobody without the store's key can say.

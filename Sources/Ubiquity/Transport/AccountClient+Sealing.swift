@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+package import UbiquityCore
+package import UbiquityWire
+
+/// Requests with which devices seal their account. All throw ``LinkFailure``.
+extension AccountClient {
+    /// The mark of the account on its server.
+    package static func sealing(
+        _ account: SignedInAccount
+    ) async throws(LinkFailure) -> ServerSealing {
+        try await ServerRequest(.get, ["sealing"], of: account)
+            .answer(WireSealing.self, isList: true) { ServerSealing($0) }
+    }
+
+    /// Seals the account with the current generation of these keys, or gives it another recovery key.
+    /// - Parameters:
+    ///   - wrap: The keys, sealed with the recovery key.
+    /// - Throws: ``LinkFailure`` with the code `sealed` if another device was faster, and of the kind
+    ///   `refused` for the keys of a confined device.
+    package static func seal(
+        _ keyring: Keyring, recovery wrap: [UInt8], _ account: SignedInAccount
+    ) async throws(LinkFailure) {
+        guard let check = keyring.check else {
+            throw LinkFailure(
+                .refused, "this device may use some stores only, and cannot seal the account")
+        }
+        var body = WireSealing()
+        body.generation = keyring.current
+        body.check = Data(check.bytes)
+        body.recovery = Data(wrap)
+        try await ServerRequest(
+            .put, ["sealing"], of: account, body: WireFormat.protobuf.encode(body)
+        ).done()
+    }
+
+    /// Deletes all values of the account and the mark that it is sealed, for who has lost every key.
+    package static func resetSealing(_ account: SignedInAccount) async throws(LinkFailure) {
+        try await ServerRequest(.delete, ["sealing"], of: account).done()
+    }
+
+    /// A whole store as it is, whatever it is sealed with.
+    /// - Parameter generation: That of the account's key.
+    package static func wholeStore(
+        _ store: StoreIdentifier, generation: UInt32, _ account: SignedInAccount
+    ) async throws(LinkFailure) -> ChangeSet {
+        var request = try ServerRequest(
+            .get, wholePath(store), query: query(generation), of: account)
+        request.bounds = IntakeLimits(nil).message
+        return try await request.answer(WireChanges.self) {
+            wire throws(WireError) in try ChangeSet(wire)
+        }
+    }
+
+    /// Replaces a whole store, and its history.
+    /// - Parameters:
+    ///   - records: All of them, sealed with the generation.
+    ///   - cursor: That of the store as it was read.
+    /// - Throws: ``LinkFailure`` with the code `store-changed` if the store is no longer at the cursor.
+    package static func replace(
+        _ store: StoreIdentifier, by records: [Record], at cursor: Cursor, generation: UInt32,
+        _ account: SignedInAccount
+    ) async throws(LinkFailure) {
+        var body = WireWholeStore()
+        body.cursor = cursor.text
+        body.generation = generation
+        body.records = records.map(WireRecord.init)
+        try await ServerRequest(
+            .put, wholePath(store), query: query(generation), of: account,
+            body: WireFormat.protobuf.encode(body)
+        ).done()
+    }
+
+    private static func wholePath(_ store: StoreIdentifier) -> [String] {
+        ["stores", store.string, "whole"]
+    }
+
+    private static func query(_ generation: UInt32) -> [(name: String, value: String)] {
+        [(name: "generation", value: "\(generation)")]
+    }
+}
+
+/// The mark that an account is sealed, as reported by its server.
+package struct ServerSealing: Hashable, Sendable {
+    /// The number of the account's key; 0 if the account is not sealed.
+    package var generation: UInt32
+    /// Nil if the account is not sealed.
+    package var check: Bytes32?
+    /// The keys, sealed with the recovery key; empty for a confined device.
+    package var recovery: [UInt8]
+    /// The stores that are not sealed with this key yet, of those that the device may see. What is no
+    /// identifier of a store is left out.
+    package var unsealed: [StoreIdentifier]
+
+    package init(_ wire: WireSealing) {
+        generation = wire.generation
+        check = Bytes32(wire.check)
+        recovery = [UInt8](wire.recovery)
+        unsealed = wire.unsealed.compactMap { try? StoreIdentifier($0) }
+    }
+}

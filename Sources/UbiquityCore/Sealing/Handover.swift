@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The keys of an account on their way to another device, which only who has the secret can open.
+package enum Handover {
+    /// The largest that a server keeps.
+    package static let bytesMax = 16_384
+
+    /// Seals the keys. If there are too many generations, only the newest that fit: the new device
+    /// does not open the history from before them.
+    /// - Parameters:
+    ///   - account: The account's identifier, without which the other device cannot open it.
+    ///   - secret: Used for this handover alone.
+    /// - Returns: Nil if not even the keys of the current generation fit, of very many stores.
+    package static func seal(
+        _ keyring: Keyring, of account: String, with secret: HandoverSecret
+    ) -> [UInt8]? {
+        keyring.sealed(with: keys(account, secret), word, bytesMax: bytesMax)
+    }
+
+    /// - Parameter account: The identifier of the account that the device has signed in to.
+    /// - Returns: Nil for keys of another account, with another secret, or of no generation.
+    package static func open(
+        _ bytes: [UInt8], of account: String, with secret: HandoverSecret
+    ) -> Keyring? {
+        Keyring(bytes, with: keys(account, secret), word, bytesMax: bytesMax)
+    }
+
+    private static let word = "ubiquity handover 1"
+
+    private static func keys(_ account: String, _ secret: HandoverSecret) -> SealedBytes {
+        var info = SealingFields(word)
+        info.add(account.utf8)
+        return SealedBytes(secret: secret.bytes, info: info)
+    }
+}
+
+/// The secret of one handover: 128 random bits that travel by screen, camera or hand alone.
+package struct HandoverSecret: TypedSecret {
+    package let bytes: [UInt8]
+
+    package static let bytesCount = 16
+
+    package init?(_ bytes: [UInt8]) {
+        guard bytes.count == Self.bytesCount else { return nil }
+        self.bytes = bytes
+    }
+}
+
+/// The way into an account whose devices are all lost: 160 random bits that a person keeps on paper.
+/// Each generation of the account's key has one of its own.
+package struct RecoveryKey: TypedSecret {
+    package let bytes: [UInt8]
+
+    package static let bytesCount = 20
+    /// The largest wrap that a server keeps.
+    package static let wrapBytesMax = 4_096
+
+    package init?(_ bytes: [UInt8]) {
+        guard bytes.count == Self.bytesCount else { return nil }
+        self.bytes = bytes
+    }
+
+    /// Seals the keys, which the account's server keeps. If there are too many generations, only the
+    /// newest that fit.
+    /// - Returns: Nil if not even the current generation fits, of a confined device.
+    package func wrap(_ keyring: Keyring) -> [UInt8]? {
+        keyring.sealed(with: keys, Self.word, bytesMax: Self.wrapBytesMax)
+    }
+
+    /// - Returns: Nil for what was wrapped with another recovery key.
+    package func open(_ wrap: [UInt8]) -> Keyring? {
+        Keyring(wrap, with: keys, Self.word, bytesMax: Self.wrapBytesMax)
+    }
+
+    private static let word = "ubiquity recovery 1"
+
+    private var keys: SealedBytes { SealedBytes(secret: bytes, info: SealingFields(Self.word)) }
+}
+
+extension Keyring {
+    fileprivate func sealed(
+        with keys: SealedBytes, _ word: String, bytesMax: Int
+    ) -> [UInt8]? {
+        var count = min(roots.count, bytesMax / Bytes32.count)
+        while count > 0 {
+            let box = keys.seal(
+                SealedText.encode(newest(count).fields), for: SealingFields(word))
+            if box.count <= bytesMax { return box }
+            count -= 1
+        }
+        return nil
+    }
+
+    fileprivate init?(_ box: [UInt8], with keys: SealedBytes, _ word: String, bytesMax: Int) {
+        // Each element needs more than one byte.
+        var elements = bytesMax
+        guard box.count <= bytesMax, let text = keys.open(box, for: SealingFields(word)),
+            let fields = SealedText.decode(text, within: &elements),
+            let keyring = try? Keyring(fields: fields), keyring.current > 0
+        else { return nil }
+        self = keyring
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ClientTestSupport
+import Foundation
+import NIOHTTP1
+import Testing
+import Ubiquity
+import UbiquityCore
+import UbiquityWire
+
+@Suite struct `A request about a sealed account` {
+    private static let keyring = Keyring([3: .account(Bytes32([UInt8](0..<32))!)])
+
+    private func account(_ server: StubServer) -> SignedInAccount {
+        SignedInAccount(
+            server: server.address, account: "42", accountName: "Ada", device: "00ff",
+            deviceName: "desk", credential: "secret")
+    }
+
+    @Test func `reads the mark, and what is not sealed yet`() async throws {
+        var wire = WireSealing()
+        (wire.generation, wire.check) = (3, Data(0..<32))
+        (wire.recovery, wire.unsealed) = (Data([1, 2]), ["a", "no/store", "b"])
+        let body = WireFormat.protobuf.encode(wire)
+        let server = try await StubServer { _ in .init(body: body) }
+        let sealing = try await AccountClient.sealing(account(server))
+        #expect(sealing.generation == 3 && sealing.check == Bytes32([UInt8](0..<32)))
+        #expect(sealing.recovery == [1, 2])
+        #expect(sealing.unsealed.map(\.string) == ["a", "b"])
+        let request = try #require(server.requests.first)
+        #expect(request.method == .GET && request.uri == "/v1/sealing")
+        #expect(request.headers["authorization"] == ["Bearer secret"])
+    }
+
+    @Test func `reads that an account is not sealed`() async throws {
+        let server = try await StubServer { _ in .init() }
+        let sealing = try await AccountClient.sealing(account(server))
+        #expect(sealing.generation == 0 && sealing.check == nil && sealing.unsealed.isEmpty)
+    }
+
+    @Test func `sets the mark with the key's own code, and resets it`() async throws {
+        let server = try await StubServer { _ in .init(status: .noContent) }
+        try await AccountClient.seal(Self.keyring, recovery: [7], account(server))
+        try await AccountClient.resetSealing(account(server))
+        let requests = server.requests
+        #expect(requests.map(\.method) == [.PUT, .DELETE])
+        #expect(requests.map(\.uri) == ["/v1/sealing", "/v1/sealing"])
+        let wire = try WireFormat.protobuf.decode(WireSealing.self, from: requests[0].body)
+        #expect(wire.generation == 3 && Bytes32(wire.check) == Self.keyring.check)
+        #expect(wire.recovery == Data([7]) && wire.unsealed.isEmpty)
+    }
+
+    @Test func `is not made with the keys of a confined device`() async throws {
+        let server = try await StubServer { _ in .init(status: .noContent) }
+        let confined = Self.keyring.confined(to: [try StoreIdentifier("a")])
+        await #expect(throws: LinkFailure.self) {
+            try await AccountClient.seal(confined, recovery: [7], account(server))
+        }
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test func `reads a whole store and replaces it`() async throws {
+        let record = Record(
+            key: try Key("k"), content: .value(.boolean(true)),
+            stamp: Stamp(HybridTimestamp(milliseconds: 5, counter: 0), DeviceID(rawValue: 1)))
+        let cursor = Position(epoch: 1, revision: 2).cursor
+        var wire = WireChanges()
+        (wire.cursor, wire.whole, wire.records) = (cursor.text, true, [WireRecord(record)])
+        wire.serverMilliseconds = 5
+        let body = WireFormat.protobuf.encode(wire)
+        let server = try await StubServer { request in
+            request.method == .GET ? .init(body: body) : .init(status: .noContent)
+        }
+        let store = try StoreIdentifier("com.example.app")
+        let whole = try await AccountClient.wholeStore(store, generation: 3, account(server))
+        #expect(whole.records == [record] && whole.cursor == cursor && whole.isWhole)
+        let sealed = try #require(Self.keyring.sealer(of: store)).seal(record)
+        try await AccountClient.replace(
+            store, by: [sealed], at: cursor, generation: 3, account(server))
+        let requests = server.requests
+        #expect(requests.map(\.method) == [.GET, .PUT])
+        #expect(
+            requests.allSatisfy { $0.uri == "/v1/stores/com.example.app/whole?generation=3" })
+        let sent = try WireFormat.protobuf.decode(WireWholeStore.self, from: requests[1].body)
+        #expect(sent.cursor == cursor.text && sent.generation == 3)
+        #expect(try sent.records.map { wire in try Record(wire) } == [sealed])
+    }
+}
