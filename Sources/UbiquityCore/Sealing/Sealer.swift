@@ -90,9 +90,10 @@ package struct Sealer: Sendable {
 
     // MARK: - Boxes
 
-    private static let version: UInt8 = 1
+    static let version: UInt8 = 1
     private static let tagBytes = 16
     private static let headerBytes = 1 + tagBytes
+    static let boxBytesMin = headerBytes + SealedText.bytesMin
 
     /// The version, the tag, and the text, encrypted with a key that the tag gives (SIV).
     private func box(_ value: PropertyListValue, in record: Record) -> [UInt8] {
