@@ -80,6 +80,9 @@ struct Server: Sendable {
             if let house {
                 HouseRoutes(house: house, readers: readers, settings: settings)
             } else { nil }
+        let bodies = AccountShares(
+            of: edge.bodies, placesMax: PushRoute.placesMax,
+            bytesMin: settings.limits.pushBytesMax)
         routes = Routes(
             gate: gate,
             accounts: AccountRoutes(
@@ -99,13 +102,13 @@ struct Server: Sendable {
             stores: StoreRoutes(
                 reader: reader, firstRun: firstRun, house: houseRoutes, settings: settings),
             histories: HistoryRoutes(reader: reader, settings: settings),
+            sealing: SealingRoutes(
+                storage: storage, writer: writer, readers: readers, gate: gate,
+                revocation: revocation, allowance: allowance, shares: bodies, settings: settings),
             push: PushRoute(
                 commits: commits, gate: gate, threads: readers,
                 allowance: allowance,
-                shares: AccountShares(
-                    of: edge.bodies, placesMax: PushRoute.placesMax,
-                    bytesMin: settings.limits.pushBytesMax),
-                answers: answers, lastSeen: lastSeen, limits: settings.limits),
+                shares: bodies, answers: answers, lastSeen: lastSeen, limits: settings.limits),
             stream: StreamRoute(
                 reader: reader, hub: hub, gate: gate, settings: settings),
             exports: ExportRoutes(

@@ -204,7 +204,9 @@ extension StreamedStore {
             since = Position(try Cursor(wire: wire.since, in: "since"))
             guard since != nil else { throw WireError("\"since\" was not issued by this server") }
         }
-        self.init(identifier, since: since, isSaved: !wire.hasSaved || wire.saved)
+        self.init(
+            identifier, since: since, isSaved: !wire.hasSaved || wire.saved,
+            generation: wire.generation)
     }
 }
 

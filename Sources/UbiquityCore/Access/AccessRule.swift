@@ -166,15 +166,19 @@ package struct DeviceRights: Hashable, Sendable {
     package var expiresMilliseconds: Int64?
     /// Its account's.
     package var limits: AccountLimits
+    /// The generation of the key that its account is sealed with; 0 if it is not.
+    package var generation: UInt32
 
     package init(
         reference: DeviceReference, stores: Set<StoreIdentifier>? = nil,
-        expiresMilliseconds: Int64? = nil, limits: AccountLimits = AccountLimits()
+        expiresMilliseconds: Int64? = nil, limits: AccountLimits = AccountLimits(),
+        generation: UInt32 = 0
     ) {
         self.reference = reference
         self.stores = stores
         self.expiresMilliseconds = expiresMilliseconds
         self.limits = limits
+        self.generation = generation
     }
 
     package var account: AccountID { reference.account }

@@ -9,8 +9,8 @@ package struct AuditEvent: Hashable, Sendable {
     /// The affected device, if any.
     package var device: DeviceID?
     package var actor: AuditActor
-    /// The address of a failed sign-in or of a sign-in request, the change of a server's limit, or
-    /// all own limits of an account.
+    /// The address of a failed sign-in or of a sign-in request, the change of a server's limit, all
+    /// own limits of an account, or the generation of its key.
     package var detail: String?
 
     package init(
@@ -70,6 +70,10 @@ package enum AuditAction: String, Hashable, Sendable, CaseIterable {
     case accountRenamed = "account-renamed"
     case accountExported = "account-exported"
     case accountErased = "account-erased"
+    /// The account is sealed with the key of another generation, or has another recovery key.
+    case accountSealed = "account-sealed"
+    /// All values of a sealed account were removed, and its mark.
+    case accountReset = "account-reset"
     case codeMade = "code-made"
     case signInFailed = "sign-in-failed"
     /// Somebody allowed a device that had no code to sign in.

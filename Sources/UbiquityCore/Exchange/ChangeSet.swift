@@ -67,14 +67,19 @@ package struct StreamedStore: Hashable, Sendable {
     package let since: Position?
     /// Whether the device says that it has saved everything up to there.
     package let isSaved: Bool
+    /// The generation of the key with which the device opens the values; 0 if it has none.
+    package let generation: UInt32
 
     /// The maximum number of stores of a stream.
     package static let countMax = 64
 
-    package init(_ identifier: StoreIdentifier, since: Position?, isSaved: Bool) {
+    package init(
+        _ identifier: StoreIdentifier, since: Position?, isSaved: Bool, generation: UInt32 = 0
+    ) {
         self.identifier = identifier
         self.since = since
         self.isSaved = isSaved
+        self.generation = generation
     }
 }
 

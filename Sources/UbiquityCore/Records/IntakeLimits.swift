@@ -86,6 +86,12 @@ package struct MessageBounds: Hashable, Sendable {
         bytes = limits.pushBytesMax
     }
 
+    /// For the same values when they are sealed. Padding makes a box at most an eighth larger than the
+    /// value, and what else it has is less than a write counts; in JSON, Base64 adds a third.
+    package var sealed: MessageBounds {
+        MessageBounds(bytes: bytes + bytes / 2, elements: elements)
+    }
+
     /// For all records of a store, or their repetition in the answer to a push. An element that
     /// counts 8 bytes has at most four JSON elements, and a byte at most six characters. The rest
     /// is for the records.

@@ -63,14 +63,25 @@ extension Key {
 struct Count: Sendable {
     var times: Int64
     var total: Number
+    /// Nil unless it is from a sealed store.
+    var seal: SealedCount.Seal?
 
-    init(times: Int64, total: Number) {
+    init(times: Int64, total: Number, seal: SealedCount.Seal? = nil) {
         self.times = times
         self.total = total
+        self.seal = seal
     }
 
     /// Fails for a value that is not a count.
     init?(_ value: PropertyListValue?) {
+        if case .sealed(let box)? = value {
+            guard let sealed = SealedCount(bytes: box.bytes), let count = Count(sealed.value) else {
+                return nil
+            }
+            self = count
+            seal = SealedCount.Seal(box)
+            return
+        }
         guard case .array(let parts)? = value, parts.count == 2,
             case .integer(let times) = parts[0],
             let total = Number(parts[1])
@@ -78,8 +89,11 @@ struct Count: Sendable {
         self.init(times: times, total: total)
     }
 
-    var value: PropertyListValue { .array([.integer(times), total.value]) }
+    var value: PropertyListValue {
+        let value = PropertyListValue.array([.integer(times), total.value])
+        return seal.flatMap { seal in SealedCount(value).map { .sealed(seal.box($0)) } } ?? value
+    }
 
     /// The record that removes all of this: added to the count, it gives zero.
-    var removal: Count { Count(times: times, total: .zero - total) }
+    var removal: Count { Count(times: times, total: .zero - total, seal: seal) }
 }

@@ -55,6 +55,26 @@ struct SealedCount {
         return bytes
     }
 
+    /// What says that a key is a counter, the same for all counts of a key and a generation.
+    struct Seal: Hashable, Comparable, Sendable {
+        let generation: UInt32
+        private let tag: [UInt8]
+
+        /// - Parameter box: Of a count.
+        init(_ box: SealedBox) {
+            (generation, tag) = (box.generation, Array(box.bytes.suffix(tagBytes)))
+        }
+
+        func box(_ count: SealedCount) -> SealedBox {
+            SealedBox(generation: generation, bytes: count.bytes + tag)
+        }
+
+        static func < (a: Self, b: Self) -> Bool {
+            guard a.generation == b.generation else { return a.generation < b.generation }
+            return a.tag.lexicographicallyPrecedes(b.tag)
+        }
+    }
+
     private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
         bytes.reduce(0) { $0 << 8 | UInt64($1) }
     }

@@ -3,7 +3,7 @@
 /// The text of a box: a value's canonical form after its length, and zeros that hide how long it is.
 enum SealedText {
     private static let lengthBytes = 4
-    private static let bytesMin = 32
+    static let bytesMin = 32
 
     static func encode(_ value: PropertyListValue) -> [UInt8] {
         let canonical = CanonicalForm.encode(value)

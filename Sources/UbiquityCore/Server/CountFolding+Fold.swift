@@ -77,7 +77,9 @@ extension CountFolding {
     func write(_ key: Key, _ change: Change, _ stored: inout PushAdmission.Stored) {
         guard let added = change.added, let stamp = change.addedStamp else { return }
         let part = key.part(.fold)
-        let content = Count(times: mark.rawValue, total: fold(of: key, stored.records).sum + added)
+        let content = Count(
+            times: mark.rawValue, total: fold(of: key, stored.records).sum + added, seal: seals[key]
+        )
         // Later than a deletion of it, or nobody would see it.
         let old = stored.records[part].map {
             $0.content == .deleted ? $0.stamp.following : $0.stamp
@@ -105,7 +107,7 @@ extension CountFolding {
         if left.isEmpty, mark.revision >= compacted.revision || mark >= last {
             (mark, removed) = (max(mark, last), sum)
         }
-        let content = Count(times: mark.rawValue, total: .zero - removed).value
+        let content = Count(times: mark.rawValue, total: .zero - removed, seal: seals[key]).value
         if let write = removal?.write, write.content == .value(content) { return stored.put(write) }
         let stamp = [old?.stamp, change.removedStamp, removal?.write.stamp].compactMap { $0 }.max()!
         stored.put(Record(key: part, content: .value(content), stamp: stamp.following))

@@ -36,6 +36,9 @@ struct CountFolding {
     /// The increments of each run, ordered by their times.
     private(set) var increments: [Key: [FoldedIncrement]] = [:]
     private(set) var counters: [Key: Counter] = [:]
+    /// For the sums of counters in a sealed store: of all counts of each, the seal of the greatest
+    /// generation.
+    private(set) var seals: [Key: SealedCount.Seal] = [:]
     private var changed: [FoldedIncrement.ID: FoldedIncrement] = [:]
 
     init(_ push: Push, on stored: PushAdmission.Stored, partsMax: Int) {
@@ -64,6 +67,7 @@ struct CountFolding {
         let whole = write.key.whole
         var counter = counters.removeValue(forKey: whole) ?? Counter()
         defer { counters[whole] = counter }
+        noteSeal(of: write)
         guard absorbs(write) else { return }
         if write.key.isOfFold {
             counter.ofFold.append(write)
@@ -79,6 +83,11 @@ struct CountFolding {
                 Self.keep(late, of: write.key, in: &counter.counts)
             }
         }
+    }
+
+    private mutating func noteSeal(of record: Record) {
+        guard let seal = Count(record.content.value)?.seal else { return }
+        seals[record.key.whole] = max(seals[record.key.whole] ?? seal, seal)
     }
 
     /// Keeps the write of a run that has come furthest.
@@ -104,6 +113,9 @@ struct CountFolding {
     /// - Returns: The increments to store.
     mutating func finish(_ stored: inout PushAdmission.Stored) -> [FoldedIncrement] {
         let runs = Dictionary(grouping: increments.keys, by: \.whole)
+        for (key, record) in stored.records where key.isCount && counters[key.whole] != nil {
+            noteSeal(of: record)
+        }
         let listed = listedCounts(stored)
         for key in counters.keys.sorted() {
             finish(key, runs[key] ?? [], listed[key] ?? [:], &stored)

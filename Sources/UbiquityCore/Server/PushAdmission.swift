@@ -11,6 +11,8 @@ package struct PushAdmission: Sendable {
     /// The most parts of a counter that may be listed, in addition to the fold.
     package var partsMax: Int
     package var history: HistoryLimits
+    /// The generation of the key that the account is sealed with; 0 if it is not.
+    package var generation: UInt32 = 0
 
     /// The furthest that a write may be beyond the store's newest stamp if that is further ahead,
     /// in milliseconds. The server's clock was set back then, and a device that has seen the stamp
@@ -129,14 +131,18 @@ package struct PushAdmission: Sendable {
     }
 
     /// The latest acceptable stamp by the server's own clock.
-    private var latest: HybridTimestamp {
+    var latest: HybridTimestamp {
         HybridTimestamp(milliseconds: now + HybridTimestamp.aheadMax, counter: .max)
     }
 
+    /// The greatest acceptable milliseconds of a write.
+    /// - Parameter newest: The store's ``StoreState/newest``.
+    func latestMilliseconds(after newest: HybridTimestamp) -> Int64 {
+        newest > latest ? newest.milliseconds + Self.aheadOfNewestMax : latest.milliseconds
+    }
+
     private func checkClock(of push: Push, newest: HybridTimestamp) throws(ClockAhead) {
-        let latest =
-            newest > latest
-            ? newest.milliseconds + Self.aheadOfNewestMax : latest.milliseconds
+        let latest = latestMilliseconds(after: newest)
         for (number, transaction) in push.transactions.enumerated() {
             let index = transaction.writes.firstIndex {
                 $0.stamp.timestamp.milliseconds > latest
@@ -150,7 +156,9 @@ package struct PushAdmission: Sendable {
         _ transaction: Transaction, to stored: inout Stored, _ counts: inout CountFolding,
         _ first: [Key: Record], _ passing: inout [PassingWrite]
     ) -> TransactionResult {
-        if transaction.writes.contains(where: \.content.isSealed) { return .refused(.sealed) }
+        guard transaction.writes.allSatisfy({ $0.isSealed(with: generation) }) else {
+            return .refused(Refusal(unsealedIn: generation))
+        }
         // Copying all records for each transaction would make a push quadratic.
         let before = stored.state
         let passingCount = passing.count

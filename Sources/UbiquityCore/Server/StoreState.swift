@@ -19,13 +19,15 @@ package struct StoreState: Hashable, Sendable {
     package var folded = 0
     package var foldsCompacted = FoldHorizon()
     package var history = HistoryState()
+    /// The generation of the key that the values are sealed with; 0 if they are not.
+    package var generation: UInt32 = 0
 
     package init() {}
 
     package init(
         lineage: Lineage, usage: Usage, newest: HybridTimestamp, newestCompacted: HybridTimestamp,
         deletions: Int, accepted: VersionVector, horizon: HybridTimestamp, folded: Int,
-        foldsCompacted: FoldHorizon, history: HistoryState
+        foldsCompacted: FoldHorizon, history: HistoryState, generation: UInt32 = 0
     ) {
         self.lineage = lineage
         self.usage = usage
@@ -37,11 +39,13 @@ package struct StoreState: Hashable, Sendable {
         self.folded = folded
         self.foldsCompacted = foldsCompacted
         self.history = history
+        self.generation = generation
     }
 
     /// - Parameters:
     ///   - records: The stored records of the push's keys, and all counts of ``Push/countedKeys``.
     ///   - folded: The increments that match ``Push/foldedQueries(_:)``.
+    ///   - admission: With the generation of the account, with which the store must be readable.
     ///   - epoch: The epoch of this run of the server.
     /// - Throws: ``ClockAhead``; nothing has changed then.
     package mutating func admit(
@@ -57,6 +61,7 @@ package struct StoreState: Hashable, Sendable {
         accepted = decision.accepted
         if !decision.writes.isEmpty {
             usage = decision.usage
+            generation = admission.generation
             newest = decision.newest
             keepHorizon(below: decision.writes)
             deletions += Self.deletions(in: decision.writes, replacing: records)

@@ -19,6 +19,8 @@ struct Problem: Error, Sendable {
     var serverMilliseconds: Int64?
     /// The same.
     var knownSinceMilliseconds: Int64?
+    /// As ``WireProblem/generation``.
+    var generation: UInt32 = 0
     /// The methods of the path, for 405.
     var allow: String?
     /// Whether something in the database is unreadable.
@@ -80,6 +82,7 @@ extension Problem {
             $0.code = code.rawValue
             $0.serverMilliseconds = UInt64(clamping: serverMilliseconds ?? 0)
             $0.knownSinceMilliseconds = UInt64(clamping: knownSinceMilliseconds ?? 0)
+            $0.generation = generation
         }
     }
 }

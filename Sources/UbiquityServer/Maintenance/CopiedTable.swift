@@ -96,7 +96,10 @@ extension CopiedTable {
             ]),
         CopiedTable(
             "account", key: 1,
-            [("id", .text), ("name", .text), ("created", .integer), ("limits", .text)]),
+            [
+                ("id", .text), ("name", .text), ("created", .integer), ("limits", .text),
+                ("sealing", .bytes),
+            ]),
         CopiedTable(
             "identity", key: 2, [("issuer", .bytes), ("subject", .bytes), ("account", .text)]),
         CopiedTable(

@@ -216,6 +216,16 @@ struct RequestQuery {
         }
     }
 
+    /// The generation of the key that the device has; 0 if it says nothing.
+    var generation: UInt32 {
+        get throws(Problem) {
+            guard let number = UInt32(exactly: try number("generation") ?? 0) else {
+                throw .malformed("generation must be a number from 0 to \(UInt32.max).")
+            }
+            return number
+        }
+    }
+
     /// A number from 1 on.
     func count(_ name: String, max: Int) throws(Problem) -> Int? {
         guard let text = text(name) else { return nil }

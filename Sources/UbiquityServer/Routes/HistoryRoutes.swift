@@ -30,16 +30,22 @@ struct HistoryRoutes: Sendable {
         }
         let max = try request.query.count("limit", max: Self.versionsMax) ?? Self.versionsUsual
         let rule = try rule(for: rights)
+        let generation = try request.query.generation
+        try SealingRefusal.check(generation, in: rights.generation)
         try reader.answer(
             for: rights, then: exchange.callback { exchange.answer($0) }
         ) { storage, permit in
+            var isReadable = true
             var next: HistoryRule.Place?
-            let versions = try Self.read(storage, store, key, permit) { _, lines in
+            let versions = try Self.read(storage, store, key, permit) { state, lines in
+                isReadable = state.isReadable(with: generation)
+                guard isReadable else { return [] }
                 let page = rule.page(
                     of: lines, after: place, max: max, bytesMax: Self.pageBytesMax)
                 next = page.next
                 return page.chosen
             }
+            guard isReadable else { throw SealingRefusal.storeUnsealed }
             return AnswerDraft(versions, format, permit) { version, encoder in
                 encoder.encode(try version.version())
             } end: { [next] encoder, pieces in
@@ -62,17 +68,23 @@ struct HistoryRoutes: Sendable {
         case (_?, _?): throw Problem.malformed("Give either revision or milliseconds.")
         }
         let rule = try rule(for: rights)
+        let generation = try request.query.generation
+        try SealingRefusal.check(generation, in: rights.generation)
         try reader.answer(
             for: rights, then: exchange.callback { exchange.answer($0) }
         ) { storage, permit in
+            var isReadable = true
             var found: Result<HistoryRule.Snapshot, HistoryForgotten>?
             let versions = try Self.read(storage, store, nil, permit) { state, lines in
+                isReadable = state.isReadable(with: generation)
+                guard isReadable else { return [] }
                 let snapshot = Result { () throws(HistoryForgotten) in
                     try rule.snapshot(of: lines, at: time, in: state)
                 }
                 found = snapshot
                 return (try? snapshot.get().chosen) ?? []
             }
+            guard isReadable else { throw SealingRefusal.storeUnsealed }
             guard let snapshot = try found?.get() else { throw StorageError.unreadable }
             return AnswerDraft(versions, format, permit) { version, encoder in
                 encoder.encode(try version.record())

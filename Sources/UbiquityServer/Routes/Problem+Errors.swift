@@ -12,6 +12,7 @@ extension Problem {
         case let error as WireError: self = .malformed("\(error).")
         case let error as StorageError: self.init(error)
         case let refusal as PushRefusal: self.init(refusal)
+        case let refusal as SealingRefusal: self.init(refusal)
         case let refusal as AccessRefusal: self.init(refusal)
         case let error as HistoryForgotten: self.init(error)
         case let refusal as IdentityRefusal: self.init(refusal)
@@ -60,6 +61,7 @@ extension Problem {
                 "There are too many devices \(which): \(count), and at most \(max) are allowed. Sign "
                     + "one out on another device: `ubiquity device list` shows them, and `ubiquity "
                     + "device revoke NAME` signs one out.")
+        case .sealing(let refusal): self.init(refusal)
         case .full:
             self.init(
                 .storageFull,
@@ -90,6 +92,8 @@ extension Problem {
                     + "less at once.", at: .bodyTooLarge)
         case .tooManyStores:
             self.init(.tooMany, "The account has as many stores as it may have.")
+        case .sealing(let refusal): self.init(refusal)
+        case .records(let detail): self = .malformed("\(detail).")
         case .unreadable: self.init(StorageError.unreadable)
         case .full: self.init(StorageError.full)
         case .failed(let error): self.init(error)
@@ -97,6 +101,39 @@ extension Problem {
         // Its devices are gone too.
         case .noSuchAccount: self.init(AccessRefusal.credentialInvalid)
         }
+    }
+
+    private init(_ refusal: SealingRefusal) {
+        switch refusal {
+        case .otherGeneration(let generation, let asked):
+            self.init(.sealed, Self.sealed(generation, asked: asked))
+            self.generation = generation
+        case .storeUnsealed:
+            self.init(
+                .storeUnsealed,
+                "The store is not sealed with the account's key yet. A device that has the key does "
+                    + "that; try again later.", retryAfterSeconds: 5)
+        case .storeChanged:
+            self.init(
+                .storeChanged, "The store has changed since it was read. Read it again.")
+        }
+    }
+
+    /// The sentence for a request that was made for another generation than the account's.
+    private static func sealed(_ generation: UInt32, asked: UInt32) -> String {
+        if asked == 0 {
+            return
+                "This account is sealed, and this device has no key for it. Unlock it with another "
+                + "device or with the recovery key; a program that knows no sealed accounts has to be "
+                + "updated first."
+        }
+        if asked < generation {
+            return "The account is sealed with a newer key than this device has. Unlock it with a "
+                + "device that has the newer key, or with the recovery key."
+        }
+        return generation == 0
+            ? "This device has a key, but the account is not sealed on this server."
+            : "This device has a newer key than the account is sealed with on this server."
     }
 
     private init(_ refusal: AccessRefusal) {

@@ -51,11 +51,14 @@ final class PushRoute: Sendable {
         /// The permit for the body's memory, until the push is committed.
         let permit: AccountShares.Permit
         let answerPermit: AccountShares.Permit
+        let bounds: MessageBounds
 
         init(
             _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference,
-            permit: AccountShares.Permit, answerPermit: AccountShares.Permit
+            _ bounds: MessageBounds, permit: AccountShares.Permit,
+            answerPermit: AccountShares.Permit
         ) throws {
+            self.bounds = rights.generation > 0 ? bounds.sealed : bounds
             self.exchange = exchange
             self.rights = rights
             self.store = store
@@ -73,8 +76,9 @@ final class PushRoute: Sendable {
         let answerPermit = try answers.take(rights)
         guard !answerPermit.isFull else { throw Problem.answersInMemory }
         let arrival = try Arrival(
-            exchange, rights, store, permit: try shares.take(rights), answerPermit: answerPermit)
-        exchange.readBody(bytesMax: bounds.bytes, permit: arrival.permit) { [self] body in
+            exchange, rights, store, bounds, permit: try shares.take(rights),
+            answerPermit: answerPermit)
+        exchange.readBody(bytesMax: arrival.bounds.bytes, permit: arrival.permit) { [self] body in
             exchange.attempt { decode(try body.get().bytes, arrival) }
         }
     }
@@ -82,9 +86,9 @@ final class PushRoute: Sendable {
     private func decode(_ body: [UInt8], _ arrival: Arrival) {
         let author = arrival.rights.reference
         allowance.charge(bytes: body.count, arrival.rights)
-        let format = arrival.bodyFormat
+        let (format, bounds) = (arrival.bodyFormat, arrival.bounds)
         onFittingThread(isShallow: body.count <= Self.shallowBytesMax, arrival) {
-            [bounds, lastSeen] in
+            [lastSeen] in
             guard format.hasAtMost(bounds.elements, in: body, WirePush.self) else {
                 throw Problem(
                     .bodyTooLarge,

@@ -11,6 +11,7 @@ struct Routes: Sendable {
     var operations: OperatorRoutes
     let stores: StoreRoutes
     let histories: HistoryRoutes
+    let sealing: SealingRoutes
     let push: PushRoute
     let stream: StreamRoute
     var exports: ExportRoutes
@@ -32,6 +33,8 @@ struct Routes: Sendable {
             Route(.GET, "\(Self.storePath)history", histories.list),
             Route(.GET, "\(Self.storePath)snapshot", histories.snapshot),
             Route(.GET, "\(Self.storePath)devices", stores.deliveries),
+            Route(.GET, "\(Self.storePath)whole", stores.whole),
+            Route(.PUT, "\(Self.storePath)whole", sealing.replace),
 
             Route(.GET, "/health/live", .anybodys, health.live),
             Route(.GET, "/health/ready", .anybodys, health.ready),
@@ -69,6 +72,9 @@ struct Routes: Sendable {
             Route(.GET, "/v1/account", .itself, accounts.show),
             Route(.GET, "/v1/account/export", .wholeAccount, exports.own),
             Route(.DELETE, "/v1/account", .wholeAccount, accounts.erase),
+            Route(.GET, "/v1/sealing", .itself, sealing.show),
+            Route(.PUT, "/v1/sealing", .wholeAccount, sealing.seal),
+            Route(.DELETE, "/v1/sealing", .wholeAccount, sealing.reset),
             Route(.POST, "/v1/codes", .makeOwnCode(nil), pairing.newCode),
             Route(.GET, "/v1/devices", .wholeAccount, accounts.listDevices),
             Route(.GET, "/v1/devices/{id}", accounts.showDevice),

@@ -65,10 +65,23 @@ struct StoreRoutes: Sendable {
     ) throws {
         let format = try exchange.answerFormat
         let since = try exchange.request.position(orLastEvent: false)
+        let generation = try exchange.request.query.generation
         reader.note(exchange.request.headers.clientVersion, rights)
+        try SealingRefusal.check(generation, in: rights.generation)
         try reader.answer(
             .message(format), of: store, since: since, isSaved: exchange.request.saysSaved,
-            for: rights,
+            sealedWith: generation, for: rights,
+            then: exchange.callback { exchange.answer($0.answer) })
+    }
+
+    /// The whole store, whatever it is sealed with, for a device that is about to seal it.
+    func whole(
+        _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
+    ) throws {
+        let format = try exchange.answerFormat
+        try SealingRefusal.check(exchange.request.query.generation, in: rights.generation)
+        try reader.answer(
+            .message(format), of: store, since: nil, isSaved: false, sealedWith: nil, for: rights,
             then: exchange.callback { exchange.answer($0.answer) })
     }
 }
@@ -148,10 +161,11 @@ struct StoreReader: Sendable {
     /// - Parameters:
     ///   - since: Nil for the whole store.
     ///   - isSaved: Whether the device says that it has saved everything up to there.
+    ///   - generation: Of the key with which the store must be readable; nil for any.
     /// - Throws: ``Busy``.
     func answer(
         _ form: StoreAnswer.Form, of store: StoreReference, since: Position?, isSaved: Bool,
-        for rights: DeviceRights,
+        sealedWith generation: UInt32?, for rights: DeviceRights,
         then: @escaping @Sendable (Result<StoreAnswer, any Error>) -> Void
     ) throws(Busy) {
         let begin = { @Sendable [self] (read: StoreRead, permit: AccountShares.Permit) throws in
@@ -159,7 +173,7 @@ struct StoreReader: Sendable {
             if let since, isSaved { lastSeen.pass(since, of: store, by: rights.reference) }
             return StoreAnswer.draft(form, changes.head, changes.records, permit)
         }
-        if let since, let read = storage.unchanged(store, since: since) {
+        if let since, let read = storage.unchanged(store, since: since, sealedWith: generation) {
             let permit = try shares.take(rights)
             return then(
                 Result {
@@ -170,7 +184,7 @@ struct StoreReader: Sendable {
                 })
         }
         try answer(for: rights, then: then) { storage, permit in
-            try begin(storage.read(store, since: since), permit)
+            try begin(storage.read(store, since: since, sealedWith: generation), permit)
         }
     }
 
@@ -204,8 +218,9 @@ struct StoreReader: Sendable {
     /// - Throws: ``Problem`` if the cursor is no longer valid.
     private func changes(
         _ read: StoreRead, of store: StoreReference
-    ) throws(Problem) -> (head: ChangeSet, records: [StoredRecord]) {
+    ) throws -> (head: ChangeSet, records: [StoredRecord]) {
         switch read {
+        case .unsealed: throw SealingRefusal.storeUnsealed
         case .changes(let records, let position, let isWhole, let horizon):
             let head = ChangeSet(
                 records: [], cursor: position.cursor, serverMilliseconds: clock.now(),

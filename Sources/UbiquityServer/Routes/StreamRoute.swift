@@ -16,7 +16,7 @@ struct StreamRoute: Sendable {
     func open(_ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference) throws {
         let wanted = StreamedStore(
             store.identifier, since: try exchange.request.position(orLastEvent: true),
-            isSaved: exchange.request.saysSaved)
+            isSaved: exchange.request.saysSaved, generation: try exchange.request.query.generation)
         guard exchange.hasBody else {
             reader.note(exchange.request.headers.clientVersion, rights)
             var headers = StreamOpening.headers
@@ -102,9 +102,12 @@ private final class StreamOpening {
             // A device that was revoked just before it subscribed could not be ended then.
             exchange.findCaller(by: route.gate) { [self] caller in
                 try route.gate.check(caller, .store(wanted.identifier))
+                // As it is now: an account that was sealed just before could not end it then.
+                guard case .device(let rights) = caller else { return }
+                try SealingRefusal.check(wanted.generation, in: rights.generation)
                 try route.reader.answer(
                     .event(of: stream.name(of: store)), of: store, since: wanted.since,
-                    isSaved: wanted.isSaved, for: rights,
+                    isSaved: wanted.isSaved, sealedWith: wanted.generation, for: rights,
                     then: exchange.callback { [self] in begin($0, subscriber) })
             }
         }

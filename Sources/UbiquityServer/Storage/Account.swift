@@ -9,17 +9,40 @@ struct Account: Hashable, Sendable {
     /// The server's milliseconds since 1970.
     var createdMilliseconds: Int64
     var limits = AccountLimits()
+    /// Nil if it is not sealed.
+    var sealing: AccountSealing?
 }
 
 extension Account {
-    static let columns = "id, name, created, limits"
+    static let columns = "id, name, created, limits, sealing"
 
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: some ColumnReading) throws(StorageError) {
         guard let name = AccountName(try row.text(1)) else { throw .unreadable }
         self.init(
             id: try row.account(0), name: name, createdMilliseconds: try row.time(2),
-            limits: try AccountLimits(stored: row.textIfAny(3)))
+            limits: try AccountLimits(stored: row.textIfAny(3)),
+            sealing: row.isNull(4) ? nil : try AccountSealing(stored: row.bytes(4)))
+    }
+}
+
+extension AccountSealing {
+    /// - Throws: ``StorageError/unreadable``.
+    fileprivate init(stored bytes: Data) throws(StorageError) {
+        guard let mark = AccountSealing(bytes: Array(bytes)) else { throw .unreadable }
+        self = mark
+    }
+
+    /// Gives the bytes of the generation of an account, or null, for ``generation(_:_:)``.
+    static let generationColumn = "substr(sealing, 1, 4)"
+
+    /// The generation in such a column; 0 for null.
+    /// - Throws: ``StorageError/unreadable``.
+    static func generation(_ row: some ColumnReading, _ index: Int) throws(StorageError) -> UInt32 {
+        guard !row.isNull(index) else { return 0 }
+        let bytes = try row.bytes(index)
+        guard bytes.count == 4 else { throw .unreadable }
+        return bytes.reduce(0) { $0 << 8 | UInt32($1) }
     }
 }
 

@@ -37,6 +37,20 @@ protocol AccountStorage: Sendable {
         _ account: AccountID, to limits: AccountLimits, now: Int64, by actor: AuditActor
     ) throws(StorageError)
 
+    /// Marks the account as sealed. What it has already is not a change.
+    /// - Throws: ``StorageError/sealing(_:)`` if the mark may not replace the account's,
+    ///   ``StorageError/noSuchAccount``.
+    func seal(
+        _ account: AccountID, with mark: AccountSealing, now: Int64, by actor: AuditActor
+    ) throws(StorageError)
+
+    /// Removes the mark, and what all stores have, as that of an erased account is. The devices stay.
+    /// - Parameter run: The run of the server that the epochs name; nil for the storage's own.
+    /// - Throws: ``StorageError/noSuchAccount``.
+    func reset(
+        _ account: AccountID, now: Int64, run: UInt64?, by actor: AuditActor
+    ) throws(StorageError)
+
     /// Removes the account with everything that belongs to it: devices, codes, identities, stores.
     /// Later pushes to it give ``PushRefusal/noSuchAccount``. Takes time in proportion to the
     /// number of its devices. The content of its stores is overwritten by ``eraseRest(for:)``, and

@@ -20,9 +20,11 @@ struct CommitRules: Sendable {
     var storesPerAccountMax: Int
 
     /// The rules with the limits of the account.
-    func of(_ push: PendingPush) -> CommitRules {
-        guard let limits = push.rights?.limits else { return self }
+    /// - Parameter generation: The account's, as of the transaction.
+    func of(_ rights: DeviceRights?, generation: UInt32) -> CommitRules {
         var rules = self
+        rules.admission.generation = generation
+        guard let limits = rights?.limits else { return rules }
         rules.admission.limits = limits.applied(to: admission.limits)
         rules.admission.history = limits.applied(to: admission.history)
         return rules
@@ -30,11 +32,19 @@ struct CommitRules: Sendable {
 
     /// The refusal of a push whose rights do not hold any more; nil if they do.
     func refusal(
-        of push: PendingPush, isSignedIn: (DeviceReference) throws -> Bool
+        of rights: DeviceRights?, isSignedIn: (DeviceReference) throws -> Bool
     ) rethrows -> PushRefusal? {
-        guard let rights = push.rights else { return nil }
+        guard let rights else { return nil }
         if rights.hasExpired(at: admission.now) { return .notAllowed(.credentialExpired) }
         return try isSignedIn(rights.reference) ? nil : .notAllowed(.credentialInvalid)
+    }
+
+    /// Checks that a push was made with the account's key, and that the store is sealed with it.
+    func checkSealing(_ push: Push, of state: StoreState) throws(PushRefusal) {
+        do throws(SealingRefusal) {
+            try SealingRefusal.check(push.generation, in: admission.generation)
+            guard state.isReadable(with: push.generation) else { throw .storeUnsealed }
+        } catch { throw .sealing(error) }
     }
 
     /// Whether the answer repeats at most as much as a store may hold. This bounds its size before
@@ -56,6 +66,10 @@ enum PushRefusal: Error, Hashable, Sendable {
     case tooManyStores
     /// The disk is full, and the push does more than remove.
     case full
+    /// The sender has another key than the account, or the store is sealed with another.
+    case sealing(SealingRefusal)
+    /// A whole store cannot have such records.
+    case records(String)
     /// The sender may no longer push.
     case notAllowed(AccessRefusal)
     /// The account was erased while the push was under way.
@@ -71,9 +85,23 @@ enum PushRefusal: Error, Hashable, Sendable {
         case .unreadable: "unreadable"
         case .tooManyStores: "too-many-stores"
         case .full: "storage-full"
+        case .sealing: "sealed"
+        case .records: "records"
         case .notAllowed: "not-allowed"
         case .noSuchAccount: "no-such-account"
         case .failed: "storage-failed"
         }
+    }
+}
+
+extension PushRefusal {
+    init(_ refusal: WholeRefusal) {
+        self =
+            switch refusal {
+            case .sealing(let refusal): .sealing(refusal)
+            case .clockAhead(let error): .clockAhead(error)
+            case .record(let number, let refusal): .records("records[\(number)]: \(refusal.detail)")
+            case .tooLarge(let refusal): .records(refusal.detail)
+            }
     }
 }

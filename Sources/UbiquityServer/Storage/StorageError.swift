@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import UbiquityCore
+
 /// The reason a storage operation failed. Nothing of it was done.
 package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     case accountExists
@@ -18,6 +20,7 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     case tooManyDevices(String, Int, max: Int)
     /// The same for things that soon expire.
     case tooManyWaiting(String)
+    case sealing(SealingRefusal)
     /// The disk is full. Space may become available again.
     case full
     /// Something in the storage was not written by a server, or is damaged.
@@ -38,6 +41,7 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
         case .tooMany(let things), .tooManyWaiting(let things): "there are too many \(things)"
         case .tooManyDevices(let which, let count, let max):
             "there are too many devices \(which): \(count), and at most \(max) are allowed"
+        case .sealing: "the account is sealed with another key"
         case .full: "the disk is full"
         case .unreadable: "a record in the database cannot be read"
         case .failed(let reason): "the storage failed: \(reason)"

@@ -8,7 +8,7 @@ internal import UbiquityCore
 ///
 /// First the fields of ``StoreState``; then the number of spans that are rows of `span`, the number
 /// of the others, and these; then the number of devices in the version vector, and their times; then
-/// the history's fields. A ``VersionPack`` may follow, up to the end.
+/// the history's fields, and the generation. A ``VersionPack`` may follow, up to the end.
 enum StoreHead {
     /// Begins the value, in case its fields ever change.
     private static let version: UInt64 = 1
@@ -57,6 +57,7 @@ enum StoreHead {
         add(state.history.floor.revision)
         add(state.history.floor.milliseconds)
         add(state.history.oldest)
+        add(UInt64(state.generation))
         return bytes
     }
 
@@ -91,12 +92,13 @@ enum StoreHead {
             floor: RecordVersion.Moment(
                 revision: try numbers.revision(), milliseconds: try numbers.time()),
             oldest: try numbers.time())
+        guard let generation = UInt32(exactly: try numbers.next()) else { throw .unreadable }
         let state = StoreState(
             lineage: Lineage(
                 spans: spans, revision: revision, compactedRevision: compactedRevision),
             usage: usage, newest: newest, newestCompacted: newestCompacted, deletions: deletions,
             accepted: VersionVector(times: times, floor: floor), horizon: horizon, folded: folded,
-            foldsCompacted: foldsCompacted, history: history)
+            foldsCompacted: foldsCompacted, history: history, generation: generation)
         return (state, spanRows, try VersionPack(numbers.rest))
     }
 }

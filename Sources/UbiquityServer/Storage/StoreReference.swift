@@ -22,6 +22,8 @@ struct StoreSummary: Hashable, Sendable {
     var position: Position
     /// As ``RegisteredApp/name``.
     var appName: String?
+    /// As ``UbiquityCore/StoreState/contentGeneration``.
+    var contentGeneration: UInt32?
 }
 
 /// The result of reading a store for a device, at one moment.
@@ -31,6 +33,8 @@ enum StoreRead: Hashable, Sendable {
         [StoredRecord], position: Position, isWhole: Bool, horizon: HybridTimestamp)
     case otherHistory
     case compacted
+    /// What it has is sealed with another key, or not at all.
+    case unsealed
 }
 
 /// A record in its stored form. Its value is decoded on demand, because the decoded value, or a

@@ -9,11 +9,16 @@ protocol StoreStorage: Sendable {
 
     /// The changes after a position, tombstones included; for nil, everything in the store without
     /// tombstones. A store without pushes is empty, and is not created.
-    func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead
+    /// - Parameter generation: Of the key with which it is to be readable; nil for any.
+    func read(
+        _ store: StoreReference, since: Position?, sealedWith generation: UInt32?
+    ) throws(StorageError) -> StoreRead
 
-    /// The answer to ``read(_:since:)`` if it is known from memory that nothing has changed; nil if
-    /// that, or the position, must be looked up. Does not block.
-    func unchanged(_ store: StoreReference, since position: Position) -> StoreRead?
+    /// The answer to ``read(_:since:sealedWith:)`` if it is known from memory that nothing has changed;
+    /// nil if that, or the position, must be looked up. Does not block.
+    func unchanged(
+        _ store: StoreReference, since position: Position, sealedWith generation: UInt32?
+    ) -> StoreRead?
 
     /// The newest positions; nothing of a store that does not exist.
     func positions(
@@ -32,10 +37,24 @@ protocol StoreStorage: Sendable {
         _ pushes: [PendingPush], rules: CommitRules
     ) throws(StorageError) -> [Result<CommittedPush, PushRefusal>]
 
+    /// Replaces a store by one that is sealed with the account's key. What it had is removed as that of
+    /// an erased account is.
+    /// - Parameter rights: As those of a push.
+    /// - Returns: The store's new position.
+    func replace(
+        _ store: StoreReference, by whole: WholeStore, rights: DeviceRights?, rules: CommitRules
+    ) throws(StorageError) -> Result<Position, PushRefusal>
+
     /// Whether the disk was full, and is not known to have space again. Pushes that store more are
     /// then refused with ``StorageError/full``; removals are done.
     var isFull: Bool { get }
 
     /// Reads the part of a store, or of one of its keys, that each device of the account has.
     func holdings(of store: StoreReference, key: Key?) throws(StorageError) -> StoreHoldings
+}
+
+extension StoreStorage {
+    func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead {
+        try read(store, since: since, sealedWith: nil)
+    }
 }

@@ -14,6 +14,8 @@ struct PostgresBatch {
     private let made: Set<StoreReference>
     private let accounts: Set<AccountID>
     private let signedIn: Set<DeviceReference>
+    /// Of the accounts' keys; none for an account that is not sealed.
+    private let generations: [AccountID: UInt32]
     let moment: PostgresMoment
     private var stores: [StoreReference: Result<PostgresStore, StorageError>]
     private var records: [StoreReference: PostgresRecords] = [:]
@@ -50,6 +52,9 @@ struct PostgresBatch {
         let records = add([PostgresRecords.reading(keys)])
         let counting = add(counts.isEmpty ? [] : [PostgresRecords.readingCounts(counts)])
         let checking = add(devices.isEmpty ? [] : [Self.checking(devices)])
+        // After the locks of the stores, which the mark needs too: a push after the mark stores nothing
+        // in clear.
+        let sealing = add([Self.sealing(Set(pushes.map(\.store.account)))])
         let looking = add([storage.momentStatement])
         let results = try transaction.run(flight)
 
@@ -60,6 +65,11 @@ struct PostgresBatch {
         stores = try PostgresStore.read(asked, from: results[reading])
         signedIn = try Set(
             results[checking].flatMap(\.rows).map { devices[try $0.count(0) - 1] })
+        generations = Dictionary(
+            try results[sealing.lowerBound].rows.map { row in
+                (try row.account(0), try AccountSealing.generation(row, 1))
+            }
+        ) { first, _ in first }
         moment = try PostgresMoment(results[looking.lowerBound])
         self.rules = storage.rules(rules, at: moment)
         for row in results[records.lowerBound].rows {
@@ -99,6 +109,14 @@ struct PostgresBatch {
                 WHERE d.account = w.account AND d.id = w.id OFFSET 0) AS d
             """, .texts(devices.map(\.account.string)),
             .integers(devices.map { Int64(bitPattern: $0.id.rawValue) }))
+    }
+
+    private static func sealing(_ accounts: Set<AccountID>) -> SQLStatement {
+        SQLStatement(
+            """
+            SELECT id, \(AccountSealing.generationColumn) FROM ubiquity.account
+            WHERE id = ANY ($1::text[]) AND sealing IS NOT NULL
+            """, .texts(accounts.map(\.string)))
     }
 
     /// Locks the accounts, which returns those that exist, and makes stores.
@@ -151,11 +169,12 @@ struct PostgresBatch {
         guard !isFull || waiting.push.onlyTakesAway else { throw PushRefusal.full }
         // Read after the lock of the store, which a revocation needs too: a push after a revocation
         // stores nothing.
-        let refusal = rules.refusal(of: waiting) { signedIn.contains($0) }
+        let refusal = rules.refusal(of: waiting.rights) { signedIn.contains($0) }
         if let refusal { throw refusal }
-        let rules = rules.of(waiting)
         let name = waiting.store
+        let rules = rules.of(waiting.rights, generation: generations[name.account] ?? 0)
         var store = try stores[name]?.get()
+        try rules.checkSealing(waiting.push, of: store?.state ?? StoreState())
         var known = records.removeValue(forKey: name) ?? PostgresRecords()
         defer { records[name] = known }
         if let store { try known.readLate(waiting.push, of: store, transaction) }
@@ -199,7 +218,7 @@ struct PostgresBatch {
     private mutating func pruneHistories() throws {
         var large: [(store: PostgresStore, rule: HistoryRule)] = []
         for push in pushes {
-            let rule = rules.of(push).admission.historyRule
+            let rule = rules.of(push.rights, generation: 0).admission.historyRule
             guard let store = try? stores[push.store]?.get(),
                 !large.contains(where: { $0.store.reference == push.store }),
                 store.state.history.exceeds(rule.limits, byFar: !large.isEmpty)

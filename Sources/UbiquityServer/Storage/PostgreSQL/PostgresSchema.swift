@@ -142,7 +142,7 @@ enum PostgresSchema {
         """
         CREATE TABLE ubiquity.account (
             id text COLLATE "C" PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE,
-            created bigint NOT NULL, limits text)
+            created bigint NOT NULL, limits text, sealing bytea)
         """,
         """
         CREATE TABLE ubiquity.device (

@@ -23,7 +23,8 @@ extension PostgresServerStorage {
                 guard let store = try stores[reference]?.get() else { return nil }
                 return StoreSummary(
                     identifier: reference.identifier, usage: store.state.usage,
-                    position: store.state.lineage.position, appName: try row.textIfAny(1))
+                    position: store.state.lineage.position, appName: try row.textIfAny(1),
+                    contentGeneration: store.state.contentGeneration)
             }
         }
     }
@@ -45,16 +46,21 @@ extension PostgresServerStorage {
     }
 
     /// Nothing is remembered.
-    func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? { nil }
+    func unchanged(
+        _ store: StoreReference, since position: Position, sealedWith generation: UInt32?
+    ) -> StoreRead? { nil }
 
     /// Reads the head and the records of one moment. The position tells which records are wanted,
     /// even before it is known whether it is one of this store.
-    func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead {
+    func read(
+        _ store: StoreReference, since: Position?, sealedWith generation: UInt32?
+    ) throws(StorageError) -> StoreRead {
         let statements =
             PostgresStore.reading([store], isLocking: false) + [Self.records(of: store, since)]
         return try reading(statements) { results, connection in
             let found = try PostgresStore.read([store], from: results[0...1])[store]?.get()
             let state = found?.state ?? StoreState()
+            if let generation, !state.isReadable(with: generation) { return .unsealed }
             switch since.map(state.lineage.resumption) {
             case .otherHistory:
                 if let since { try refuseIfReplaced(since, of: store, on: connection) }

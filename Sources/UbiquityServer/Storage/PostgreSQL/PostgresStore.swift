@@ -10,7 +10,7 @@ internal import UbiquityCore
 struct PostgresStore: Sendable {
     let reference: StoreReference
     /// The number that its records have.
-    let number: Int64
+    private(set) var number: Int64
     var state: StoreState
     /// The revision in its row.
     let storedRevision: Int64
@@ -142,6 +142,34 @@ struct PostgresStore: Sendable {
                     .integers(spans.map(\.0.number)), .integers(spans.map(\.1.firstRevision)),
                     .integers(spans.map { Int64(bitPattern: $0.1.epoch) })))
         }
+        return statements
+    }
+
+    /// Gives a locked store another number, under which it has no records and no history. What it had
+    /// under the old one is removed as that of an erased account is.
+    /// - Parameter keepsFolded: Whether it keeps the increments of folded counts.
+    /// - Returns: The statements that do it, and store the state.
+    mutating func begin(_ state: StoreState, keepsFolded: Bool) -> [SQLStatement] {
+        self.state = state
+        var statements = Self.updating([self])
+        let new = Int64.random(in: 1 ... .max)
+        let numbers: [SQLValue] = [
+            .integer(new), .text(reference.account.string), .integer(number),
+        ]
+        for table in ["span", "passed"] + (keepsFolded ? ["folded"] : []) {
+            statements.append(
+                SQLStatement(
+                    "UPDATE ubiquity.\(table) SET store = $1 WHERE account = $2 AND store = $3",
+                    numbers))
+        }
+        statements += [
+            SQLStatement(
+                "UPDATE ubiquity.store SET number = $1 WHERE account = $2 AND number = $3", numbers),
+            SQLStatement(
+                "INSERT INTO ubiquity.erased (account, store) VALUES ($1, $2)",
+                Array(numbers.dropFirst())),
+        ]
+        number = new
         return statements
     }
 

@@ -98,7 +98,9 @@ extension SQLStorage {
 extension Device {
     static let columns = """
         account, id, title, created, seen, stores, expires, clock_ahead, clock_measured, version,
-        (SELECT limits FROM ubiquity.account a WHERE a.id = device.account)
+        (SELECT limits FROM ubiquity.account a WHERE a.id = device.account),
+        (SELECT \(AccountSealing.generationColumn) FROM ubiquity.account a
+            WHERE a.id = device.account)
         """
 }
 

@@ -16,9 +16,12 @@ final class KnownPositions: Sendable {
     struct Head: Hashable, Sendable {
         var position: Position
         var horizon: HybridTimestamp
+        /// As ``UbiquityCore/StoreState/contentGeneration``.
+        var generation: UInt32?
 
         init(_ state: StoreState) {
             (position, horizon) = (state.lineage.position, state.horizon)
+            generation = state.contentGeneration
         }
     }
 

@@ -68,7 +68,8 @@ enum SQLiteSchema {
     /// another page to write for each push: changes after a revision are found among the store's
     /// records.
     ///
-    /// `directory` is a ``Directory``, and `account.limits` an ``AccountLimits``. A confinement is a list of identifiers, one per line.
+    /// `directory` is a ``Directory``, and `account.limits` an ``AccountLimits``, and
+    /// `account.sealing` the bytes of an ``AccountSealing``. A confinement is a list of identifiers, one per line.
     /// By how much a device's clock was ahead of the server's, when that was, and the version of its
     /// client library, are in `device`. So is the confined device that added it (`adder`), with which it
     /// ends.
@@ -99,7 +100,7 @@ enum SQLiteSchema {
         CREATE TABLE secret (name TEXT PRIMARY KEY NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE account (
             id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,
-            limits TEXT) WITHOUT ROWID;
+            limits TEXT, sealing BLOB) WITHOUT ROWID;
         CREATE TABLE directory (
             id INTEGER PRIMARY KEY CHECK (id = 1), accounts INTEGER NOT NULL);
         INSERT INTO directory VALUES (1, 0);

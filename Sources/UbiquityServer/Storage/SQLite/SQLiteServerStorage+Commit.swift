@@ -29,6 +29,27 @@ extension SQLiteServerStorage {
         return batch.results
     }
 
+    /// Asked in the same transaction: a push after a revocation stores nothing.
+    func isSignedIn(_ device: DeviceReference, _ db: Database) throws -> Bool {
+        if memory.withLock({ $0.devices.value(device) }) != nil { return true }
+        guard try Self.isSignedIn(device, db) else { return false }
+        memory.withLock { $0.remember(device) }
+        return true
+    }
+
+    /// The generation of the account's key; 0 for none, and for no such account. Asked in the same
+    /// transaction: a push after the mark stores nothing in clear.
+    func generation(of account: AccountID, _ db: Database) throws -> UInt32 {
+        if let known = memory.withLock({ $0.generations.value(account) }) { return known }
+        let statement = try RawStatement(
+            "SELECT \(AccountSealing.generationColumn) FROM account WHERE id = ?", db)
+        statement.bind(text: account.string, at: 1)
+        var generation: UInt32 = 0
+        try statement.run { generation = try AccountSealing.generation($0, 0) }
+        memory.withLock { $0.generations.set(account, generation, bytes: 0) }
+        return generation
+    }
+
     /// Moves the log. What fails is made up for after another commit.
     private func moveLog(_ db: Database) {
         switch checkpointer?.committed() {
@@ -76,9 +97,12 @@ private struct SQLiteBatch {
     /// - Throws: Also ``PushRefusal`` and ``StorageError/unreadable``, before anything of the push is
     ///   written.
     private mutating func decide(_ waiting: PendingPush) throws -> CommittedPush {
-        if let refusal = try rules.refusal(of: waiting, isSignedIn: isSignedIn) { throw refusal }
-        let rules = rules.of(waiting)
+        let refusal = try rules.refusal(of: waiting.rights) { try storage.isSignedIn($0, db) }
+        if let refusal { throw refusal }
+        let rules = rules.of(
+            waiting.rights, generation: try storage.generation(of: waiting.store.account, db))
         var store = try known(waiting.store)
+        try rules.checkSealing(waiting.push, of: store.state)
         if store.state.history.exceeds(rules.admission.history, byFar: hasPruned) {
             // Before rows get other numbers.
             try removeUnkept()
@@ -136,14 +160,6 @@ private struct SQLiteBatch {
     mutating func finish() throws {
         try removeUnkept()
         for store in touched.keys { try touched[store]?.update(db) }
-    }
-
-    /// Asked in the same transaction: a push after a revocation stores nothing.
-    private func isSignedIn(_ device: DeviceReference) throws -> Bool {
-        if storage.memory.withLock({ $0.devices.value(device) }) != nil { return true }
-        guard try SQLiteServerStorage.isSignedIn(device, db) else { return false }
-        storage.memory.withLock { $0.remember(device) }
-        return true
     }
 
     private func known(_ store: StoreReference) throws -> SQLiteStore {

@@ -21,7 +21,8 @@ extension SQLiteServerStorage {
                 guard let store = try SQLiteStore.fetch(key, db) else { return nil }
                 return StoreSummary(
                     identifier: identifier, usage: store.state.usage,
-                    position: store.state.lineage.position, appName: try row.textIfAny(1))
+                    position: store.state.lineage.position, appName: try row.textIfAny(1),
+                    contentGeneration: store.state.contentGeneration)
             }
         }
     }
@@ -38,17 +39,26 @@ extension SQLiteServerStorage {
         }
     }
 
-    func unchanged(_ store: StoreReference, since position: Position) -> StoreRead? {
-        guard let head = positions.head(of: store), head.position == position else { return nil }
+    func unchanged(
+        _ store: StoreReference, since position: Position, sealedWith generation: UInt32?
+    ) -> StoreRead? {
+        guard let head = positions.head(of: store), head.position == position,
+            generation == nil || head.generation == nil || generation == head.generation
+        else { return nil }
         return .changes([], position: position, isWhole: false, horizon: head.horizon)
     }
 
-    func read(_ store: StoreReference, since: Position?) throws(StorageError) -> StoreRead {
-        if let since, let read = unchanged(store, since: since) { return read }
-        let generation = positions.generation
+    func read(
+        _ store: StoreReference, since: Position?, sealedWith generation: UInt32?
+    ) throws(StorageError) -> StoreRead {
+        if let since, let read = unchanged(store, since: since, sealedWith: generation) {
+            return read
+        }
+        let removals = positions.generation
         return try reading { db in
             let stored = try SQLiteStore.fetch(store, db) ?? SQLiteStore()
-            if stored.id != nil { positions.note(stored.state, of: store, since: generation) }
+            if stored.id != nil { positions.note(stored.state, of: store, since: removals) }
+            if let generation, !stored.state.isReadable(with: generation) { return .unsealed }
             let lineage = stored.state.lineage
             let after: Int64?
             switch since.map(lineage.resumption) {

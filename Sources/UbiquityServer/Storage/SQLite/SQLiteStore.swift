@@ -63,12 +63,32 @@ struct SQLiteStore: Sendable {
     /// - Returns: The number of the new store.
     static func insert(_ store: StoreReference, _ db: Database) throws -> Int64 {
         let statement = try db.cachedStatement(
-            sql: """
-                INSERT INTO store (id, account, identifier) SELECT coalesce(max(id), 0) + 1, ?, ?
-                FROM (SELECT max(id) AS id FROM store UNION ALL SELECT max(store) FROM erased)
-                """)
+            sql: "INSERT INTO store (id, account, identifier) SELECT \(nextID), ?, ? FROM \(ids)")
         try statement.execute(arguments: [store.account.string, store.identifier.string])
         return db.lastInsertedRowID
+    }
+
+    private static let nextID = "coalesce(max(id), 0) + 1"
+    private static let ids =
+        "(SELECT max(id) AS id FROM store UNION ALL SELECT max(store) FROM erased)"
+
+    /// Gives the store another number, under which it has no records and no history. What it had under
+    /// the old one is removed as that of an erased account is.
+    /// - Parameter keepsFolded: Whether it keeps the increments of folded counts.
+    mutating func begin(_ state: StoreState, keepsFolded: Bool, _ db: Database) throws {
+        guard let old = id,
+            let new = try Int64.fetchOne(db, sql: "SELECT \(Self.nextID) FROM \(Self.ids)")
+        else { return }
+        let moved = ["span", "passed"] + (keepsFolded ? ["folded"] : [])
+        for table in moved {
+            try db.execute(
+                sql: "UPDATE \(table) SET store = ? WHERE store = ?", arguments: [new, old])
+        }
+        try db.execute(sql: "UPDATE store SET id = ? WHERE id = ?", arguments: [new, old])
+        try db.execute(sql: "INSERT INTO erased (store) VALUES (?)", arguments: [old])
+        try db.execute(sql: "INSERT OR IGNORE INTO chore (name) VALUES ('scrub')")
+        (id, recent, self.state) = (new, VersionPack(), state)
+        try update(db)
     }
 
     /// The approximate size in memory of what it refers to.

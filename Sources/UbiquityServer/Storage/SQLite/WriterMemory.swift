@@ -5,7 +5,7 @@ internal import UbiquityCore
 /// The rows that the writer remembers, so that a push need not read them. Used in the writer's
 /// transactions, one at a time, and equal to the rows as of the last one that was committed.
 ///
-/// Forgotten are: everything, when another process has written or an account was erased; a store,
+/// Forgotten are: everything, when another process has written or an account was erased or sealed; a store,
 /// when it is compacted; a device, when it was removed. What a transaction changes is remembered
 /// when it is committed, and never if it is rolled back.
 ///
@@ -18,8 +18,11 @@ struct WriterMemory: Sendable {
     var stores = RecentTable<StoreReference, SQLiteStore>(bytesMax: 32 << 20)
     /// The devices that are signed in and not revoked.
     var devices = RecentTable<DeviceReference, Void>(bytesMax: 8 << 20)
+    /// The generations of accounts' keys.
+    var generations = RecentTable<AccountID, UInt32>(bytesMax: 8 << 20)
 
     mutating func forgetAll() {
+        generations.removeAll()
         stores.removeAll()
         devices.removeAll()
     }

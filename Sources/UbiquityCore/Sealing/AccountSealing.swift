@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The mark that an account is sealed, as its server keeps it. The server can read nothing of it but
+/// the number.
+package struct AccountSealing: Hashable, Sendable {
+    /// The number of the account's key, from 1.
+    package let generation: UInt32
+    /// The key's own code of this generation.
+    package let check: Bytes32
+    /// The account's keys, sealed with the recovery key.
+    package let recovery: [UInt8]
+
+    package static let recoveryBytesMax = 4_096
+
+    /// - Returns: Nil for the generation 0, and for more than ``recoveryBytesMax``.
+    package init?(generation: UInt32, check: Bytes32, recovery: [UInt8]) {
+        guard generation > 0, recovery.count <= Self.recoveryBytesMax else { return nil }
+        (self.generation, self.check, self.recovery) = (generation, check, recovery)
+    }
+
+    /// Whether it may take the place of an account's mark: with the next key, or with another recovery
+    /// key for the same one.
+    /// - Parameter mark: Nil if the account is not sealed.
+    package func mayReplace(_ mark: AccountSealing?) -> Bool {
+        guard let mark else { return generation == 1 }
+        if generation == mark.generation { return check == mark.check }
+        // The last generation has none after it.
+        return generation > mark.generation && generation - mark.generation == 1
+    }
+
+    // MARK: - Stored
+
+    package var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(bigEndian: generation)
+        return bytes + check.bytes + recovery
+    }
+
+    /// Fails for bytes that are not of this form.
+    package init?(bytes: [UInt8]) {
+        let headerBytes = 4 + Bytes32.count
+        guard bytes.count >= headerBytes, let check = Bytes32(bytes[4..<headerBytes]) else {
+            return nil
+        }
+        self.init(
+            generation: bytes[..<4].reduce(0) { $0 << 8 | UInt32($1) }, check: check,
+            recovery: Array(bytes[headerBytes...]))
+    }
+}
+
+/// The reason a device's request for an account's values is not served.
+package enum SealingRefusal: Error, Hashable, Sendable {
+    /// The account is sealed with the key of this generation, or not if it is 0, and the request was
+    /// made for another.
+    case otherGeneration(UInt32, asked: UInt32)
+    /// The store is not sealed with the account's key yet.
+    case storeUnsealed
+    /// The store has changed since it was read, or is sealed with this key already.
+    case storeChanged
+
+    /// - Parameter generation: The account's.
+    /// - Throws: If the request was made for another.
+    package static func check(_ asked: UInt32, in generation: UInt32) throws(SealingRefusal) {
+        guard asked == generation else { throw .otherGeneration(generation, asked: asked) }
+    }
+}
+
+extension StoreState {
+    /// Whether a device with the key of this generation, or without one if it is 0, can read what the
+    /// store has.
+    package func isReadable(with generation: UInt32) -> Bool {
+        contentGeneration.map { $0 == generation } ?? true
+    }
+
+    /// The generation of the key that sealed what the store has, 0 if it is not sealed; nil if there is
+    /// nothing.
+    package var contentGeneration: UInt32? {
+        let isEmpty = usage == Usage() && deletions == 0 && folded == 0 && history.bytes == 0
+        return isEmpty ? nil : generation
+    }
+}
+
+extension Record {
+    /// Whether a store may have it that is sealed with the key of this generation, or not if it is 0. A
+    /// box is only looked at from outside.
+    func isSealed(with generation: UInt32) -> Bool {
+        guard let value = content.value else { return true }
+        guard case .sealed(let box) = value else { return generation == 0 }
+        guard generation > 0, box.generation == generation else { return false }
+        switch box.bytes.first {
+        case SealedCount.version: return key.isCount && SealedCount(bytes: box.bytes) != nil
+        case SealedBytes.version:
+            return box.bytes.count >= SealedBytes.headerBytes + SealedText.bytesMin
+        default: return false
+        }
+    }
+}
+
+extension Refusal {
+    /// - Parameter generation: That of the store.
+    init(unsealedIn generation: UInt32) {
+        self = generation == 0 ? .sealed : .notSealed
+    }
+
+    package static let notSealed = Refusal(
+        code: "not-sealed", detail: "the account is sealed, and a value was not sealed with its key"
+    )
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import NIOCore
+internal import NIOHTTP1
+internal import UbiquityCore
+internal import UbiquityWire
+
+/// The mark of a sealed account, and the sealing of its stores.
+struct SealingRoutes: Sendable {
+    let storage: any ServerStorage
+    let writer: BlockingThreads
+    let readers: BlockingThreads
+    let gate: Gate
+    let revocation: Revocation
+    let allowance: PushAllowance
+    /// The budget for bodies.
+    let shares: AccountShares
+    let settings: ServerSettings
+
+    // MARK: The mark
+
+    /// A confined device does not get the account's keys, and only sees its stores.
+    @Sendable func show(_ exchange: Exchange, _ rights: DeviceRights) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let (account, stores) = try await readers.run(for: rights.account) { [storage] in
+            (try storage.account(rights.account), try storage.stores(of: rights.account))
+        }
+        guard let account else { throw AccessRefusal.credentialInvalid }
+        var sealing = WireSealing(account.sealing)
+        if rights.isConfined { sealing.recovery = Data() }
+        sealing.unsealed = stores.filter { store in
+            rights.reaches(store.identifier)
+                && store.contentGeneration.map { $0 != sealing.generation } ?? false
+        }.map(\.identifier.string)
+        return Answer(sealing, format)
+    }
+
+    /// Ends all streams of the account: its devices come back with the key that they have.
+    @Sendable func seal(_ exchange: Exchange, _ rights: DeviceRights) async throws -> Answer {
+        try allowance.take(rights)
+        let mark = try AccountSealing(try await exchange.readMessage(WireSealing.self))
+        try await write(exchange, rights) { storage, now, actor in
+            try storage.seal(rights.account, with: mark, now: now, by: actor)
+        }
+        return Answer(.noContent)
+    }
+
+    @Sendable func reset(_ exchange: Exchange, _ rights: DeviceRights) async throws -> Answer {
+        try await write(exchange, rights) { storage, now, actor in
+            try storage.reset(rights.account, now: now, run: nil, by: actor)
+        }
+        return Answer(.noContent)
+    }
+
+    private func write(
+        _ exchange: Exchange, _ rights: DeviceRights,
+        _ body: @escaping @Sendable (any ServerStorage, Int64, AuditActor) throws -> Void
+    ) async throws {
+        // Receiving the body may have taken two minutes.
+        try await gate.checkAgain(exchange.bearer, .wholeAccount)
+        let now = settings.clock.now()
+        try await writer.run(for: rights.account) { [storage] in
+            try StorageError.ofDevice {
+                try body(storage, now, .device(rights.reference.id))
+            }
+        }
+        revocation.accountChanged(rights.account)
+    }
+
+    // MARK: A whole store
+
+    @Sendable func replace(
+        _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference
+    ) throws {
+        try allowance.take(rights)
+        let format = try exchange.bodyFormat
+        let answerFormat = try exchange.answerFormat
+        let bounds = IntakeLimits(rights.limits.applied(to: settings.limits)).message
+        let permit = try shares.take(rights)
+        exchange.readBody(bytesMax: bounds.bytes, permit: permit) { [self] body in
+            exchange.attempt {
+                let body = try body.get().bytes
+                allowance.charge(bytes: body.count, rights)
+                readers.run(
+                    slicesFor: rights.account,
+                    {
+                        guard format.hasAtMost(bounds.elements, in: body, WireWholeStore.self)
+                        else {
+                            throw Problem(
+                                .bodyTooLarge,
+                                "A store may have at most \(bounds.elements) elements.",
+                                at: .bodyTooLarge)
+                        }
+                        return Optional.some(
+                            try WholeStore(try format.decode(WireWholeStore.self, from: body)))
+                    },
+                    then: exchange.callback { whole in
+                        exchange.answer { [self] in
+                            defer { permit.end() }
+                            return try await replace(
+                                exchange, rights, store, by: whole, answerFormat)
+                        }
+                    })
+            }
+        }
+    }
+
+    private func replace(
+        _ exchange: Exchange, _ rights: DeviceRights, _ store: StoreReference,
+        by whole: WholeStore, _ format: WireFormat
+    ) async throws -> Answer {
+        try await gate.checkAgain(exchange.bearer, .store(store.identifier))
+        let now = settings.clock.now()
+        let rules = CommitRules(
+            admission: PushAdmission(
+                limits: settings.limits, now: now, history: settings.history),
+            storesPerAccountMax: settings.constants.storesPerAccountMax)
+        let position = try await writer.run(for: rights.account) { [storage] in
+            try storage.replace(store, by: whole, rights: rights, rules: rules).get()
+        }
+        revocation.hub.end { $0.store == store }
+        let answer = ChangeSet(
+            records: [], cursor: position.cursor, serverMilliseconds: now, isWhole: false)
+        return Answer(WireChanges(answer), format)
+    }
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Synchronization
+internal import Testing
+internal import UbiquityCore
+
+@testable internal import UbiquityServer
+
+/// Sealed accounts, over every backend.
+@Suite struct SealedAccountStorageTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private static func mark(_ generation: UInt32, recovery: [UInt8] = [1]) -> AccountSealing {
+        AccountSealing(
+            generation: generation, check: Bytes32([UInt8](repeating: 1, count: 32))!,
+            recovery: recovery)!
+    }
+
+    private static func box(
+        _ key: String, at time: Int64, generation: UInt32 = 1, fill: UInt8 = 0
+    ) -> Record {
+        let bytes = [1] + [UInt8](repeating: fill, count: 48)
+        return Sample.record(
+            key, .sealed(SealedBox(generation: generation, bytes: bytes)), at: time)
+    }
+
+    private func push(_ writes: Record..., generation: UInt32) throws -> PendingPush {
+        var push = Push([try Transaction(writes)])
+        push.generation = generation
+        return PendingPush(store: Sample.store, push: push)
+    }
+
+    private func result(
+        _ push: PendingPush, _ storage: any ServerStorage
+    ) throws -> Result<CommittedPush, PushRefusal> {
+        try storage.commit([push], rules: Sample.rules())[0]
+    }
+
+    private func records(_ storage: any ServerStorage) throws -> [Record] {
+        guard case .changes(let records, _, _, _) = try storage.read(Sample.store, since: nil)
+        else { return [] }
+        return try records.map { try $0.record() }.sorted { $0.key < $1.key }
+    }
+
+    private func whole(
+        _ storage: any ServerStorage, _ records: [Record], generation: UInt32 = 1
+    ) throws -> WholeStore {
+        let position = try #require(try storage.positions(of: [Sample.store])[Sample.store])
+        return WholeStore(cursor: position.cursor, generation: generation, records: records)
+    }
+
+    @discardableResult
+    private func replace(
+        _ storage: any ServerStorage, by whole: WholeStore
+    ) throws -> Result<Position, PushRefusal> {
+        try storage.replace(Sample.store, by: whole, rights: nil, rules: Sample.rules())
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a mark is kept, replaced by the rule, and in the audit log`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let account = Sample.account.id
+        func seal(_ mark: AccountSealing) throws {
+            try storage.seal(account, with: mark, now: 5, by: .operatorLocally)
+        }
+        #expect(throws: StorageError.sealing(.otherGeneration(0, asked: 2))) {
+            try seal(Self.mark(2))
+        }
+        try seal(Self.mark(1))
+        try seal(Self.mark(1))
+        try seal(Self.mark(1, recovery: [2]))
+        #expect(try storage.account(account)?.sealing == Self.mark(1, recovery: [2]))
+        #expect(throws: StorageError.sealing(.otherGeneration(1, asked: 3))) {
+            try seal(Self.mark(3))
+        }
+        try seal(Self.mark(2))
+        #expect(try storage.accounts().map(\.sealing?.generation) == [2])
+        let deeds = try storage.auditEntries(before: nil, max: 9).filter {
+            $0.event.action == .accountSealed
+        }
+        #expect(deeds.reduce(0) { $0 + $1.count } == 3)
+        #expect(throws: StorageError.noSuchAccount) {
+            try storage.seal(
+                AccountID(rawValue: 1), with: Self.mark(1), now: 5, by: .operatorLocally)
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a device's rights name the account's key`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        try storage.addCode("code")
+        let device = try storage.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
+        ).device
+        func generation() throws -> UInt32? {
+            try storage.rights(of: [SecretHash(of: "credential")])[0].get()?.generation
+        }
+        #expect(try generation() == 0)
+        let actor = AuditActor.device(device.reference.id)
+        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: actor)
+        #expect(try generation() == 1)
+        _ = try storage.revoke(device.reference, now: 5, by: .operatorLocally)
+        #expect(throws: StorageError.noSuchDevice) {
+            try storage.seal(Sample.account.id, with: Self.mark(2), now: 5, by: actor)
+        }
+        #expect(throws: StorageError.noSuchDevice) {
+            try storage.reset(Sample.account.id, now: 5, run: 7, by: actor)
+        }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a push is committed only with the account's key, in a store that has it`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        let clear = try push(Sample.record("a", .integer(1), at: 500), generation: 0)
+        _ = try result(clear, storage).get()
+        #expect(
+            try result(push(Self.box("b", at: 500), generation: 1), storage).failure
+                == .sealing(.otherGeneration(0, asked: 1)))
+        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        let later = try push(Sample.record("a", .integer(2), at: 501), generation: 0)
+        #expect(try result(later, storage).failure == .sealing(.otherGeneration(1, asked: 0)))
+        let sealed = try push(Self.box("b", at: 501), generation: 1)
+        #expect(try result(sealed, storage).failure == .sealing(.storeUnsealed))
+        #expect(try storage.read(Sample.store, since: nil, sealedWith: 1) == .unsealed)
+        #expect(
+            try storage.read(Sample.store, since: Sample.position(1), sealedWith: 1) == .unsealed)
+        #expect(try storage.stores(of: Sample.account.id).map(\.contentGeneration) == [0])
+        #expect(
+            try replace(storage, by: whole(storage, [Self.box("a", at: 500)])).get()
+                == Sample.position(2))
+        #expect(try result(sealed, storage).get().results == [.committed([.applied])])
+        #expect(try records(storage).map(\.key.string) == ["a", "b"])
+        #expect(try records(storage).allSatisfy { $0.content.isSealed })
+        #expect(try storage.stores(of: Sample.account.id).map(\.contentGeneration) == [1])
+        // A store that is new takes the account's key.
+        let other = StoreReference(
+            account: Sample.account.id, identifier: try StoreIdentifier("other"))
+        var fresh = sealed
+        fresh.store = other
+        _ = try result(fresh, storage).get()
+        guard case .changes(let found, _, _, _) = try storage.read(other, since: nil, sealedWith: 1)
+        else {
+            Issue.record("the new store is not readable")
+            return
+        }
+        #expect(found.count == 1)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a store is replaced with its history, once, and only as it was read`(
+        backend: Backend
+    ) throws {
+        let storage = try backend.open(in: folder)
+        for time in 500..<510 as Range<Int64> {
+            let write = Sample.record("a", .integer(time), at: time)
+            _ = try result(push(write, generation: 0), storage).get()
+        }
+        _ = try result(
+            push(Sample.record("gone", nil, at: 520), generation: 0), storage
+        ).get()
+        let other = StoreReference(
+            account: Sample.account.id, identifier: try StoreIdentifier("other"))
+        _ = try storage.commit(Sample.push(Sample.record("x", .integer(1), at: 500), to: other))
+        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        let before = Sample.position(11)
+        let whole = try whole(storage, [Self.box("a", at: 509)])
+        var stale = whole
+        stale.cursor = Sample.position(10).cursor
+        #expect(try replace(storage, by: stale).failure == .sealing(.storeChanged))
+        #expect(try replace(storage, by: whole).get() == Sample.position(12))
+        #expect(try replace(storage, by: whole).failure == .sealing(.storeChanged))
+        #expect(try records(storage) == whole.records)
+        #expect(try storage.read(Sample.store, since: before, sealedWith: 1) == .compacted)
+        #expect(
+            try storage.read(Sample.store, since: Sample.position(12), sealedWith: 1)
+                == .changes(
+                    [], position: Sample.position(12), isWhole: false,
+                    horizon: HybridTimestamp(milliseconds: 520, counter: 3)))
+        let versions = try storage.versions(of: Sample.store, key: nil, currentOnly: false) {
+            _, lines in Array(lines.indices)
+        }
+        #expect(versions.count == 1)
+        while try storage.eraseRest(for: 100) {}
+        #expect(try records(storage) == whole.records)
+        guard case .changes(let rest, _, _, _) = try storage.read(other, since: nil) else {
+            Issue.record("another store is gone")
+            return
+        }
+        #expect(rest.count == 1)
+        // It goes on.
+        let next = try push(Self.box("b", at: 600, fill: 1), generation: 1)
+        #expect(try result(next, storage).get().position == Sample.position(13))
+        #expect(try records(storage).count == 2)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `what cannot be in a sealed store replaces nothing`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        _ = try result(push(Sample.record("a", .integer(1), at: 500), generation: 0), storage).get()
+        #expect(
+            try replace(storage, by: whole(storage, [Self.box("a", at: 500)])).failure
+                == .sealing(.otherGeneration(0, asked: 1)))
+        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        let clear = try whole(storage, [Sample.record("a", .integer(1), at: 500)])
+        #expect(
+            try replace(storage, by: clear).failure
+                == .records(
+                    "records[0]: the account is sealed, and a value was not sealed with its key"))
+        #expect(try records(storage).map(\.content) == [.value(.integer(1))])
+        let rights = DeviceRights(
+            reference: DeviceReference(account: Sample.account.id, id: Sample.device))
+        #expect(
+            try storage.replace(
+                Sample.store, by: whole(storage, [Self.box("a", at: 500)]), rights: rights,
+                rules: Sample.rules()
+            ).failure == .notAllowed(.credentialInvalid))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `counts that were folded before a store was sealed are counted once`(backend: Backend)
+        throws
+    {
+        let storage = try backend.open(in: folder)
+        func count(_ run: Int, _ times: Int64, _ total: Int64, at time: Int64) throws -> Record {
+            var record = Sample.record(
+                "k", .array([.integer(times), .integer(total)]), at: time)
+            record.key = record.key.part(PartID("c\(run)")!)
+            return record
+        }
+        func sealed(_ record: Record) throws -> Record {
+            var record = record
+            let count = try #require(SealedCount(try #require(record.content.value)))
+            record.content = .value(
+                .sealed(SealedBox(generation: 1, bytes: count.bytes + [1, 2, 3, 4, 5, 6, 7, 8])))
+            return record
+        }
+        for run in 0..<70 {
+            _ = try result(push(count(run, 1, 1, at: 500 + Int64(run)), generation: 0), storage)
+                .get()
+        }
+        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        let all = try records(storage).map(sealed)
+        #expect(all.count < 65)
+        _ = try replace(storage, by: whole(storage, all)).get()
+        // The first run was folded.
+        _ = try result(push(sealed(count(0, 2, 5, at: 700)), generation: 1), storage).get()
+        let sums = try records(storage).compactMap { Count($0.content.value)?.total }
+        #expect(sums.reduce(.zero, +) == Count(.array([.integer(0), .integer(74)]))?.total)
+        #expect(try records(storage).allSatisfy { $0.content.isSealed })
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a reset leaves devices, and nothing else`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        try storage.addCode("code")
+        _ = try storage.redeem(SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000)
+        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        _ = try result(push(Self.box("a", at: 500), generation: 1), storage).get()
+        try storage.reset(Sample.account.id, now: 6, run: 7, by: .operatorLocally)
+        #expect(try storage.account(Sample.account.id)?.sealing == nil)
+        #expect(try storage.devices(of: Sample.account.id).count == 1)
+        #expect(try storage.keys(since: nil) == [])
+        #expect(try storage.read(Sample.store, since: Sample.position(1)) == .compacted)
+        let clear = try push(Sample.record("a", .integer(1), at: 600), generation: 0)
+        #expect(try result(clear, storage).get().results == [.committed([.applied])])
+        while try storage.eraseRest(for: 100) {}
+        #expect(try storage.keys(since: nil) == ["a"])
+        #expect(
+            try storage.auditEntries(before: nil, max: 9).contains {
+                $0.event.action == .accountReset
+            })
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a push that races with the mark stores nothing in clear after it`(backend: Backend)
+        async throws
+    {
+        let nodes =
+            backend == .sqlite
+            ? [try backend.open(in: folder)] : try backend.openNodes(2, in: folder)
+        _ = try result(push(Sample.record("k0", .integer(1), at: 400), generation: 0), nodes[0])
+            .get()
+        let isSealed = Atomic(false)
+        let late = Atomic(0)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for node in nodes {
+                group.addTask {
+                    for number in 1...200 {
+                        let wasSealed = isSealed.load(ordering: .acquiring)
+                        let record = Sample.record(
+                            "k\(number % 9)", .integer(Int64(number)), at: 400 + Int64(number))
+                        let isTaken =
+                            try self.result(
+                                self.push(record, generation: 0), node
+                            ).failure == nil
+                        if wasSealed, isTaken { late.add(1, ordering: .relaxed) }
+                    }
+                }
+            }
+            group.addTask {
+                try await Task.sleep(for: .milliseconds(50))
+                try nodes[nodes.count - 1].seal(
+                    Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+                isSealed.store(true, ordering: .releasing)
+            }
+            try await group.waitForAll()
+        }
+        #expect(late.load(ordering: .relaxed) == 0)
+        let position = try nodes[0].positions(of: [Sample.store])
+        #expect(
+            try result(push(Sample.record("z", .integer(1), at: 900), generation: 0), nodes[0])
+                .failure == .sealing(.otherGeneration(1, asked: 0)))
+        #expect(try nodes[0].positions(of: [Sample.store]) == position)
+    }
+}
+
+extension Result {
+    fileprivate var failure: Failure? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+}

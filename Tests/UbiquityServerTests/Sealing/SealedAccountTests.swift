@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Foundation
+internal import Testing
+internal import UbiquityCore
+internal import UbiquityWire
+
+@testable internal import UbiquityServer
+
+/// The requests of devices of a sealed account.
+struct SealedAccountTests {
+    private static func box(_ key: String, generation: UInt32 = 1) -> WireRecord {
+        var record = WireRecord.write(
+            key,
+            .sealed(
+                SealedBox(generation: generation, bytes: [1] + [UInt8](repeating: 7, count: 48))))
+        record.device = ""
+        return record
+    }
+
+    private static func mark(_ generation: UInt32, check: UInt8 = 1) -> WireSealing {
+        .with {
+            $0.generation = generation
+            $0.check = Data(repeating: check, count: 32)
+            $0.recovery = Data([1, 2, 3])
+        }
+    }
+
+    private func seal(
+        _ device: RunningDevice, _ mark: WireSealing = mark(1)
+    ) async throws -> RunningServer.Answer {
+        try await device.server.send("PUT", "/v1/sealing", credential: device.credential, mark)
+    }
+
+    private func push(
+        _ device: RunningDevice, _ writes: [WireRecord], generation: UInt32 = 1,
+        store: String = "notes"
+    ) async throws -> RunningServer.Answer {
+        let push = WirePush.with {
+            $0.transactions = [.with { $0.writes = writes }]
+            $0.generation = generation
+        }
+        return try await device.server.send(
+            "POST", "/v1/stores/\(store)/changes", credential: device.credential, push)
+    }
+
+    private func expect(
+        _ answer: RunningServer.Answer, _ status: Int, _ code: String, generation: UInt32 = 0
+    ) throws {
+        #expect(answer.status == status)
+        #expect(try answer.problem.code == code)
+        #expect(try answer.problem.generation == generation)
+    }
+
+    @Test func `an account is sealed by one of two devices, and a confined one sees less`()
+        async throws
+    {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let confined = try await server.furtherDevice(stores: ["notes"])
+            try await device.set("a", "clear")
+            try await device.set("a", "clear", store: "other")
+            func sealing(_ device: RunningDevice) async throws -> WireSealing {
+                try await device.get("/v1/sealing").message(WireSealing.self)
+            }
+            #expect(try await sealing(device) == WireSealing())
+            #expect(try await seal(confined).status == 403)
+            #expect(try await seal(device).status == 204)
+            #expect(try await seal(device).status == 204)
+            try expect(await seal(device, Self.mark(1, check: 2)), 409, "sealed", generation: 1)
+            try expect(await seal(device, Self.mark(3)), 409, "sealed", generation: 1)
+            #expect(try await seal(device, Self.mark(0)).status == 400)
+            #expect(try await seal(device, .with { $0.generation = 2 }).status == 400)
+            let seen = try await sealing(device)
+            #expect(seen.check == Self.mark(1).check && seen.recovery == Data([1, 2, 3]))
+            #expect(seen.generation == 1 && seen.unsealed == ["notes", "other"])
+            let part = try await sealing(confined)
+            #expect(part.recovery.isEmpty && part.unsealed == ["notes"] && part.generation == 1)
+            let reset = try await server.send(
+                "DELETE", "/v1/sealing", credential: confined.credential)
+            #expect(reset.status == 403)
+        }
+    }
+
+    @Test func `each request must name the account's key, and a store must have it`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let cursor = try await device.set("a", "clear").cursor
+            let reads = [
+                "changes", "changes?since=\(cursor)", "history", "snapshot", "whole",
+            ]
+            func path(_ read: String, _ generation: UInt32) -> String {
+                "/v1/stores/notes/\(read)\(read.contains("?") ? "&" : "?")generation=\(generation)"
+            }
+            for read in reads {
+                #expect(try await device.get(path(read, 0)).status == 200)
+                try expect(await device.get(path(read, 1)), 409, "sealed")
+            }
+            try expect(await push(device, [Self.box("a")]), 409, "sealed")
+            #expect(try await seal(device).status == 204)
+            for read in reads {
+                let old = try await device.get("/v1/stores/notes/\(read)")
+                try expect(old, 409, "sealed", generation: 1)
+                #expect(try old.problem.detail.contains("this device has no key"))
+                try expect(await device.get(path(read, 2)), 409, "sealed", generation: 1)
+                let answer = try await device.get(path(read, 1))
+                guard read != "whole" else {
+                    #expect(answer.status == 200)
+                    continue
+                }
+                try expect(answer, 503, "store-unsealed")
+                #expect(answer.headers["retry-after"] != nil)
+            }
+            try expect(
+                await push(device, [.write("a", "clear")], generation: 0), 409, "sealed",
+                generation: 1)
+            try expect(await push(device, [Self.box("a")]), 503, "store-unsealed")
+            #expect(try await device.get("/v1/stores/notes/changes?generation=x").status == 400)
+            // A new store takes the key.
+            let fresh = try await push(device, [Self.box("a")], store: "fresh")
+            let answer = try fresh.message(WirePushAnswer.self)
+            #expect(answer.results.first?.writes.count == 1)
+            let clear = try await push(device, [.write("a", "clear")], store: "fresh")
+            let refused = try clear.message(WirePushAnswer.self)
+            #expect(refused.results.first?.refused.code == "not-sealed")
+        }
+    }
+
+    @Test func `a store is sealed whole, and goes on`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            try await device.set("a", "clear text")
+            let last = try await device.set("a", "clear text 2").cursor
+            #expect(try await seal(device).status == 204)
+            let read = try await device.get("/v1/stores/notes/whole?generation=1")
+                .message(WireChanges.self)
+            #expect(read.cursor == last && read.whole && read.records.count == 1)
+            func replace(_ records: [WireRecord], cursor: String) async throws
+                -> RunningServer.Answer
+            {
+                let whole = WireWholeStore.with {
+                    $0.cursor = cursor
+                    $0.generation = 1
+                    $0.records = records
+                }
+                return try await server.send(
+                    "PUT", "/v1/stores/notes/whole", credential: device.credential, whole)
+            }
+            var box = Self.box("a")
+            box.device = device.id
+            #expect(try await replace(read.records, cursor: last).status == 400)
+            #expect(try await replace([box, box], cursor: last).status == 400)
+            let answer = try await replace([box], cursor: last)
+            #expect(answer.status == 200)
+            let cursor = try answer.message(WireChanges.self).cursor
+            try expect(await replace([box], cursor: last), 409, "store-changed")
+            let sealed = try await device.get("/v1/stores/notes/changes?generation=1")
+                .message(WireChanges.self)
+            #expect(sealed.cursor == cursor && sealed.records == [box])
+            try expect(
+                await device.get("/v1/stores/notes/changes?generation=1&since=\(last)"), 410,
+                "cursor-forgotten")
+            #expect(
+                try await device.get("/v1/sealing").message(WireSealing.self).unsealed == [])
+            let history = try await device.get("/v1/stores/notes/history?generation=1")
+            #expect(try history.message(WireHistory.self).versions.count == 1)
+            #expect(try await push(device, [Self.box("b")]).status == 200)
+        }
+    }
+
+    @Test func `streams end with the mark, and open with the key alone`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            var stream = try await server.listen(device)
+            #expect(try await stream.nextEvent()?.title == "changes")
+            #expect(try await stream.nextEvent()?.title == "ready")
+            #expect(try await seal(device).status == 204)
+            #expect(try await stream.nextEvent() == nil)
+            #expect(try await server.listen(device).status == 409)
+            var several = try await server.listen(
+                device,
+                stores: [.init("old"), .with { ($0.identifier, $0.generation) = ("new", 1) }])
+            let ended = try #require(try await several.nextEvent())
+            #expect(ended.title == "ended")
+            #expect(try ended.problem.code == "sealed" && ended.problem.generation == 1)
+            #expect(try ended.problem.store == "old")
+            #expect(try await several.nextEvent()?.title == "changes")
+        }
+    }
+
+    @Test func `a reset makes the account as new, and its devices stay`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            #expect(try await seal(device).status == 204)
+            let answer = try await push(device, [Self.box("a")]).message(WirePushAnswer.self)
+            let reset = try await server.send(
+                "DELETE", "/v1/sealing", credential: device.credential)
+            #expect(reset.status == 204)
+            try expect(await device.pull(since: answer.cursor), 410, "cursor-forgotten")
+            #expect(try await device.pull().message(WireChanges.self).records == [])
+            #expect(try await device.get("/v1/sealing").message(WireSealing.self) == WireSealing())
+            try await device.set("a", "clear")
+        }
+    }
+}
