@@ -133,6 +133,24 @@ struct DeviceStateTests {
         #expect(state.keyring == Self.keyring)
     }
 
+    @Test func `a proposal gives no key, and ends when the keys are kept`() throws {
+        var state = DeviceState()
+        state.proposal = Self.keyring
+        #expect(state.proposals.isEmpty)
+        state.signIn(account("A"))
+        state.proposal = Self.keyring
+        #expect(state.proposal == Self.keyring && state.keyring == nil)
+        #expect(try DeviceState(fields: state.fields) == state)
+        state.signOut()
+        #expect(state.proposal == nil)
+        state.signIn(account("A"))
+        state.keep(Self.keyring)
+        #expect(state.proposal == nil && state.keyring == Self.keyring)
+        state.proposal = Self.keyring
+        _ = state.signOutWiping()
+        #expect(state.proposals.isEmpty && state.keyrings.isEmpty)
+    }
+
     @Test func `wiping an account removes its keys, and what is known of its server stays`() {
         var state = DeviceState()
         state.signIn(account("A"))
@@ -187,7 +205,8 @@ struct DeviceStateTests {
         }
         guard case .dictionary(var state) = DeviceState().fields else { return }
         for (name, value): (ExactString, PropertyListValue) in [
-            ("keyrings", .array([])), ("sealedServers", .string("http://s")),
+            ("keyrings", .array([])), ("proposals", .string("")),
+            ("sealedServers", .string("http://s")),
             ("sealedServers", .array([.integer(1)])),
         ] {
             let old = state.updateValue(value, forKey: name)
@@ -207,8 +226,10 @@ struct DeviceStateTests {
             try Keyring(fields: keyring(Keyring.generationsMax + 1).fields)
         }
         func stores(_ count: Int) throws -> Keyring {
-            let stores = try (1...count).map { try StoreIdentifier("s\($0)") }
-            return keyring(1).confined(to: Set(stores))
+            let pairs = try (1...count).map {
+                (try StoreIdentifier("s\($0)"), Bytes32([UInt8](0..<32))!)
+            }
+            return Keyring([1: .stores(Dictionary(uniqueKeysWithValues: pairs))])
         }
         let widest = try stores(Keyring.storesMax)
         #expect(try Keyring(fields: widest.fields) == widest)

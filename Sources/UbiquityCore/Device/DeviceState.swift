@@ -12,6 +12,9 @@ package struct DeviceState: Hashable, Sendable {
     package var lastFolder: Int?
     /// The keys of each sealed account that ever signed in here, by account identifier.
     package var keyrings: [ExactString: Keyring] = [:]
+    /// The keys of accounts with a new one of this device's whose mark the server may not have yet, by
+    /// account identifier. Nothing is sealed with them. See ``SealingStep``.
+    package var proposals: [ExactString: Keyring] = [:]
     /// The addresses of servers at which this device has had a sealed account. A sign-in there to an
     /// account that is not sealed has to be said: a server could make the device send values in clear.
     package var sealedServers: Set<ExactString> = []
@@ -77,6 +80,7 @@ extension DeviceState {
         folder = takeUnusedFolder()
         folders = folders.filter { $0.value != wiped }
         keyrings = keyrings.filter { folders[$0.key] != nil }
+        proposals = proposals.filter { folders[$0.key] != nil }
         return account
     }
 
@@ -102,11 +106,18 @@ extension DeviceState {
         signedIn.flatMap { keyrings[ExactString($0.account)] }
     }
 
-    /// Keeps the keys of the account that this device is signed in to, in place of those it had. Does
-    /// nothing if nobody is signed in.
+    /// The keys that this device has proposed for the account that it is signed in to.
+    package var proposal: Keyring? {
+        get { signedIn.flatMap { proposals[ExactString($0.account)] } }
+        set { if let signedIn { proposals[ExactString(signedIn.account)] = newValue } }
+    }
+
+    /// Keeps the keys of the account that this device is signed in to, in place of those that it had or
+    /// has proposed. Does nothing if nobody is signed in.
     package mutating func keep(_ keyring: Keyring) {
         guard let signedIn else { return }
         keyrings[ExactString(signedIn.account)] = keyring
+        proposals[ExactString(signedIn.account)] = nil
         sealedServers.insert(ExactString(signedIn.server))
     }
 
@@ -158,7 +169,7 @@ extension DeviceState {
             "folder": .string(folder),
             "folders": .dictionary(folders.mapValues { .string($0) }),
             "lastFolder": lastFolder.map { .integer(Int64($0)) },
-            "keyrings": keyrings.isEmpty ? nil : .dictionary(keyrings.mapValues { $0.fields }),
+            "keyrings": Self.fields(keyrings), "proposals": Self.fields(proposals),
             "sealedServers": sealedServers.isEmpty
                 ? nil : .array(sealedServers.sorted().map { .string($0) }),
         ])
@@ -172,16 +183,26 @@ extension DeviceState {
         folder = try fields.text("folder")
         folders = try StoredFields.need(fields.fields("folders"), "folders").strings()
         lastFolder = try fields.integer("lastFolder")
-        if let fields = fields["keyrings"] {
-            guard case .dictionary(let keyrings) = fields else { throw .otherType("keyrings") }
-            for (account, fields) in keyrings {
-                self.keyrings[account] = try Keyring(fields: fields)
-            }
-        }
+        keyrings = try Self.keyrings(fields, "keyrings")
+        proposals = try Self.keyrings(fields, "proposals")
         for server in try fields.array("sealedServers") ?? [] {
             guard case .string(let server) = server else { throw .otherType("sealedServers") }
             sealedServers.insert(server)
         }
+    }
+
+    private static func fields(_ keyrings: [ExactString: Keyring]) -> PropertyListValue? {
+        keyrings.isEmpty ? nil : .dictionary(keyrings.mapValues { $0.fields })
+    }
+
+    private static func keyrings(
+        _ fields: StoredFields, _ name: ExactString
+    ) throws(StoredFieldError) -> [ExactString: Keyring] {
+        var keyrings: [ExactString: Keyring] = [:]
+        guard let value = fields[name] else { return keyrings }
+        guard case .dictionary(let accounts) = value else { throw .otherType(name.string) }
+        for (account, fields) in accounts { keyrings[account] = try Keyring(fields: fields) }
+        return keyrings
     }
 }
 

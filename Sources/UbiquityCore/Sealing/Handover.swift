@@ -81,14 +81,23 @@ extension Keyring {
     fileprivate func sealed(
         with keys: SealedBytes, _ word: String, bytesMax: Int
     ) -> [UInt8]? {
-        var count = min(roots.count, bytesMax / Bytes32.count)
-        while count > 0 {
+        func sealed(_ count: Int) -> [UInt8]? {
             let box = keys.seal(
                 SealedText.encode(newest(count).fields), for: SealingFields(word))
-            if box.count <= bytesMax { return box }
-            count -= 1
+            return box.count <= bytesMax ? box : nil
         }
-        return nil
+        // The greatest number that fits.
+        var (fitting, tooMany) = ([UInt8]?.none, roots.count + 1)
+        var count = 0
+        while tooMany - count > 1 {
+            let middle = (count + tooMany) / 2
+            if let box = sealed(middle) {
+                (fitting, count) = (box, middle)
+            } else {
+                tooMany = middle
+            }
+        }
+        return fitting
     }
 
     fileprivate init?(_ box: [UInt8], with keys: SealedBytes, _ word: String, bytesMax: Int) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a device does next to have its account sealed with the newest key, and every store with it.
+///
+/// It follows from what is on the disk and on the server alone, so any device with the key can finish
+/// what another one began, and an interruption at any place does no harm. A new key is a *proposal*
+/// until the server has taken its mark: of two devices that make one at once, one loses, and must not
+/// have sealed anything with its own by then.
+package enum SealingStep: Hashable, Sendable {
+    /// Make a key for the first time, and keep it as a proposal before the server is told.
+    case propose
+    /// Send the proposal's mark, with a recovery key that was shown and typed back.
+    case mark
+    /// Keep the proposal as the account's keys: the server has its mark.
+    case adopt
+    /// Remove the proposal: another device was faster.
+    case drop
+    /// Read this store, seal all of it, and replace it.
+    case seal(StoreIdentifier)
+    case done
+    /// The account has a key that this device does not have.
+    case getKey
+    /// The server has an older mark than this device, or none: it was restored, the account was reset,
+    /// or the server lies. Nothing must be sent.
+    case restored
+
+    /// - Parameters:
+    ///   - keyring: The device's keys of the account; nil if it has none.
+    ///   - proposal: The keys that it has proposed; nil if there is no proposal.
+    ///   - generation: That of the server's mark; 0 if the account is not sealed.
+    ///   - check: That of the server's mark.
+    ///   - unsealed: The stores that the server says are not sealed with this generation yet.
+    package static func next(
+        keyring: Keyring?, proposal: Keyring?, generation: UInt32, check: Bytes32?,
+        unsealed: [StoreIdentifier]
+    ) -> SealingStep {
+        let current = keyring?.current ?? 0
+        // A confined device cannot tell whose mark it is.
+        let isOwn = keyring?.check == nil || keyring?.check == check
+        if let proposal {
+            guard proposal.current > 0 else { return .drop }
+            if proposal.current == generation, proposal.check == check { return .adopt }
+            let isNext = current == generation && proposal.current - 1 == generation
+            return isNext && (generation == 0 || isOwn) ? .mark : .drop
+        }
+        if generation == 0, keyring == nil { return .propose }
+        if current > generation { return .restored }
+        guard current == generation, isOwn else { return .getKey }
+        return unsealed.first.map { .seal($0) } ?? .done
+    }
+}
