@@ -65,21 +65,6 @@ package enum SealingRefusal: Error, Hashable, Sendable {
     }
 }
 
-extension StoreState {
-    /// Whether a device with the key of this generation, or without one if it is 0, can read what the
-    /// store has.
-    package func isReadable(with generation: UInt32) -> Bool {
-        contentGeneration.map { $0 == generation } ?? true
-    }
-
-    /// The generation of the key that sealed what the store has, 0 if it is not sealed; nil if there is
-    /// nothing.
-    package var contentGeneration: UInt32? {
-        let isEmpty = usage == Usage() && deletions == 0 && folded == 0 && history.bytes == 0
-        return isEmpty ? nil : generation
-    }
-}
-
 extension Record {
     /// Whether a store may have it that is sealed with the key of this generation, or not if it is 0. A
     /// box is only looked at from outside.

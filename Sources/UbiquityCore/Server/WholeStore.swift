@@ -26,6 +26,21 @@ package enum WholeRefusal: Error, Hashable, Sendable {
 }
 
 extension StoreState {
+    /// Whether a device with the key of this generation, or without one if it is 0, can read what the
+    /// store has.
+    package func isReadable(with generation: UInt32) -> Bool {
+        contentGeneration.map { $0 == generation } ?? true
+    }
+
+    /// The generation of the key that sealed what the store has, 0 if it is not sealed; nil if there is
+    /// nothing.
+    package var contentGeneration: UInt32? {
+        let isEmpty = usage == Usage() && deletions == 0 && folded == 0 && history.bytes == 0
+        return isEmpty ? nil : generation
+    }
+}
+
+extension StoreState {
     /// Replaces all records. The history and the tombstones are gone: cursors of before are forgotten,
     /// and what is not listed was deleted. The increments of folded counts stay, so that late counts
     /// still find their runs, and so does what the store has decided about.

@@ -85,11 +85,11 @@ import Testing
     }
 
     @Test func `keeps a mark bit by bit, and reads nothing else as one`() throws {
-        let mark = try #require(mark(0x0102_0304, recovery: [7, 0, 9]))
-        #expect(mark.bytes[..<4] == [1, 2, 3, 4])
-        #expect(AccountSealing(bytes: mark.bytes) == mark)
-        for count in 0..<36 { #expect(AccountSealing(bytes: Array(mark.bytes[..<count])) == nil) }
-        #expect(AccountSealing(bytes: [0, 0, 0, 0] + mark.bytes[4...]) == nil)
+        let kept = try #require(self.mark(0x0102_0304, recovery: [7, 0, 9]))
+        #expect(kept.bytes[..<4] == [1, 2, 3, 4])
+        #expect(AccountSealing(bytes: kept.bytes) == kept)
+        for count in 0..<36 { #expect(AccountSealing(bytes: Array(kept.bytes[..<count])) == nil) }
+        #expect(AccountSealing(bytes: [0, 0, 0, 0] + kept.bytes[4...]) == nil)
     }
 
     // MARK: - What it takes

@@ -84,7 +84,8 @@ struct StoreAnswerTests {
             try await withCheckedThrowingContinuation { continuation in
                 do {
                     try reader.answer(
-                        .event(of: nil), of: Sample.store, since: nil, isSaved: false, for: rights
+                        .event(of: nil), of: Sample.store, since: nil, isSaved: false,
+                        sealedWith: nil, for: rights
                     ) { continuation.resume(with: $0) }
                 } catch { continuation.resume(throwing: error) }
             }

@@ -2,6 +2,7 @@
 
 internal import ClientTestSupport
 internal import Foundation
+internal import SwiftProtobuf
 internal import Testing
 internal import UbiquityCore
 internal import UbiquityWire
@@ -120,7 +121,7 @@ struct SealedAccountTests {
             // A new store takes the key.
             let fresh = try await push(device, [Self.box("a")], store: "fresh")
             let answer = try fresh.message(WirePushAnswer.self)
-            #expect(answer.results.first?.writes.count == 1)
+            #expect(answer.results.first?.committed.writes.count == 1)
             let clear = try await push(device, [.write("a", "clear")], store: "fresh")
             let refused = try clear.message(WirePushAnswer.self)
             #expect(refused.results.first?.refused.code == "not-sealed")
@@ -173,8 +174,8 @@ struct SealedAccountTests {
         try await withServer { server in
             let device = try await server.newDevice()
             var stream = try await server.listen(device)
-            #expect(try await stream.nextEvent()?.title == "changes")
-            #expect(try await stream.nextEvent()?.title == "ready")
+            #expect(try await stream.nextEvent()?.name == "changes")
+            #expect(try await stream.nextEvent()?.name == "ready")
             #expect(try await seal(device).status == 204)
             #expect(try await stream.nextEvent() == nil)
             #expect(try await server.listen(device).status == 409)
@@ -182,10 +183,12 @@ struct SealedAccountTests {
                 device,
                 stores: [.init("old"), .with { ($0.identifier, $0.generation) = ("new", 1) }])
             let ended = try #require(try await several.nextEvent())
-            #expect(ended.title == "ended")
-            #expect(try ended.problem.code == "sealed" && ended.problem.generation == 1)
-            #expect(try ended.problem.store == "old")
-            #expect(try await several.nextEvent()?.title == "changes")
+            #expect(ended.name == "ended")
+            let problem = try ended.problem
+            #expect(problem.code == "sealed")
+            #expect(problem.generation == 1)
+            #expect(problem.store == "old")
+            #expect(try await several.nextEvent()?.name == "changes")
         }
     }
 

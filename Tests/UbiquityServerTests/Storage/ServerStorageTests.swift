@@ -122,13 +122,15 @@ internal import UbiquityCore
         try storage.commit(Sample.push(write, to: other))
         let read = try storage.read(Sample.store, since: first)
         // A storage of several nodes has to look.
-        #expect(storage.unchanged(Sample.store, since: first) == (storage.isShared ? nil : read))
-        #expect(storage.unchanged(other, since: first) == nil)
+        #expect(
+            storage.unchanged(Sample.store, since: first, sealedWith: nil)
+                == (storage.isShared ? nil : read))
+        #expect(storage.unchanged(other, since: first, sealedWith: nil) == nil)
         try storage.commit(Sample.push(Sample.record("b", .integer(1), at: 500)))
-        #expect(storage.unchanged(Sample.store, since: first) == nil)
+        #expect(storage.unchanged(Sample.store, since: first, sealedWith: nil) == nil)
         #expect(try storage.keys(since: first) == ["b"])
         #expect(try storage.erase(Sample.account.id, now: 2, by: .operatorLocally))
-        #expect(storage.unchanged(Sample.store, since: Sample.position(2)) == nil)
+        #expect(storage.unchanged(Sample.store, since: Sample.position(2), sealedWith: nil) == nil)
         #expect(try storage.read(Sample.store, since: Sample.position(2)) == .otherHistory)
     }
 

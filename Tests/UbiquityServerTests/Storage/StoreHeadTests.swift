@@ -213,7 +213,8 @@ struct StoreHeadTests {
                 let store = StoreReference(
                     account: Sample.account.id, identifier: try StoreIdentifier(name))
                 for position in positions.suffix(5) {
-                    guard let read = storage.unchanged(store, since: position) else { continue }
+                    guard let read = storage.unchanged(store, since: position, sealedWith: nil)
+                    else { continue }
                     known += 1
                     disk.positions.forgetAll()
                     #expect(try disk.read(store, since: position) == read)
