@@ -42,6 +42,7 @@ func explain(_ status: UbiquityStatus) -> String {
     case .connecting: "connecting"
     case .waiting: "no connection: \(status.lastError ?? "the reason is not known")"
     case .signedOut: "this device is not signed in"
+    case .locked: "this device needs the account's key"
     case .unauthorized: "this device must be signed in again"
     case .notConfigured: "this app has no store identifier"
     }

@@ -298,6 +298,7 @@ struct StoreReference {
         case .connecting: "Connecting…"
         case .waiting: "Offline: \(status.lastError ?? "no server")"
         case .signedOut, .unauthorized: "Sign in to sync."
+        case .locked: "This device needs the account's key."
         case .notConfigured: "This app has no store identifier."
         }
     }

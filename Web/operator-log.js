@@ -57,6 +57,7 @@ const deeds = [
     ['device-renamed', 'Device renamed'], ['device-removed', 'Expired device removed'], ['code-made', 'Code made'],
     ['sign-in-approved', 'Sign-in approved'], ['sign-in-denied', 'Sign-in denied'], ['account-created', 'Account created'],
     ['account-renamed', 'Account renamed'], ['account-exported', 'Account exported'], ['account-erased', 'Account deleted'],
+    ['account-sealed', 'Account sealed'], ['account-reset', 'Sealed account emptied'],
     ['limit-changed', 'Limit changed'], ['app-registered', 'App registered'], ['app-removed', 'App unregistered'],
     ['database-restored', 'Database restored'], ['operator-credential-replaced', 'Operator’s credential replaced'],
 ];

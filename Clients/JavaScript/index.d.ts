@@ -103,7 +103,8 @@ export interface Change<Key extends string = string> { reason: Reason | 'localCh
 export interface Until { signal?: AbortSignal }
 
 export interface Status {
-  connection: 'signedOut' | 'connecting' | 'connected' | 'polling' | 'waiting' | 'unauthorized';
+  connection: 'signedOut' | 'connecting' | 'connected' | 'polling' | 'waiting' | 'unauthorized'
+    | 'locked';
   /** Why the store syncs, or does not, as a sentence. */
   explanation: string;
   account: string | null;

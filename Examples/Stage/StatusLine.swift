@@ -19,6 +19,7 @@ extension Line {
             case .connecting: Line("◌ connecting", Style(.yellow))
             case .waiting: Line("○ offline", Style(.red))
             case .signedOut: Line("○ signed out", Style(.red))
+            case .locked: Line("○ needs the account's key", Style(.red))
             case .unauthorized: Line("○ needs a new sign-in", Style(.red))
             case .notConfigured: Line("○ has no identifier", Style(.red))
             }

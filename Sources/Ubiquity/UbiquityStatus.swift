@@ -12,6 +12,7 @@ internal import UbiquityCore
 ///     case .connecting: "Connecting…"
 ///     case .waiting: "Offline: \(status.lastError ?? "no server")"
 ///     case .signedOut, .unauthorized: "Sign in to sync."
+///     case .locked: "This device needs the account's key."
 ///     case .notConfigured: "This app has no store identifier."
 ///     }
 /// }
@@ -35,6 +36,9 @@ public struct UbiquityStatus: Hashable, Sendable {
         /// The server refuses this device's credential, which was revoked or has expired. The
         /// device needs a new sign-in.
         case unauthorized
+        /// The account is sealed, and this device does not have its key: nothing is sent or received,
+        /// and values stay on it until it has the key.
+        case locked
     }
 
     /// The state of the connection to the server.
@@ -109,6 +113,7 @@ extension UbiquityStatus.Connection {
         case .polling: self = .polling
         case .waiting: self = .waiting
         case .unauthorized: self = .unauthorized
+        case .locked: self = .locked
         }
     }
 }

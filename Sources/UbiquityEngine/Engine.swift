@@ -24,13 +24,15 @@ final class Engine {
             throw .otherType("seed")
         }
         boot = StableHash(try event.text("boot")).value
-        requests = Requests(store: try event.text("store"))
+        let store = try event.text("store")
+        requests = Requests(store: store)
         var settings = SyncEngine.Settings()
         settings.firstSync = try event.choice("firstSync") ?? settings.firstSync
         settings.unkept = Set(try event.keys("unkept").map { $0.name })
         driver = Driver(
             content: try event.fields("content").map(DiskChanges.init) ?? DiskChanges(),
-            device: try event["device"].map(DeviceState.init(fields:)), settings: settings,
+            device: try event["device"].map(DeviceState.init(fields:)),
+            store: try? StoreIdentifier(store), settings: settings,
             seed: seed,
             at: ClockReading(wall: Int64(bounded: wall), uptime: Int64(bounded: uptime), boot: boot)
         )
@@ -140,8 +142,9 @@ final class Engine {
             case .effect(let effect): perform(effect, at: now)
             case .read(let version): add("read", ["after": .integer(version)])
             case .readAccount: add("readAccount")
-            case .connect(let account, let device):
+            case .connect(let account, let device, let generation):
                 (requests.account, requests.device) = (account, device)
+                requests.generation = generation
             case .open(let folder): add("open", ["folder": .string(folder)])
             case .release: add("release")
             case .use(let file): add("use", ["file": .integer(Int64(file))])

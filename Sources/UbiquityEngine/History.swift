@@ -90,9 +90,17 @@ extension Engine {
         let wire = try WireFields(body, within: IntakeLimits(nil).message)
         var question = question
         switch question.subject {
-        case .snapshot: question.subject = .snapshot(try StoreSnapshot(wire))
+        case .snapshot:
+            let snapshot = try StoreSnapshot(wire)
+            do throws(LinkFailure) {
+                question.subject = .snapshot(try driver.engine.opened(snapshot))
+            } catch { return answer(question.id, error) }
         case .history(var reading, let key, let max, let refused):
-            let page = try HistoryPage(wire)
+            let page: HistoryPage
+            let sealed = try HistoryPage(wire)
+            do throws(LinkFailure) { page = try driver.engine.opened(sealed) } catch {
+                return answer(question.id, error)
+            }
             let next: String?
             do throws(HistoryTooLong) { next = try reading.take(page) } catch {
                 return answer(question.id, LinkFailure(.refused, error.description))

@@ -19,6 +19,7 @@ struct JSONText {
             raw(",\"saved\":")
             text(saved.text)
         }
+        if push.generation > 0 { raw(",\"generation\":\(push.generation)") }
         raw(",\"deviceMilliseconds\":\"\(max(0, now.wall))\"}")
     }
 
@@ -33,6 +34,7 @@ struct JSONText {
                 json.text(cursor.text)
             }
             if !place.isSaved { json.raw(",\"saved\":false") }
+            if place.generation > 0 { json.raw(",\"generation\":\(place.generation)") }
             json.raw("}")
         }
         raw("]}")

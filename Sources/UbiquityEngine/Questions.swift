@@ -94,6 +94,7 @@ extension EngineStatus {
         case .polling:
             "Connected without a stream, and asks now and then\(why.isEmpty ? "" : ": ")\(why)."
         case .unauthorized: "The server refuses this device: \(why). Sign in again."
+        case .locked: "The account is sealed, and this device does not have its key."
         case .waiting: "Not connected: \(why.isEmpty ? "not tried yet" : why)."
         }
     }

@@ -20,6 +20,8 @@ struct Requests {
     private let store: String
     var account: SignedInAccount?
     var device = DeviceID.unassigned
+    /// The number of the account's key that requests name; 0 for none.
+    var generation: UInt32 = 0
     var all: [Int: Purpose] = [:]
     var pulls: [Int: Pull] = [:]
     private var last = 0
@@ -35,6 +37,10 @@ struct Requests {
     ) -> [ExactString: PropertyListValue?] {
         last += 1
         all[last] = purpose
+        var query = query
+        if generation > 0, body == nil {
+            query += (query.isEmpty ? "?" : "&") + "generation=\(generation)"
+        }
         var (path, accept) = (Self.path(of: store, resource) + query, "application/json")
         switch purpose {
         case .config: path = "/v1/config"
@@ -59,6 +65,7 @@ struct Requests {
         words["stream"] = .fields([
             "store": .string(store), "since": cursor.map { .string($0.text) },
             "saved": .boolean(isSaved),
+            "generation": generation == 0 ? nil : .integer(Int64(generation)),
         ])
         return words
     }

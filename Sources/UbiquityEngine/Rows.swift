@@ -59,7 +59,7 @@ extension PendingWrite {
         }
         return [
             .row(record.row), .init(unsigned: transaction), .row(had?.row), .row(made),
-            .boolean(isUnkept),
+            .boolean(isUnkept), .init(unsigned: UInt64(generation)),
         ]
     }
 
@@ -76,6 +76,7 @@ extension PendingWrite {
                 seen: HybridTimestamp(rawValue: try made.unsigned()))
         }
         isUnkept = try row.flag()
+        generation = UInt32(clamping: try row.unsigned())
     }
 }
 

@@ -34,7 +34,8 @@ struct StreamPool {
             let since = try event.string("since")
             shared.listen(
                 try listener(in: event), since: since.flatMap { Cursor($0) },
-                isSaved: try event.boolean("saved") ?? true, at: now)
+                isSaved: try event.boolean("saved") ?? true,
+                generation: try event.integer("generation") ?? 0, at: now)
         case "hangUp": shared.hangUp(try listener(in: event), at: now)
         default: try hear(event, at: now)
         }

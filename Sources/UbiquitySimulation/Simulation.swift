@@ -51,7 +51,8 @@ package struct Simulation: Sendable {
         var scenario = Scenario(
             chance, merging: Chance(seed: ~seed), lines: Chance(seed: seed &* 0x9E37_79B9),
             folding: Chance(seed: seed &* 0xC2B2_AE35),
-            nodes: hasNodes ? Chance(seed: seed &* 0x85EB_CA6B) : nil)
+            nodes: hasNodes ? Chance(seed: seed &* 0x85EB_CA6B) : nil,
+            isSealed: Chance(seed: seed &* 0x27D4_EB2F).coin())
         if let nodes { scenario.nodes = nodes }
         return scenario
     }

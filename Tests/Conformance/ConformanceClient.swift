@@ -130,7 +130,8 @@ final class ClientProcess {
                 server: "https://conformance.example", account: text("account"),
                 accountName: "", device: text("name"), deviceName: "", credential: credential))
         var driver = Driver(
-            content: disk.changes(after: -1), device: signIn, settings: settings,
+            content: disk.changes(after: -1), device: signIn,
+            store: try StoreIdentifier(text("store")), settings: settings,
             seed: UInt64(text("seed"), radix: 16) ?? 0, at: now)
         for key in (command["policies"] as? [String: String] ?? [:]).keys {
             driver.engine.setPolicy(.register, resolver: AppOperation.resolver, for: try Key(key))

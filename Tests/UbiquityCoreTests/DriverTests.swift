@@ -6,7 +6,8 @@ import Testing
 
 @Suite final class `A driver` {
     private var driver = Driver(
-        content: DiskChanges(version: 1), device: DeviceState(), seed: 1,
+        content: DiskChanges(version: 1), device: DeviceState(),
+        store: try? StoreIdentifier("store"), seed: 1,
         at: ClockReading(wall: 1_800_000_000_000, uptime: 0, boot: 1))
     private var now: Int64 = 0
 

@@ -39,6 +39,27 @@ final class SteppedCloud {
 
     func compactFolded() { server.compactFolded() }
 
+    /// Says that the account is sealed with the key of this number, and ends all streams.
+    func mark(_ generation: UInt32) {
+        server.generation = generation
+        for device in devices { device.cut() }
+    }
+
+    /// Seals what the server has, as a device with the key does.
+    func seal(with sealer: Sealer) throws {
+        let records = server.records.values.sorted { $0.key < $1.key }
+        try server.replace(by: sealer.sealWhole(records, run: 7), now: serverNow)
+        for device in devices { device.cut() }
+    }
+
+    func forge(_ record: Record) { server.forge(record) }
+
+    /// Refuses who has another key than the account's.
+    func check(_ generation: UInt32) throws(LinkFailure) {
+        guard generation != server.generation else { return }
+        throw LinkFailure(.sealed(generation: server.generation), "the account is sealed")
+    }
+
     func setLimits(_ change: (inout StoreLimits) -> Void) { change(&server.limits) }
 
     func pass(milliseconds: Int64) { now += milliseconds }
@@ -73,6 +94,7 @@ final class SteppedCloud {
     }
 
     func push(_ push: Push) throws(LinkFailure) -> PushAnswer {
+        try check(push.generation)
         do throws(ClockAhead) { return try server.push(push, now: serverNow) } catch {
             throw LinkFailure(.clockAhead(serverMilliseconds: error.serverMilliseconds), "ahead")
         }
@@ -91,6 +113,8 @@ struct SteppedServer {
     private(set) var revisions: [Key: Int64] = [:]
     private(set) var pushes = 0
     var horizon = HybridTimestamp.zero
+    /// The number of the key that the account is sealed with; 0 if it is not.
+    var generation: UInt32 = 0
 
     init(epoch: UInt64) { self.epoch = epoch }
 
@@ -99,14 +123,35 @@ struct SteppedServer {
     mutating func push(_ push: Push, now: Int64) throws(ClockAhead) -> PushAnswer {
         pushes += 1
         let committed = try state.admit(
-            push, records: records, folded: Array(folded.values),
-            by: PushAdmission(limits: limits, now: now, partsMax: partsMax), in: epoch)
+            push, records: records, folded: Array(folded.values), by: admission(now), in: epoch)
         for increment in committed.folded { folded[increment.id] = increment }
         for write in committed.writes {
             records[write.key] = write
             revisions[write.key] = committed.position.revision
         }
         return committed.answer
+    }
+
+    private func admission(_ now: Int64) -> PushAdmission {
+        var admission = PushAdmission(limits: limits, now: now, partsMax: partsMax)
+        admission.generation = generation
+        return admission
+    }
+
+    /// Replaces everything, as a device with the key does.
+    mutating func replace(by records: [Record], now: Int64) throws {
+        let whole = WholeStore(
+            cursor: state.lineage.position.cursor, generation: generation, records: records)
+        _ = try state.replace(by: whole, by: admission(now), in: epoch)
+        self.records = Dictionary(last: records.lazy.map { ($0.key, $0) })
+        revisions = self.records.mapValues { _ in state.lineage.revision }
+    }
+
+    /// A server that keeps no rule.
+    mutating func forge(_ record: Record) {
+        records[record.key] = record
+        _ = state.lineage.advance(in: epoch)
+        revisions[record.key] = state.lineage.revision
     }
 
     func changes(since cursor: Cursor?, now: Int64) throws(LinkFailure) -> ChangeSet {
@@ -250,8 +295,9 @@ final class SteppedDevice {
         settings.firstSync = policy
         settings.unkept = unkept
         driver = Driver(
-            content: disk.content.changes(after: nil), device: state, settings: settings,
-            seed: .random(in: 0 ... .max), at: now)
+            content: disk.content.changes(after: nil), device: state,
+            store: try? StoreIdentifier("store"), settings: settings, seed: .random(in: 0 ... .max),
+            at: now)
         if leads { receive(.leading(true)) }
         if isSignedIn { signIn() }
     }
@@ -269,6 +315,12 @@ final class SteppedDevice {
             SignedInAccount(
                 server: "", account: account, accountName: account, device: "\(id)",
                 deviceName: "", credential: ""))
+        happened(.accountRead(state))
+    }
+
+    /// Takes the account's keys.
+    func keep(_ keyring: Keyring) {
+        state.keep(keyring)
         happened(.accountRead(state))
     }
 
@@ -437,6 +489,7 @@ final class SteppedDevice {
             polls += 1
             do throws(LinkFailure) {
                 try reach()
+                try cloud.check(engine.generation)
                 if isSaved { told = cursor }
                 cloud.pass(milliseconds: way.there)
                 var changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
@@ -455,6 +508,7 @@ final class SteppedDevice {
     private func listen(_ stream: Int, since cursor: Cursor?) {
         do throws(LinkFailure) {
             try reach()
+            try cloud.check(engine.generation)
             if let streamFailure { throw streamFailure }
             cloud.pass(milliseconds: way.there)
             let changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)

@@ -85,8 +85,10 @@ final class DeviceAccount: StoreDevice {
             .description
     }
 
-    func link(to store: StoreIdentifier, of account: SignedInAccount) -> any StoreLink {
-        HTTPTransport(store, of: account)
+    func link(
+        to store: StoreIdentifier, of account: SignedInAccount, generation: UInt32
+    ) -> any StoreLink {
+        HTTPTransport(store, of: account, generation: generation)
     }
 
     private func changed() {

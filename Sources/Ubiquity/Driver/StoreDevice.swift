@@ -19,7 +19,9 @@ package protocol StoreDevice: AnyObject, Sendable {
     /// The process that currently leads a store's file; nil if there is none or it is unknown.
     func leader(of name: String, folder: String) -> String?
 
-    func link(to store: StoreIdentifier, of account: SignedInAccount) -> any StoreLink
+    func link(
+        to store: StoreIdentifier, of account: SignedInAccount, generation: UInt32
+    ) -> any StoreLink
 }
 
 /// The link to one store on one server with one credential. Each call begins an operation whose

@@ -29,7 +29,9 @@ extension StoreDriver {
             state.newQuestion()
         } begin: { id in
             queue.enqueue { [self] in
-                guard let account = signedIn, let link = shell.makeLink(of: account) else {
+                guard let account = signedIn,
+                    let link = shell.makeLink(of: account, generation: read { $0.generation })
+                else {
                     return finish(
                         id, throwing: UbiquityError(.notSignedIn, "this device is not signed in"))
                 }

@@ -40,7 +40,7 @@ final class StoreDriver: @unchecked Sendable {
         let state = try device?.current()
         shell = try StoreShell(identity, on: device, folder: state?.folder)
         let driver = Driver(
-            content: try shell.storage.load(), device: state, isSynced: identity.identifier != nil,
+            content: try shell.storage.load(), device: state, store: identity.identifier,
             settings: configuration.engineSettings, seed: runtime.seed, at: runtime.now())
         shared = SharedEngine(driver, now: runtime.now)
         try shell.start { [weak self] in self?.receive($0) }

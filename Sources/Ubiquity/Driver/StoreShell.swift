@@ -33,8 +33,8 @@ final class StoreShell: @unchecked Sendable {
     }
 
     /// Makes a link. Nil for a store without an identifier.
-    func makeLink(of account: SignedInAccount) -> (any StoreLink)? {
-        identity.identifier.flatMap { device?.link(to: $0, of: account) }
+    func makeLink(of account: SignedInAccount, generation: UInt32) -> (any StoreLink)? {
+        identity.identifier.flatMap { device?.link(to: $0, of: account, generation: generation) }
     }
 
     /// Begins to watch the file and the sign-in.
@@ -55,7 +55,8 @@ final class StoreShell: @unchecked Sendable {
         case .effect(let effect): return perform(effect, within: intake())
         case .read(let version): return read(after: version)
         case .readAccount: return readAccount()
-        case .connect(let account, _): link = makeLink(of: account)
+        case .connect(let account, _, let generation):
+            link = makeLink(of: account, generation: generation)
         case .open(let folder): return open(folder)
         case .release:
             opened?.close()

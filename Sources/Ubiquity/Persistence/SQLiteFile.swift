@@ -150,7 +150,8 @@ enum SQLiteFile {
     /// If `confirmed_time` is not NULL but `confirmed_value` is, the record is a tombstone;
     /// likewise for `pending`. Values are messages of the protocol, and so is `data`. `unkept` says
     /// whether a write must not be in a history: the pending one, or any that this device made; NULL
-    /// is no.
+    /// is no. `pending_generation` is the number of the account's key that made the digest; NULL is
+    /// none.
     static let migrations = [
         """
         CREATE TABLE entry (
@@ -161,7 +162,8 @@ enum SQLiteFile {
             pending_transaction INTEGER,
             provisional_wall INTEGER, provisional_uptime INTEGER, provisional_boot INTEGER,
             provisional_seen INTEGER, confirmed_digest INTEGER, pending_digest INTEGER,
-            had_time INTEGER, had_device INTEGER, pending_unkept INTEGER, unkept INTEGER);
+            had_time INTEGER, had_device INTEGER, pending_unkept INTEGER, unkept INTEGER,
+            pending_generation INTEGER);
         CREATE INDEX entry_version ON entry (version);
         CREATE TABLE meta (
             id INTEGER PRIMARY KEY CHECK (id = 1), version INTEGER NOT NULL, data BLOB NOT NULL);

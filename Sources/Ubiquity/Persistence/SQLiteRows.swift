@@ -49,7 +49,7 @@ enum SQLiteRows {
                     pending_time, pending_device, pending_value, pending_digest,
                     pending_transaction, had_time, had_device,
                     provisional_wall, provisional_uptime, provisional_boot, provisional_seen,
-                    pending_unkept, unkept
+                    pending_unkept, unkept, pending_generation
                 FROM entry \(version == nil ? "" : "WHERE version > ?")
                 """)
         let arguments = version.map { StatementArguments([$0]) } ?? StatementArguments()
@@ -134,7 +134,8 @@ extension Row {
         return PendingWrite(
             record: record, transaction: UInt64(bitPattern: transaction),
             provisional: try provisionalStamp(),
-            had: try stamp(at: 10), isUnkept: try flag(at: 16))
+            had: try stamp(at: 10), isUnkept: try flag(at: 16),
+            generation: UInt32(clamping: try decode(Int64?.self, atIndex: 18) ?? 0))
     }
 
     /// NULL is no.

@@ -222,8 +222,8 @@ extension SQLiteRows {
                     pending_time, pending_device, pending_value, pending_digest,
                     pending_transaction, had_time, had_device,
                     provisional_wall, provisional_uptime, provisional_boot, provisional_seen,
-                    pending_unkept, unkept)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    pending_unkept, unkept, pending_generation)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         let (provisional, had) = (entry.pending?.provisional, entry.pending?.had)
         statement.setUncheckedArguments(
@@ -237,6 +237,7 @@ extension SQLiteRows {
                     provisional.map { Int64(bitPattern: $0.madeAt.boot) },
                     provisional.map { Int64(bitPattern: $0.seen.rawValue) },
                     entry.pending?.isUnkept ?? false ? 1 : nil, entry.wasUnkept ? 1 : nil,
+                    entry.pending.flatMap { $0.generation == 0 ? nil : Int64($0.generation) },
                 ])
         try statement.execute()
     }

@@ -146,10 +146,14 @@ extension UbiquitousKeyValueStore {
         var place: String?
         repeat {
             let from = place
-            let page: HistoryPage = try await ask { link, answered in
+            let sealed: HistoryPage = try await ask { link, answered in
                 link.history(
                     of: key, from: from, max: min(max, HistoryReading.pageMax), answered: answered)
             }
+            let page: HistoryPage
+            do throws(LinkFailure) {
+                page = try backing.driver.read { copy $0 }.opened(sealed)
+            } catch { throw UbiquityError(error) }
             do { place = try reading.take(page) } catch {
                 throw UbiquityError(.refused, "\(error)")
             }
@@ -158,7 +162,10 @@ extension UbiquitousKeyValueStore {
     }
 
     package func snapshot(at time: HistoryRule.Time) async throws -> StoreSnapshot {
-        try await ask { $0.snapshot(at: time, answered: $1) }
+        let sealed: StoreSnapshot = try await ask { $0.snapshot(at: time, answered: $1) }
+        do throws(LinkFailure) {
+            return try backing.driver.read { copy $0 }.opened(sealed)
+        } catch { throw UbiquityError(error) }
     }
 
     /// The values that the app would see of a snapshot.

@@ -16,6 +16,8 @@ package struct HTTPTransport: Sendable {
     private let store: StoreIdentifier
     private let credential: String
     private let device: DeviceID
+    /// The number of the account's key that requests name; 0 for none.
+    private let generation: UInt32
 
     /// - Parameters:
     ///   - server: An address such as `http://127.0.0.1:7717`. If it is not valid, every request
@@ -33,10 +35,15 @@ package struct HTTPTransport: Sendable {
         self.store = store
         self.credential = credential
         self.device = device
+        generation = 0
     }
 
     /// The connection of the device that is signed in.
-    package init(_ store: StoreIdentifier, of account: SignedInAccount) {
+    /// - Parameter generation: The number of the account's key that the device has; 0 for none.
+    package init(
+        _ store: StoreIdentifier, of account: SignedInAccount, generation: UInt32 = 0
+    ) {
+        self.generation = generation
         address = Result { () throws(LinkFailure) in try ServerAddress(of: account) }
         self.store = store
         credential = account.credential
@@ -112,7 +119,8 @@ package struct HTTPTransport: Sendable {
         body: [UInt8]? = nil
     ) throws(LinkFailure) -> ServerRequest {
         ServerRequest.changes(
-            method, of: store, since: cursor, isSaved: isSaved, at: try address.get(),
+            method, of: store, since: cursor, isSaved: isSaved,
+            generation: body == nil ? generation : 0, at: try address.get(),
             credential: credential, body: body)
     }
 }
@@ -121,10 +129,11 @@ extension ServerRequest {
     /// A request for a store's changes, or with changes.
     static func changes(
         _ method: Method = .get, of store: StoreIdentifier, since cursor: Cursor?, isSaved: Bool,
-        at address: ServerAddress, credential: String, body: [UInt8]? = nil
+        generation: UInt32, at address: ServerAddress, credential: String, body: [UInt8]? = nil
     ) -> ServerRequest {
         var query = cursor.map { [(name: "since", value: $0.text)] } ?? []
         if cursor != nil, !isSaved { query.append((name: "saved", value: "false")) }
+        if generation > 0 { query.append((name: "generation", value: "\(generation)")) }
         return ServerRequest(
             method, ["stores", store.string, "changes"], query: query, at: address,
             credential: credential, body: body)
@@ -141,7 +150,8 @@ extension HTTPTransport: StoreLink {
         do throws(LinkFailure) {
             return StreamPool.listen(
                 to: store, at: try address.get(), credential: credential, since: cursor,
-                isSaved: isSaved, within: intake, receive: receive, ended: ended)
+                isSaved: isSaved, generation: generation, within: intake, receive: receive,
+                ended: ended)
         } catch {
             ended(error)
             return {}
@@ -243,6 +253,8 @@ extension HTTPTransport: StoreLink {
         _ answered: @escaping @Sendable (Result<Answer, LinkFailure>) -> Void,
         _ read: @escaping @Sendable (Wire) throws(WireError) -> Answer
     ) {
+        var query = query
+        if generation > 0 { query.append((name: "generation", value: "\(generation)")) }
         ask(
             ["stores", store.string, path], query, type, within: IntakeLimits(nil).message,
             { answered($0.mapError(historyFailure)) }, read)

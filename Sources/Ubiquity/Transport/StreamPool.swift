@@ -48,7 +48,7 @@ final class StreamPool: Sendable {
     ///   delivered.
     static func listen(
         to store: StoreIdentifier, at address: ServerAddress, credential: String,
-        since cursor: Cursor?, isSaved: Bool, within intake: IntakeLimits,
+        since cursor: Cursor?, isSaved: Bool, generation: UInt32, within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void,
         ended: @escaping @Sendable (LinkFailure?) -> Void
     ) -> @Sendable () -> Void {
@@ -65,7 +65,10 @@ final class StreamPool: Sendable {
             state.hearers[listener] = Hearer(intake: intake, receive: receive, ended: ended)
             return listener
         }
-        pool.update { $0.listen(listener, since: cursor, isSaved: isSaved, at: $1) }
+        pool.update {
+            $0.listen(
+                listener, since: cursor, isSaved: isSaved, generation: generation, at: $1)
+        }
         return {
             guard pool.take(listener) != nil else { return }
             pool.update { $0.hangUp(listener, at: $1) }
@@ -210,7 +213,8 @@ final class StreamPool: Sendable {
         if places.count == 1 {
             request = .changes(
                 of: places[0].store, since: places[0].since, isSaved: places[0].isSaved,
-                at: account.address, credential: account.credential)
+                generation: places[0].generation, at: account.address,
+                credential: account.credential)
         } else {
             var body = WireNewStream()
             body.stores = places.map { place in
@@ -218,6 +222,7 @@ final class StreamPool: Sendable {
                 store.identifier = place.store.string
                 store.since = place.since?.text ?? ""
                 if !place.isSaved { store.saved = false }
+                store.generation = place.generation
                 return store
             }
             request = ServerRequest(

@@ -101,6 +101,10 @@ struct StatusReport {
             }
             return leader.map { "\($0) is connected, and sends \(waiting.keys)." }
                 ?? "The server can be reached. \(waiting.sentence)\(sync)."
+        case .locked:
+            return
+                "The account is sealed, and this device does not have its key: `ubiquity unlock` "
+                + "gives it. \(waiting.sentence)."
         case .waiting, .connecting, .signedOut, .unauthorized:
             let reason = status.link.lastError.map { ": \($0)" } ?? ""
             let retry =
@@ -206,6 +210,7 @@ struct StatusReport {
         case .connecting: "no answer yet"
         case .waiting: leader.map { "not connected; \($0) tries again" } ?? "not connected"
         case .unauthorized: "refused by the server; sign in again"
+        case .locked: "none; this device does not have the account's key"
         case .signedOut: "none; this device is not signed in"
         }
     }

@@ -13,16 +13,20 @@ package struct PendingWrite: Hashable, Sendable {
     package var had: Stamp?
     /// Whether its author says that no history must have it, whichever process sends it.
     package var isUnkept: Bool
+    /// The number of the account's key that the device had when it made the write, which makes the
+    /// digest as soon as the stamp is final; 0 for a digest of the contents alone.
+    package var generation: UInt32
 
     package init(
         record: Record, transaction: UInt64, provisional: ProvisionalStamp? = nil,
-        had: Stamp? = nil, isUnkept: Bool = false
+        had: Stamp? = nil, isUnkept: Bool = false, generation: UInt32 = 0
     ) {
         self.record = record
         self.transaction = transaction
         self.provisional = provisional
         self.had = had
         self.isUnkept = isUnkept
+        self.generation = generation
     }
 }
 

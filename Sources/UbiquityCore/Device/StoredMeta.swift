@@ -6,6 +6,9 @@ package struct StoredMeta: Hashable, Sendable {
     @Exact package var account: String? = nil
     package var cursor: Cursor?
     package var hasCompletedFirstSync = false
+    /// The number of the newest key of the account that this device has had; 0 if it is not known to
+    /// be sealed. A process without that key sends nothing.
+    package var generation: UInt32 = 0
     package var correction: ClockCorrection?
     package var limits = StoreLimits()
     package var allowance = Allowance()
@@ -53,6 +56,8 @@ package struct SyncFailure: Hashable, Sendable {
 package struct LinkStatus: Hashable, Sendable {
     package enum State: String, Hashable, Sendable, CaseIterable {
         case signedOut, connecting, connected, waiting, unauthorized
+        /// The account is sealed, and this device does not have its key.
+        case locked
         /// There is no stream, but requests are answered: the device polls.
         case polling
     }
@@ -76,6 +81,7 @@ extension StoredMeta {
             "account": account.map { .string($0) },
             "cursor": cursor.map { .string($0.text) },
             "hasCompletedFirstSync": .boolean(hasCompletedFirstSync),
+            "generation": generation == 0 ? nil : .integer(Int64(generation)),
             "correction": correction?.fields,
             "limits": limits.fields,
             "allowance": allowance.fields,
@@ -97,6 +103,7 @@ extension StoredMeta {
             cursor = known
         }
         hasCompletedFirstSync = try fields.boolean("hasCompletedFirstSync") ?? false
+        generation = try fields.integer("generation") ?? 0
         if let correction = try fields.fields("correction") {
             self.correction = try ClockCorrection(correction)
         }

@@ -20,14 +20,16 @@ extension Driver {
     private mutating func signIn(_ account: SignedInAccount?, at now: ClockReading) {
         // A store without its file is not connected: nothing of it is on disk yet, so nothing can
         // be sent.
-        guard isOpen, account != signedIn else { return }
-        signedIn = account
-        guard isSynced, let account, let id = DeviceID(account.device) else {
+        let keyring = account == nil ? nil : device?.keyring
+        guard isOpen, account != signedIn || keyring != self.keyring else { return }
+        (signedIn, self.keyring) = (account, keyring)
+        guard engine.settings.store != nil, let account, let id = DeviceID(account.device) else {
             unconnected = nil
             return engine.handle(.signedOut, at: now)
         }
         unconnected = (account, id)
-        engine.handle(.signedIn(account: account.account, device: id), at: now)
+        engine.handle(
+            .signedIn(account: account.account, device: id, keyring: keyring), at: now)
     }
 
     /// Switches to the other account's file once everything in this one is saved, where unsent

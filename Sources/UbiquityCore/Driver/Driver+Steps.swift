@@ -12,8 +12,9 @@ extension Driver {
         case read(after: Int64)
         /// Reads the device's sign-in: ``Event/accountRead(_:)`` or ``Event/accountUnreadable(_:)``.
         case readAccount
-        /// Directs the following effects to the server of this account.
-        case connect(SignedInAccount, DeviceID)
+        /// Directs the following effects to the server of this account. All requests for the store
+        /// name the number of the key that the device has; 0 for none.
+        case connect(SignedInAccount, DeviceID, generation: UInt32)
         /// Opens the store's file in another folder, beside the one in use: ``Event/opened(_:)`` or
         /// ``Event/unopened(_:)``.
         case open(folder: String)

@@ -12,8 +12,6 @@
 package struct Driver: Sendable {
     /// The store as the app reads and writes it.
     package var engine: SyncEngine
-    /// Whether the store has an identifier at the server.
-    let isSynced: Bool
     /// A step that is answered by an event is under way.
     package internal(set) var isBusy = false
     private var isScheduled = false
@@ -39,6 +37,8 @@ package struct Driver: Sendable {
     /// The folder of the file in use.
     package internal(set) var folder: String
     package internal(set) var signedIn: SignedInAccount?
+    /// The keys that the engine has been given.
+    var keyring: Keyring?
     /// The account to connect to.
     var unconnected: (account: SignedInAccount, device: DeviceID)?
     /// The device has switched to another account and this store has not yet.
@@ -70,14 +70,15 @@ package struct Driver: Sendable {
     ///   - content: Everything in the store's file.
     ///   - device: The state of the device when the file was opened in its folder; nil for a store
     ///     in memory.
-    ///   - isSynced: Whether the store has an identifier at the server.
+    ///   - store: The store's identifier at the server; nil if it is not synced.
     ///   - seed: A number that no other process of this device has.
     package init(
-        content: DiskChanges, device: DeviceState?, isSynced: Bool = true,
+        content: DiskChanges, device: DeviceState?, store: StoreIdentifier?,
         settings: SyncEngine.Settings = SyncEngine.Settings(), seed: UInt64, at now: ClockReading
     ) {
+        var settings = settings
+        settings.store = store
         engine = SyncEngine(disk: content, settings: settings, seed: seed, at: now)
-        self.isSynced = isSynced
         self.device = device
         folder = device?.folder ?? ""
         account = Attempt(isWanted: device != nil)
@@ -213,7 +214,7 @@ package struct Driver: Sendable {
             if isOpen, reading.begin(at: now) { return .read(after: engine.diskVersion) }
             if let (account, device) = unconnected {
                 unconnected = nil
-                return .connect(account, device)
+                return .connect(account, device, generation: engine.generation)
             }
         }
         if isHurried {

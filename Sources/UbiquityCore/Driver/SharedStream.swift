@@ -28,6 +28,8 @@ package struct SharedStream: Hashable, Sendable {
         package var since: Cursor?
         /// Whether everything up to the cursor is on disk.
         package var isSaved: Bool
+        /// The number of the key with which the device opens the values; 0 for none.
+        package var generation: UInt32 = 0
     }
 
     package enum Action: Hashable, Sendable {
@@ -87,9 +89,11 @@ package struct SharedStream: Hashable, Sendable {
     // MARK: - Listeners
 
     package mutating func listen(
-        _ listener: Listener, since cursor: Cursor?, isSaved: Bool, at now: Int64
+        _ listener: Listener, since cursor: Cursor?, isSaved: Bool, generation: UInt32 = 0,
+        at now: Int64
     ) {
-        let place = Place(store: listener.store, since: cursor, isSaved: isSaved)
+        let place = Place(
+            store: listener.store, since: cursor, isSaved: isSaved, generation: generation)
         members.append(Member(listener: listener, place: place, connection: 0))
         openAlone(members.count - 1)
         review(at: now)

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SyncEngine {
-    mutating func pushAnswered(_ number: Int, _ answer: PushAnswer, at now: ClockReading) {
+    mutating func pushAnswered(_ number: Int, _ sealed: PushAnswer, at now: ClockReading) {
         guard let inFlight = pushInFlight, inFlight.number == number else { return }
         let push = inFlight.push
+        let answer: PushAnswer
+        do throws(LinkFailure) { answer = try opened(sealed, at: now) } catch {
+            return pushFailed(number, error, at: now)
+        }
         guard answer.fits(push) else {
             let failure = LinkFailure(.refused, "the server's answer does not match the push")
             return pushFailed(number, failure, at: now)
@@ -64,6 +68,9 @@ extension SyncEngine {
     ) -> Refusal? {
         switch result {
         case .applied: acknowledge(write, held: write, at: cursor)
+        case .superseded(let later) where later.content.isSealed:
+            clock.observe(later.stamp.timestamp)
+            return .unopened
         case .superseded(let later): acknowledge(write, held: later, at: cursor)
         case .olderThanCompacted where write.content == .deleted:
             // The server has nothing to delete; this device has, until the stream brings the
@@ -156,14 +163,14 @@ extension SyncEngine {
     /// - Returns: Whether the write was still there to withdraw.
     private mutating func withdraw(_ write: Record, _ refusal: Refusal) -> Bool {
         guard entries[write.key]?.pending?.record == write else { return false }
-        let acknowledged = outbox.acknowledged[write.key]
+        let (acknowledged, generation) = (outbox.acknowledged[write.key], generation)
         entries.update(write.key) { entry in
             entry.dropPending()
             // The previous write is on the server, and the stream has not brought it.
             guard let acknowledged, acknowledged.write != write else { return }
             entry.pending = PendingWrite(
                 record: acknowledged.write, transaction: acknowledged.transaction,
-                isUnkept: entry.wasUnkept)
+                isUnkept: entry.wasUnkept, generation: generation)
             entry.isAcknowledged = true
             entry.dropPendingIfBeaten()
         }

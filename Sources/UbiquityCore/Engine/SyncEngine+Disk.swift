@@ -139,7 +139,9 @@ extension SyncEngine {
         entries.refreshViews(reason)
         if beginsAnew { lead(true, at: now) }
         if isLeading {
+            takeMark(changes.meta.generation)
             finalizeStamps(at: now)
+            if isReached { renewWaiting() }
             takeRequests(from: changes.meta, at: now)
         }
         let changed = Set(shown.filter { self[$0.0] != $0.1 }.map { $0.0 })
@@ -211,6 +213,7 @@ extension SyncEngine {
     private mutating func follow(_ disk: StoredMeta, at now: ClockReading) {
         meta = Self.meta(disk, settings)
         unsaved.meta = false
+        takeMark(newestKey)
         // Of what a former leader has received.
         (configuredAt, snapshotReason) = (nil, nil)
         receipts = ReceiptRule(saved: disk.cursor)
@@ -242,14 +245,16 @@ extension SyncEngine {
     mutating func stamp(
         _ keys: Set<Key>, by final: [Stamp: HybridTimestamp]
     ) -> Set<Key> {
-        let device = device
         var changed: Set<Key> = []
         for key in keys {
-            guard let old = entries[key]?.pending?.record.stamp,
-                let timestamp = final[old]
+            guard let pending = entries[key]?.pending,
+                let timestamp = final[pending.record.stamp]
             else { continue }
+            var stamp = Stamp(timestamp, device, digest: pending.record.stamp.digest)
+            // Of another key, or none: see renewWaiting().
+            if pending.generation == generation { stamp = sealed(stamp) }
             let isChanged = entries.update(key) {
-                $0.pending?.record.stamp = Stamp(timestamp, device, digest: old.digest)
+                $0.pending?.record.stamp = stamp
                 $0.pending?.provisional = nil
                 $0.dropPendingIfBeaten()
             }

@@ -33,7 +33,8 @@ extension SyncEngine {
         /// Whether this process holds the lease now. When it gets the lease, it must first have
         /// reported all changes on disk.
         case leading(Bool)
-        case signedIn(account: String, device: DeviceID)
+        /// The keys are nil if the account is not sealed, or the device does not have them.
+        case signedIn(account: String, device: DeviceID, keyring: Keyring? = nil)
         case signedOut
         /// The device is switching to another account: nothing of this account is sent any more.
         /// When everything is saved, see ``SyncEngine/isSaved``, the process switches to the other
@@ -61,7 +62,8 @@ extension SyncEngine {
         case .saveFailed(let reason): saveFailed(reason, at: now)
         case .diskChanged(let changes): diskChanged(changes, at: now)
         case .leading(let isLeading): lead(isLeading, at: now)
-        case .signedIn(let account, let device): signIn(account: account, device: device)
+        case .signedIn(let account, let device, let keyring):
+            signIn(account: account, device: device, keyring: keyring)
         case .signedOut: signOut()
         case .leaving: leave()
         case .streamReceived(let stream, let message): received(message, on: stream, at: now)
@@ -84,7 +86,9 @@ extension SyncEngine {
         }
         if let batch = nextSave(at: now) { return .save(batch) }
         if let effect = nextLinkEffect(at: now) { return effect }
-        if let push = nextPush(at: now) { return .push(push.number, push.push) }
+        if let push = nextPush(at: now) {
+            return .push(push.number, sealer?.seal(push.push) ?? push.push)
+        }
         if let pull = nextPull(at: now) { return pull }
         // What these have changed without an action: no other event may come that would save it.
         return nextSave(at: now).map(Effect.save)

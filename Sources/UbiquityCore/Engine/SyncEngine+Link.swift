@@ -31,11 +31,12 @@ extension SyncEngine {
     }
 
     mutating func nextLinkEffect(at now: ClockReading) -> Effect? {
+        if isLeading, isSignedIn, !hasKey { lock() }
         if let stream = link.hangUp {
             link.hangUp = nil
             return .hangUp(stream: stream)
         }
-        guard isLeading, isSignedIn else { return nil }
+        guard isLeading, isSignedIn, hasKey else { return nil }
         switch link.state {
         case .idle: return open(at: now)
         case .waiting(let retry) where retry.at <= now.uptime: return open(at: now)
@@ -100,7 +101,11 @@ extension SyncEngine {
         }
         switch message {
         case .progress: break
-        case .changes(let changes):
+        case .changes(let sealed):
+            let changes: ChangeSet
+            do throws(LinkFailure) { changes = try opened(sealed, at: now) } catch {
+                return breakStream(error, at: now)
+            }
             if let failure = refusal(of: changes) { return breakStream(failure, at: now) }
             var shown = Shown()
             if let stream = link.connecting {
@@ -141,6 +146,7 @@ extension SyncEngine {
         meta.cursor = cursor
         post(Notice(.serverChange, pass(cursor)))
         unacknowledge(before: .max)
+        renewWaiting()
         adopt(config, at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
         setLink(.connected)
@@ -221,6 +227,10 @@ extension SyncEngine {
         case .unauthorized:
             wait(Self.unauthorizedRetryMilliseconds, at: now)
             setLink(.unauthorized, error: failure.detail)
+            return
+        case .sealed(let generation) where generation > self.generation:
+            wait(Self.refusedRetryMilliseconds, at: now)
+            setLink(.locked, error: failure.detail)
             return
         case .refused, .tooLarge, .sealed: wait(Self.refusedRetryMilliseconds, at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):

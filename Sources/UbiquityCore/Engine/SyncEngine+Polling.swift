@@ -18,9 +18,9 @@ extension SyncEngine {
         switch failure?.kind {
         case nil, .tooManyStreams, .timedOut: beginPolling(at: now.uptime)
         case .busy(let milliseconds): beginPolling(at: now.uptime + milliseconds)
-        case .unreachable, .refused, .tooLarge, .cursorGone, .clockAhead, .sealed:
+        case .unreachable, .refused, .tooLarge, .cursorGone, .clockAhead:
             if link.failures >= Self.attemptsMax { beginPolling(at: now.uptime) }
-        case .unauthorized: link.polling = nil
+        case .unauthorized, .sealed: link.polling = nil
         }
     }
 
@@ -86,8 +86,12 @@ extension SyncEngine {
         receiptAt.map { $0 <= now.uptime } ?? false
     }
 
-    mutating func pulled(_ number: Int, _ changes: ChangeSet, at now: ClockReading) {
+    mutating func pulled(_ number: Int, _ sealed: ChangeSet, at now: ClockReading) {
         guard let pull = link.pull, pull.number == number else { return }
+        let changes: ChangeSet
+        do throws(LinkFailure) { changes = try opened(sealed, at: now) } catch {
+            return pullFailed(number, error, at: now)
+        }
         link.pull = nil
         if pull.isSaved { receipts.told(pull.since) }
         if !isLive { return polled(pull, changes, at: now) }
@@ -121,6 +125,7 @@ extension SyncEngine {
         if let config = changes.config { adopt(config, at: now) }
         receive(changes, stamped: shown, at: now)
         unacknowledge(before: pull.number)
+        renewWaiting()
         finishFetch(pull.number)
         // The server responds again; streams and pushes may work too.
         if link.polling?.isWorking == false {
@@ -153,14 +158,13 @@ extension SyncEngine {
         link.polling?.isWorking = false
         pausePolling(at: now)
         switch failure.kind {
-        case .unauthorized:
+        case .unauthorized, .sealed:
             link.close()
             waitAfter(failure, at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             let at = now.uptime + milliseconds
             link.polling?.next = Retry(at: at, notBefore: at)
-        case .refused, .tooLarge, .sealed:
-            link.polling?.next.at = now.uptime + Self.refusedRetryMilliseconds
+        case .refused, .tooLarge: link.polling?.next.at = now.uptime + Self.refusedRetryMilliseconds
         case .unreachable, .timedOut, .cursorGone, .clockAhead:
             // A device that is offline need not wake twice.
             if case .waiting(let retry) = link.state {

@@ -49,7 +49,7 @@ extension SyncEngine {
         outbox.state = .ready
         var failure = failure
         switch failure.kind {
-        case .unauthorized:
+        case .unauthorized, .sealed:
             link.close()
             waitAfter(failure, at: now)
         case .clockAhead where outbox.unknownPush != nil: link.close()
@@ -58,7 +58,7 @@ extension SyncEngine {
             retryPush(after: outbox.backoff.fail(using: &random), at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
             retryPush(after: milliseconds, at: now, isOrdered: true)
-        case .refused, .sealed: retryPush(after: Self.refusedRetryMilliseconds, at: now)
+        case .refused: retryPush(after: Self.refusedRetryMilliseconds, at: now)
         case .tooLarge where inFlight.push.transactions.count > 1:
             let before = outbox.bytesMax
             shrink(after: inFlight.push)
@@ -271,7 +271,9 @@ extension SyncEngine {
             guard let entry = entries[key], let pending = entry.pending else { continue }
             outgoing[pending.transaction, default: OutgoingTransaction()].add(
                 pending, over: entry.confirmed, isUnkept: isUnkept(pending))
-            if pending.provisional != nil || !entries.isSaved(key) {
+            if pending.provisional != nil || pending.generation != generation
+                || !entries.isSaved(key)
+            {
                 held.insert(pending.transaction)
             }
         }

@@ -48,7 +48,7 @@ extension SyncEngine {
     /// The same for an answer to a push. Its records are applied later, together with those already
     /// waiting.
     func refusal(of answer: PushAnswer) -> LinkFailure? {
-        let superseding = answer.superseding
+        let superseding = answer.superseding.filter { sealer == nil || !$0.content.isSealed }
         guard !superseding.isEmpty else { return nil }
         return refusal(
             of: outbox.acknowledged.values.map { $0.held } + superseding, from: entries.agreed
@@ -148,6 +148,7 @@ extension SyncEngine {
     /// with the original stamps. Records with the same stamp were one transaction.
     private mutating func takeAndOffer(_ records: [Record]) -> Set<Key> {
         let listed = Dictionary(last: records.lazy.map { ($0.key, $0) })
+        let generation = generation
         var transactions: [Stamp: UInt64] = [:]
         var changed: Set<Key> = []
         for (key, entry) in entries.all {
@@ -160,7 +161,8 @@ extension SyncEngine {
                 $0.confirmed = theirs
                 if isOffered, $0.pending == nil {
                     $0.pending = PendingWrite(
-                        record: mine, transaction: transaction, isUnkept: $0.wasUnkept)
+                        record: mine, transaction: transaction, isUnkept: $0.wasUnkept,
+                        generation: generation)
                 }
                 $0.dropPendingIfBeaten()
             }

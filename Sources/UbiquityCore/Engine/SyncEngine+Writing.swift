@@ -172,9 +172,10 @@ extension SyncEngine {
         }
         let (timestamp, provisional) = clock.issue(at: now)
         let transaction = transaction(for: changes)
-        let stamp = Stamp(
+        var stamp = Stamp(
             timestamp, device,
             digest: ValueFingerprint.digest(of: changes.lazy.map { ($0.key, $0.content) }))
+        if provisional == nil { stamp = sealed(stamp) }
         for change in changes {
             if change.key.isPart, change.content == .deleted, entries.isNew(change.key) {
                 entries.update(change.key) { $0.dropPending() }
@@ -184,7 +185,8 @@ extension SyncEngine {
             entries.write(
                 PendingWrite(
                     record: record, transaction: transaction, provisional: provisional,
-                    had: entries.had(change.key), isUnkept: settings.excludes(change.key)))
+                    had: entries.had(change.key), isUnkept: settings.excludes(change.key),
+                    generation: generation))
         }
         let merged = entries.refreshViews(.ownWrite)
         guard notifiesOwnWrites else { return }

@@ -46,11 +46,17 @@ package struct SyncEngine: Sendable {
     var snapshotReason: SnapshotReason?
     /// Whether this process's app was told of its first sync, which happens once, though the process
     /// may receive it anew.
-    var hasToldFirstSync: Bool
+    package internal(set) var hasToldFirstSync: Bool
     /// When the server last sent its configuration to this process, by the uptime; nil means never.
     var configuredAt: Int64?
     /// The horizon up to which tombstones were last dropped.
     var horizon = HybridTimestamp.zero
+
+    // The account's keys: SyncEngine+Sealing.swift
+    /// Nil if the account is not sealed, or this device does not have the newest key of the store.
+    package internal(set) var sealer: Sealer?
+    /// The number of the newest key that this device has, of any store; 0 for none.
+    var newestKey: UInt32 = 0
 
     /// SyncEngine+Pushing.swift and SyncEngine+Acknowledging.swift
     var outbox: Outbox
@@ -79,6 +85,8 @@ package struct SyncEngine: Sendable {
 
     package struct Settings: Hashable, Sendable {
         package var firstSync = FirstSyncPolicy.serverWins
+        /// The store's name at the server, by which it has a key; nil if it is not synced.
+        package var store: StoreIdentifier?
         /// The limit for keys until a server has announced one.
         package var key = StoreLimits().key
         /// The limit for a push until a server has announced one.
@@ -111,6 +119,7 @@ package struct SyncEngine: Sendable {
         outbox = Outbox(bucket: TokenBucket(disk.meta.allowance, now: now.uptime))
         notices = NoticeQueue(now: now.uptime)
         entries = EntryTable(disk: disk.entries)
+        entries.isSealed = meta.generation > 0
         for stored in disk.entries { observe(stored.confirmed, stored.pending, at: now) }
     }
 

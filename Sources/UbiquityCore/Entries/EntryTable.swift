@@ -64,6 +64,8 @@ struct EntryTable: Sendable {
     private var touched: [Key: PropertyListValue?] = [:]
     /// The merge rules of the app.
     private var rules: [ExactString: Rule] = [:]
+    /// Whether the account is sealed, see ``MergeState/isSealed``.
+    var isSealed = false
     /// The keys with values that wait for a deferred rule.
     private var undecided: [Key: Undecided] = [:]
 
@@ -396,8 +398,10 @@ struct EntryTable: Sendable {
         let kept = slots.filter { !$0.entry.isEmpty }
         let acknowledged = kept.filter { $0.entry.isAcknowledged }.map { $0.key }
         let undecided = undecided.map { ($0, value($0), $1) }
+        let isSealed = isSealed
         self = EntryTable(
             disk: kept.map { $0.stored }, rules: rules)
+        self.isSealed = isSealed
         for key in acknowledged { update(key, saves: false) { $0.isAcknowledged = true } }
         for (key, value, waiting) in undecided {
             if let number = number(of: key) { slots[number].value = value }
@@ -427,7 +431,8 @@ struct EntryTable: Sendable {
             record(slots[slot].entry).map { MergeState.Part(id: slots[slot].key.part!, $0) }
         }
         return MergeState(
-            base: number(of: key).flatMap { record(slots[$0].entry) }, parts: parts)
+            base: number(of: key).flatMap { record(slots[$0].entry) }, parts: parts,
+            isSealed: isSealed)
     }
 
     /// The visible value of an entry and its stamp; nil if there is none.
@@ -528,7 +533,7 @@ struct EntryTable: Sendable {
     /// Whether no other process can know of it. An entry of a dictionary has a name that others may
     /// have written too.
     func isNew(_ key: Key) -> Bool {
-        if key.part?.policy == .dictionary { return false }
+        if let part = key.part, part.policy == .dictionary, !part.isHiddenEntry { return false }
         guard let number = number(of: key) else { return true }
         let slot = slots[number]
         return slot.entry.confirmed == nil && !slot.isSaving

@@ -27,7 +27,7 @@ package struct Transaction: Hashable, Sendable {
     }
 
     /// The same with other contents.
-    func mapContents(_ content: (Record) -> Content) -> Transaction {
+    package func mapContents(_ content: (Record) -> Content) -> Transaction {
         let writes = writes.map { write in
             Record(key: write.key, content: content(write), stamp: write.stamp)
         }

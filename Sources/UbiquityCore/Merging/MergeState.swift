@@ -12,7 +12,21 @@ struct MergeState: Sendable {
         }
 
         var concurrent: ConcurrentValue { ConcurrentValue(value: value, stamp: stamp) }
+
+        /// The inner key and the value of a dictionary's entry; nil for a value that no device
+        /// wrote.
+        var entry: (key: ExactString, value: PropertyListValue)? {
+            guard id.isHiddenEntry else { return (ExactString(id.name), value) }
+            guard case .array(let pair) = value, pair.count == 2, case .string(let key) = pair[0]
+            else { return nil }
+            return (key, pair[1])
+        }
     }
+
+    /// The value of a hidden entry, see ``PartID/isHiddenEntry``.
+    static func hidden(
+        _ key: ExactString, _ value: PropertyListValue
+    ) -> PropertyListValue { .array([.string(key), value]) }
 
     /// The key's own value; nil if there is none.
     let base: ConcurrentValue?
@@ -22,9 +36,12 @@ struct MergeState: Sendable {
     let parts: [Part]
     /// The extent to which each run's count is removed.
     private let removals: [PartID: Count]
+    /// Whether the account is sealed: its server can compare no values and read no names.
+    let isSealed: Bool
 
-    init(base: ConcurrentValue?, parts: [Part]) {
+    init(base: ConcurrentValue?, parts: [Part], isSealed: Bool = false) {
         self.base = base
+        self.isSealed = isSealed
         all = parts.inOrder { ($0.stamp, $0.id) < ($1.stamp, $1.id) }
         var removals: [PartID: Count] = [:]
         for part in all where part.id.isRemoval { removals[part.id] = Count(part.value) }
@@ -60,16 +77,18 @@ struct MergeState: Sendable {
 
     /// The writes that remove everything visible of the parts, and nothing added to them later.
     var removal: [PartID: Content] {
-        Dictionary(last: parts.lazy.map(Self.removal(of:)))
+        Dictionary(last: parts.lazy.map(removal(of:)))
     }
 
-    private static func removal(of part: Part) -> (PartID, Content) {
+    /// The write that removes one of them.
+    func removal(of part: Part) -> (PartID, Content) {
         switch part.id.policy {
         case .counter:
             if let count = Count(part.value) {
                 return (part.id.removal, .value(count.removal.value))
             }
-        case let policy? where policy.isExtremum:
+        // Of a sealed value, the server would take the removal for later than any progress.
+        case let policy? where policy.isExtremum && !isSealed:
             if ComparableValue(part.value) != nil {
                 return (part.id, .value(ComparableValue.removal(of: part.value)))
             }
@@ -77,9 +96,6 @@ struct MergeState: Sendable {
         }
         return (part.id, .deleted)
     }
-
-    /// The write that removes one of them.
-    func removal(of part: Part) -> (PartID, Content) { Self.removal(of: part) }
 }
 
 extension MergeState {
@@ -128,7 +144,9 @@ extension MergeState {
     private func dictionary(of parts: [Part]) -> PropertyListValue {
         var entries: [ExactString: PropertyListValue] = [:]
         if case .dictionary(let base)? = base?.value { entries = base }
-        for part in parts { entries[ExactString(part.id.name)] = part.value }
+        for part in parts {
+            if let entry = part.entry { entries[entry.key] = entry.value }
+        }
         return .dictionary(entries)
     }
 

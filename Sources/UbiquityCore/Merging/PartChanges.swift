@@ -48,7 +48,8 @@ struct PartChanges {
             }
         case .maximum, .minimum: raise(to: value, visible, &names)
         case .array: change(from: operation.base?.elements ?? [], to: value.elements, &names)
-        case .dictionary: change(from: operation.base?.entries ?? [:], to: value.entries)
+        case .dictionary:
+            change(from: operation.base?.entries ?? [:], to: value.entries, &names)
         case .register: replace(operation.base, by: value, visible, &names)
         }
     }
@@ -117,15 +118,21 @@ struct PartChanges {
         // Replaces values of another class.
         if let plain, ComparableValue(plain)?.class != new.class { base = .deleted }
         for part in kept where ComparableValue(part.value)?.class != new.class { remove(part) }
-        let own = names.continued(policy, under: key, in: state).flatMap { own in
-            ComparableValue(own.content)?.class == new.class ? own.id : nil
-        }
-        let id = own ?? names.begin(policy, under: key)
+        let id = state.isSealed ? names.next(policy) : raisedPart(new.class, &names)
         parts[id] = .value(value)
-        names.leave(value, in: id, of: key)
-        // All other parts are smaller.
+        if !state.isSealed { names.leave(value, in: id, of: key) }
+        // All other parts are smaller. Of sealed ones, the server cannot say which.
         let others = state.all.filter { $0.id.policy == policy && $0.id != id }
-        for part in others.dropLast(Self.reachedPartsMax - 1) { parts[part.id] = .deleted }
+        let kept = state.isSealed ? 0 : Self.reachedPartsMax - 1
+        for part in others.dropLast(kept) { parts[part.id] = .deleted }
+    }
+
+    /// The part that this run raises in place.
+    private func raisedPart(_ class: ComparableValue.Class, _ names: inout PartNames) -> PartID {
+        let own = names.continued(policy, under: key, in: state).flatMap { own in
+            ComparableValue(own.content)?.class == `class` ? own.id : nil
+        }
+        return own ?? names.begin(policy, under: key)
     }
 
     private mutating func change(
@@ -144,17 +151,44 @@ struct PartChanges {
     }
 
     private mutating func change(
-        from old: [ExactString: PropertyListValue], to new: [ExactString: PropertyListValue]
+        from old: [ExactString: PropertyListValue], to new: [ExactString: PropertyListValue],
+        _ names: inout PartNames
     ) {
         let removed = Set(old.keys).subtracting(new.keys)
-        for part in kept where removed.contains(ExactString(part.id.name)) { remove(part) }
+        for part in kept where part.entry.map({ removed.contains($0.key) }) ?? false {
+            remove(part)
+        }
         makeContainer(.dictionary([:]), where: new.isEmpty || !removed.isEmpty)
         if let plain = plain?.entries, plain.keys.contains(where: removed.contains) {
             base = .value(.dictionary(plain.filter { !removed.contains($0.key) }))
         }
+        if state.isSealed { return hide(new.filter { old[$0.key] != $0.value }, &names) }
         for (key, value) in new where old[key] != value {
             guard let id = PartID("\(policy.rawValue)\(key)") else { continue }
             if state.content(of: id) != value || parts[id] != nil { parts[id] = .value(value) }
+        }
+    }
+
+    /// Writes entries of which the server learns no inner key: each into the part that has it, or a
+    /// new one. Two devices may have written one key at once; then its other parts go.
+    private mutating func hide(
+        _ entries: [ExactString: PropertyListValue], _ names: inout PartNames
+    ) {
+        var present: [ExactString: PartID] = [:]
+        for part in kept {
+            guard let key = part.entry?.key, entries[key] != nil else { continue }
+            if let earlier = present[key] { parts[earlier] = .deleted }
+            present[key] = part.id
+        }
+        for (key, value) in entries.inOrder(by: { $0.key < $1.key }) {
+            var id = present[key]
+            if let shown = id, !shown.isHiddenEntry {
+                parts[shown] = .deleted
+                id = nil
+            }
+            let content = MergeState.hidden(key, value)
+            if let id, state.content(of: id) == content { continue }
+            parts[id ?? names.nextHiddenEntry()] = .value(content)
         }
     }
 
@@ -234,12 +268,17 @@ struct PartNames: Sendable {
     }
 
     /// A new name that sorts after those before.
-    mutating func next(_ policy: MergePolicy) -> PartID {
+    mutating func next(_ policy: MergePolicy) -> PartID { next(policy.rawValue) }
+
+    /// A new name for a dictionary's entry, which says nothing of its inner key.
+    mutating func nextHiddenEntry() -> PartID { next(PartID.hiddenEntry) }
+
+    private mutating func next(_ kind: Unicode.Scalar) -> PartID {
         count += 1
         // Counts up to 36 to the seventh power.
         let digits = String(count, radix: 36)
         let zeros = String(repeating: "0", count: max(0, 7 - digits.utf8.count))
-        return PartID("\(name(policy)).\(zeros)\(digits)")!
+        return PartID("\(kind)\(run).\(zeros)\(digits)")!
     }
 
     func name(_ policy: MergePolicy) -> PartID { PartID("\(policy.rawValue)\(run)")! }

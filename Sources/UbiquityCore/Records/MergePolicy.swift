@@ -28,11 +28,20 @@ package enum MergePolicy: Unicode.Scalar, Hashable, Sendable, CaseIterable {
 }
 
 extension PartID {
+    /// The kind of a dictionary's entry in a sealed account. Its name is random, and it has the
+    /// inner key with the value: nobody but the devices knows either.
+    static let hiddenEntry: Unicode.Scalar = "e"
+
     /// Nil for a kind that this version does not know.
     package var policy: MergePolicy? {
-        // Not the first character: an accent at the beginning of the name would combine with it.
-        text.string.unicodeScalars.first.flatMap { MergePolicy(rawValue: $0) }
+        isHiddenEntry ? .dictionary : kind.flatMap { MergePolicy(rawValue: $0) }
     }
+
+    // Not the first character: an accent at the beginning of the name would combine with it.
+    private var kind: Unicode.Scalar? { text.string.unicodeScalars.first }
+
+    /// Whether it is a dictionary's entry whose name is not the inner key.
+    package var isHiddenEntry: Bool { kind == Self.hiddenEntry }
 
     /// The sum of all runs that the server has folded, which are no longer listed. It is removed
     /// like any run.

@@ -9,7 +9,7 @@ package final class HistoryChecker: Checker {
     package init() {}
 
     package func check(_ observation: Observation, _ history: History) -> String? {
-        if case .pushes(let process, let push, _) = observation {
+        if case .pushes(let process, let push, _, _) = observation {
             return unmarked(push, of: process, history)
         }
         guard case .kept(let view) = observation else { return nil }

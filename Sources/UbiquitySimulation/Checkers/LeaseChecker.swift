@@ -15,7 +15,7 @@ package final class LeaseChecker: Checker {
         case .leads(let process, false), .ended(let process): leaders.remove(process)
         case .opensStream(let process): return complaint(process, "opened a stream")
         case .pulls(let process): return complaint(process, "pulled")
-        case .pushes(let process, _, _): return complaint(process, "pushed")
+        case .pushes(let process, _, _, _): return complaint(process, "pushed")
         default: break
         }
         return nil

@@ -48,7 +48,7 @@ package final class PushRateChecker: Checker {
             senders[process] = senders[original]
             senders[process]?.tokens = Double(allowance.burst)
         case .ended(let process): senders[process] = nil
-        case .pushes(let process, _, _): return push(process)
+        case .pushes(let process, _, _, _): return push(process)
         case .opensStream(let process): return open(process)
         default: break
         }

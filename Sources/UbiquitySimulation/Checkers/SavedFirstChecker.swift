@@ -10,7 +10,7 @@ package final class SavedFirstChecker: Checker {
 
     package func check(_ observation: Observation, _ history: History) -> String? {
         switch observation {
-        case .pushes(let process, _, let unsaved) where !unsaved.isEmpty:
+        case .pushes(let process, _, let unsaved, _) where !unsaved.isEmpty:
             "process \(process) pushed \(unsaved.sorted()), which were not saved"
         case .restedUnsaved(let process):
             "process \(process) has nothing to do, and has not saved everything"

@@ -9,7 +9,7 @@ extension Scenario {
             PushRateChecker(allowance: allowance) { clock.now }, ConvergenceChecker(),
             FirstSyncChecker(timeTolerance: timeTolerance),
             MergeChecker(policies: mergedKeys, timeTolerance: timeTolerance),
-            SavedFirstChecker(),
+            SavedFirstChecker(), SealedChecker(),
             SurvivalChecker(timeTolerance: timeTolerance, keepsStamps: keepsStamps),
         ]
     }

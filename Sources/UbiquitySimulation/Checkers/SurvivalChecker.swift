@@ -54,7 +54,7 @@ package final class SurvivalChecker: Checker {
             return overtaken(in: commit, history)
         case .saves(let process, let entries, _):
             if let disk = history.disks[process] { sendings.note(entries, on: disk) }
-        case .pushes(let process, let push, _): note(push, on: history.disks[process], history)
+        case .pushes(let process, let push, _, _): note(push, on: history.disks[process], history)
         case .withdrawn(let disk, let records): withdraw(records, on: disk, history)
         case .discarded(let disk, let keys):
             ledger.excuse(writes(on: disk, history) { keys.contains($0.key) })

@@ -40,7 +40,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
             combine(13, process, values)
             combine(Int64(id))
         case .opensStream(let process): combine(14, process)
-        case .pushes(let process, let push, _):
+        case .pushes(let process, let push, _, _):
             combine(15, process, push.transactions.count)
             for transaction in push.transactions {
                 for write in transaction.writes { combine(write) }

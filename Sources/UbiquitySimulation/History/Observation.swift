@@ -62,7 +62,8 @@ package enum Observation {
     case opensStream(process: Int)
     case pulls(process: Int)
     /// Sends this push, some of which was never on its disk.
-    case pushes(process: Int, Push, unsaved: Set<Key> = [])
+    /// `readable` has the keys of a sealed account whose values a server could read.
+    case pushes(process: Int, Push, unsaved: Set<Key> = [], readable: Set<Key> = [])
     /// The connected process has everything up to this position, except for keys with visible
     /// writes of its own.
     case received(
@@ -196,6 +197,9 @@ package struct Commit {
     package var folded: [FoldedIncrement]?
     /// See ``PushAdmission/partsMax``.
     package var partsMax: Int
+    /// Whether the account is sealed. The values are clear here, and the server has counted boxes,
+    /// which may count less.
+    package var isSealed = false
 
     package init(
         store: StoreReference, before: [Key: Record], after: [Key: Record], position: Position,
@@ -259,7 +263,7 @@ extension Observation: CustomStringConvertible {
             "process \(process) has finished round trip \(id)"
         case .opensStream(let process): "process \(process) opens a stream"
         case .pulls(let process): "process \(process) pulls"
-        case .pushes(let process, let push, _):
+        case .pushes(let process, let push, _, _):
             "process \(process) pushes "
                 + push.transactions.map { $0.writes.map { text($0) }.joined(separator: "+") }
                 .joined(separator: " ")

@@ -108,19 +108,22 @@ final class VirtualDatabase {
         var store = rows[name] ?? VirtualStore(log: logsVersions ? VersionLog() : nil)
         let before = store.records
         do throws(ClockAhead) {
-            let admission = PushAdmission(
+            var admission = PushAdmission(
                 limits: limits, now: now, partsMax: partsMax, history: historyLimits)
+            admission.generation = world.generation(of: name.account)
+            let opener = world.opener(of: name)
             let admitted = try store.admit(
-                push, by: admission, in: epoch(of: name), running: running)
+                push, by: admission, in: epoch(of: name), running: running, opener)
             rows[name] = store
-            world.note(
-                .committed(
-                    Commit(
-                        store: name, before: before, after: store.records,
-                        position: admitted.position, push: push, results: admitted.results,
-                        writes: admitted.writes, limits: limits, serverMilliseconds: now,
-                        newestCompacted: store.state.newestCompacted, folded: admitted.folded,
-                        partsMax: partsMax)))
+            var commit = Commit(
+                store: name, before: opener.opened(before), after: opener.opened(store.records),
+                position: admitted.position, push: opener.opened(push),
+                results: opener.opened(admitted.results), writes: opener.opened(admitted.writes),
+                limits: limits, serverMilliseconds: now,
+                newestCompacted: store.state.newestCompacted, folded: admitted.folded,
+                partsMax: partsMax)
+            commit.isSealed = opener.sealer != nil
+            world.note(.committed(commit))
             // Looking at all of it takes a while.
             if admitted.position.revision.isMultiple(of: 8) { noteHistory(of: name) }
             if let body = duringCommit { world.after(world.chance.int64(0...20), body) }
@@ -166,10 +169,15 @@ final class VirtualDatabase {
 
     private func noteHistory(of name: StoreReference) {
         guard let store = rows[name], let log = store.log else { return }
+        let opener = world.opener(of: name)
+        let lines = store.history.lines(of: nil).map { line, content in
+            let record = Record(key: line.key, content: content, stamp: line.stamp)
+            return (line: line, content: opener.opened(record).content)
+        }
         world.note(
             .kept(
                 HistoryView(
-                    store: name, lines: store.history.lines(of: nil), log: log,
+                    store: name, lines: lines, log: log,
                     state: store.state, rule: HistoryRule(historyLimits, now: now),
                     greatestNow: greatestNow)))
     }

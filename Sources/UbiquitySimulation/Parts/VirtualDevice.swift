@@ -102,6 +102,17 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
                 device: "\(name)", deviceName: deviceName ?? "\(number)", credential: ""))
         world.note(.signedIn(device: number, folder: state.folder, account: account))
         notifyProcesses()
+        guard let keyring = world.keyring(of: account), state.keyring != keyring else { return }
+        world.after(world.chance.int64(0...30_000)) { [self] in takeKeys() }
+    }
+
+    /// The person gives the account's keys to it.
+    package func takeKeys() {
+        guard let account, let keyring = world.keyring(of: account), state.keyring != keyring else {
+            return
+        }
+        state.keep(keyring)
+        notifyProcesses()
     }
 
     /// The account that was signed in last.

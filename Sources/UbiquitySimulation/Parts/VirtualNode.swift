@@ -54,6 +54,7 @@ package final class VirtualNode {
         arrive(reply) { [self] in
             do throws(LinkFailure) {
                 try admit()
+                try check(push.generation, for: store)
                 try take(
                     VirtualDatabase.Client(account: store.account, device: device),
                     bytes: push.bytes)
@@ -79,6 +80,14 @@ package final class VirtualNode {
         }
     }
 
+    private func check(
+        _ generation: UInt32, for store: StoreReference
+    ) throws(LinkFailure) {
+        let own = world.generation(of: store.account)
+        guard generation != own else { return }
+        throw LinkFailure(.sealed(generation: own), "sealed")
+    }
+
     private func take(
         _ client: VirtualDatabase.Client, bytes: Int
     ) throws(LinkFailure) {
@@ -89,13 +98,16 @@ package final class VirtualNode {
         if let wait { throw LinkFailure(.busy(retryAfterMilliseconds: wait), "too often") }
     }
 
+    /// - Parameter generation: The number of the account's key that the device has; 0 for none.
     package func pull(
         _ store: StoreReference, since cursor: Cursor?, isSaved: Bool, withConfig: Bool,
-        by device: DeviceID, reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void
+        by device: DeviceID, generation: UInt32 = 0,
+        reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void
     ) {
         arrive(reply) { [self] in
             do throws(LinkFailure) {
                 try admit()
+                try check(generation, for: store)
                 var changes = try read(store, since: cursor, isSaved: isSaved, by: device)
                 if withConfig { changes.config = config }
                 reply(.success(changes))
@@ -187,6 +199,7 @@ package final class VirtualNode {
             isAwaited = false
             do throws(LinkFailure) {
                 try admit()
+                try check(stream.generation, for: stream.store)
                 guard hub.streamCount(of: stream.store.account) < server.streamsMax else {
                     throw LinkFailure(.tooManyStreams(retryAfterMilliseconds: 30_000), "too many")
                 }

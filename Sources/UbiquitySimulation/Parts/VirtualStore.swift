@@ -34,7 +34,8 @@ package struct VirtualStore {
     package var increments: [FoldedIncrement] { folded.values.map(\.increment) }
 
     mutating func admit(
-        _ push: Push, by admission: PushAdmission, in epoch: UInt64, running: Int64
+        _ push: Push, by admission: PushAdmission, in epoch: UInt64, running: Int64,
+        _ opener: Opener = Opener()
     ) throws(ClockAhead) -> CommittedPush {
         if state.history.exceeds(admission.history, byFar: false) {
             pruneHistory(admission.historyRule)
@@ -51,7 +52,7 @@ package struct VirtualStore {
         }
         history.take(admitted)
         log?.take(
-            push, admitted.results, admitted.writes,
+            opener.opened(push), opener.opened(admitted.results), opener.opened(admitted.writes),
             at: RecordVersion.Moment(
                 revision: admitted.position.revision, milliseconds: admission.now))
         for increment in admitted.folded {

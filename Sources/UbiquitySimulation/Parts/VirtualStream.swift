@@ -8,6 +8,8 @@ package final class VirtualStream {
     package let id: Int
     let store: StoreReference
     let device: DeviceID
+    /// The number of the account's key that the device has; 0 for none.
+    let generation: UInt32
     private unowned let world: any VirtualWorld
     let listener: any VirtualListener
     /// The listener's number for it.
@@ -31,8 +33,10 @@ package final class VirtualStream {
 
     package init(
         number: Int, listener: any VirtualListener, store: StoreReference, device: DeviceID,
-        world: any VirtualWorld, cursor: Cursor? = nil, isReady: Bool = false
+        world: any VirtualWorld, cursor: Cursor? = nil, isReady: Bool = false,
+        generation: UInt32 = 0
     ) {
+        self.generation = generation
         id = world.newStreamID()
         self.number = number
         self.listener = listener

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import UbiquityCore
+
 /// The environment of the virtual parts: time, chance and current faults. The simulator has one,
 /// and tests of apps have another.
 ///
@@ -25,6 +27,9 @@ package protocol VirtualWorld: AnyObject {
     /// Whether a fault strikes a device's request or answer that is being sent.
     func strikes(_ fault: Fault, device: Int) -> Bool
 
+    /// The keys of an account; nil if it is not sealed.
+    func keyring(of account: Int) -> Keyring?
+
     /// Records an observation.
     func note(_ observation: @autoclosure () -> Observation)
 }
@@ -32,5 +37,23 @@ package protocol VirtualWorld: AnyObject {
 extension VirtualWorld {
     package func after(_ milliseconds: Int64, _ body: @escaping () -> Void) {
         at(now + milliseconds, body)
+    }
+
+    package func keyring(of account: Int) -> Keyring? { nil }
+
+    /// The number of the key that an account is sealed with; 0 if it is not.
+    func generation(of account: Int) -> UInt32 { keyring(of: account)?.current ?? 0 }
+
+    /// What a server of a sealed account has, as the devices see it.
+    func opener(of store: StoreReference) -> Opener {
+        Opener(
+            sealer: keyring(of: store.account)?.sealer(of: Self.identifier(ofStore: store.store)))
+    }
+
+    static func identifier(ofStore number: Int) -> StoreIdentifier {
+        guard let identifier = try? StoreIdentifier("store\(number)") else {
+            preconditionFailure("A store's name is not an identifier.")
+        }
+        return identifier
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// A world whose people, limits and faults are those of a scenario, in virtual time and in one
 /// thread.
@@ -38,6 +38,12 @@ extension ScenarioWorld {
 
     package var isPeaceful: Bool { run.isPeaceful }
 
+    package func keyring(of account: Int) -> Keyring? {
+        guard scenario.isSealed else { return nil }
+        let key = (0..<Bytes32.count).map { UInt8(truncatingIfNeeded: $0 + account) }
+        return Bytes32(key).map { Keyring([1: .account($0)]) }
+    }
+
     package func note(_ observation: @autoclosure () -> Observation) { journal.note(observation()) }
 
     /// Reports changed clocks to the journal.
@@ -60,7 +66,10 @@ extension ScenarioWorld {
         note(
             .settled(
                 Settlement(
-                    server: server.stores.mapValues(\.records),
+                    server: Dictionary(
+                        uniqueKeysWithValues: server.stores.map { name, store in
+                            (name, opener(of: name).opened(store.records))
+                        }),
                     folded: server.stores.mapValues(\.increments), processes: processes)))
     }
 

@@ -67,7 +67,7 @@ extension VirtualProcess {
 
     /// Reports the writes that the first download discards, on keys that the server has.
     func noteDiscards(_ changes: ChangeSet, by event: SyncEngine.Event) {
-        guard changes.isWhole, !engine.meta.hasCompletedFirstSync,
+        guard changes.isWhole, !engine.hasToldFirstSync,
             world.scenario.firstSync == .serverWins
         else { return }
         var after = engine
@@ -88,7 +88,7 @@ extension Observation.Cause {
         switch event {
         case .engine(.streamReceived(_, .changes(let changes))),
             .engine(.pulled(_, let changes)):
-            self = changes.isWhole && !engine.meta.hasCompletedFirstSync ? .firstDownload : .server
+            self = changes.isWhole && !engine.hasToldFirstSync ? .firstDownload : .server
         // Stamps become final, and some writes turn out to be older than the server's.
         case .engine(.streamReceived), .engine(.pushFailed): self = .server
         case .engine(.saveConflicted), .fileRead: self = .otherProcess

@@ -72,7 +72,7 @@ extension VirtualProcess: VirtualListener {
         guard let address else { return }
         let stream = VirtualStream(
             number: number, listener: self, store: address.store, device: address.device,
-            world: world, cursor: cursor, isReady: isReady)
+            world: world, cursor: cursor, isReady: isReady, generation: generation)
         streams[number] = stream
         world.network.request(on: device) {
             [world] (reply: (Result<Void, LinkFailure>) -> Void) in
@@ -85,9 +85,13 @@ extension VirtualProcess: VirtualListener {
 
     func push(_ number: Int, _ push: Push) {
         guard let address else { return }
-        let unsaved = push.transactions.flatMap(\.writes).filter { !disk.everHad($0) }
+        let opener = world.opener(of: address.store)
+        let opened = opener.opened(push)
+        let unsaved = opened.transactions.flatMap(\.writes).filter { !disk.everHad($0) }
         world.journal.note(
-            .pushes(process: self.number, push, unsaved: Set(unsaved.map(\.key))))
+            .pushes(
+                process: self.number, opened, unsaved: Set(unsaved.map(\.key)),
+                readable: opener.readable(push)))
         noteTells(push.saved)
         let request = begin(.pushFailed(number, Self.reset))
         world.network.request(on: device, bytes: push.virtualBytes) { [world] reply in
@@ -110,13 +114,14 @@ extension VirtualProcess: VirtualListener {
     func pull(_ number: Int, since cursor: Cursor?, _ isSaved: Bool, _ withConfig: Bool) {
         guard let address else { return }
         world.journal.note(.pulls(process: self.number))
+        let generation = generation
         if isSaved { noteTells(cursor) }
         let request = begin(.pullFailed(number, Self.reset))
         world.network.request(on: device, answerBytes: \.virtualBytes) {
             [world] (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
             world.server.chosenNode.pull(
                 address.store, since: cursor, isSaved: isSaved, withConfig: withConfig,
-                by: address.device, reply: reply)
+                by: address.device, generation: generation, reply: reply)
         } done: { [self] result in
             switch result {
             case .success(let changes): pulled(request, number, changes)

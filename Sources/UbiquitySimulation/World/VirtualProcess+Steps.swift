@@ -13,7 +13,8 @@ extension VirtualProcess {
             handle(
                 device.isAccountUnreadable
                     ? .accountUnreadable("it cannot be read") : .accountRead(device.state))
-        case .connect(let account, let device):
+        case .connect(let account, let device, let generation):
+            self.generation = generation
             address = Int(account.account).map {
                 (StoreReference(account: $0, store: store), device)
             }

@@ -40,6 +40,8 @@ final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
     var posting: Notice?
     /// The keys that it excludes from histories.
     let unkeptKeys: Set<Key>
+    /// The number of the account's key that its requests name.
+    var generation: UInt32 = 0
     /// The work that arrived while the process was stopped; nil while it runs.
     private var missed: (work: [() -> Void], since: Int64)?
 
@@ -57,7 +59,8 @@ final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
         unkeptKeys = world.scenario.unkeptKeys(of: number)
         settings.unkept = Set(unkeptKeys.map(\.name))
         driver = Driver(
-            content: disk.changes(after: -1), device: device.state, settings: settings,
+            content: disk.changes(after: -1), device: device.state,
+            store: World.identifier(ofStore: store), settings: settings,
             seed: world.chance.number(), at: device.reading)
         app = App(world: world)
         if declaresRule { declareRule() }
@@ -84,7 +87,7 @@ final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
         opened = original.opened.map { device.disk(original.store, folder: $0.name.folder) }
         isOpen = original.isOpen
         saving = original.saving
-        address = original.address
+        (address, generation) = (original.address, original.generation)
         app = App(copying: original.app)
         missed = ([], world.now)
         world.journal.note(.resumed(process: number, disk: disk.name, from: original.number))

@@ -48,6 +48,7 @@ extension World {
                 launch(store: store, on: device)
             }
             if device.account == nil { device.signIn(device.lastAccount ?? 1) }
+            device.takeKeys()
         }
     }
 

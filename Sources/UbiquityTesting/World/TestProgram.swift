@@ -131,7 +131,9 @@ extension TestProgram: StoreDevice {
 
     func leader(of name: String, folder: String) -> String? { nil }
 
-    func link(to store: StoreIdentifier, of account: SignedInAccount) -> any StoreLink {
+    func link(
+        to store: StoreIdentifier, of account: SignedInAccount, generation: UInt32
+    ) -> any StoreLink {
         let name = StoreReference(
             account: Int(account.account) ?? 0, store: world.number(ofStore: identifier))
         let link = VirtualLink(

@@ -47,7 +47,11 @@ extension RowReader.Table {
         switch self {
         case .entry:
             """
-            INSERT OR REPLACE INTO entry
+            INSERT OR REPLACE INTO entry (key, version, confirmed_time, confirmed_device,
+                confirmed_value, pending_time, pending_device, pending_value,
+                pending_transaction, provisional_wall, provisional_uptime, provisional_boot,
+                provisional_seen, confirmed_digest, pending_digest, had_time, had_device,
+                pending_unkept, unkept)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """
         case .refused:

@@ -127,6 +127,11 @@ struct AccessRoute: CustomStringConvertible, Sendable {
         ofDevice("GET", "/v1/account", elsewhere: 200, here: 200),
         ofDevice("DELETE", "/v1/account", eve: 204, elsewhere: 403, here: 403, own: 204),
         ofDevice("GET", "/v1/account/export", elsewhere: 403, here: 403),
+        ofDevice("GET", "/v1/sealing", elsewhere: 200, here: 200),
+        // No mark.
+        ofDevice(
+            "PUT", "/v1/sealing", eve: 400, elsewhere: 403, here: 403, own: 400, body: "{}"),
+        ofDevice("DELETE", "/v1/sealing", eve: 204, elsewhere: 403, here: 403, own: 204),
         ofDevice("GET", "/v1/devices", elsewhere: 403, here: 403),
         ofDevice("GET", "/v1/devices/{id}", eve: 404, elsewhere: 404, here: 404),
         ofDevice(
@@ -145,5 +150,10 @@ struct AccessRoute: CustomStringConvertible, Sendable {
         ofDevice("GET", "/v1/stores/{identifier}/snapshot", elsewhere: 403, here: 200),
         ofDevice(
             "POST", "/v1/stores/{identifier}/changes", elsewhere: 403, here: 200, body: push),
+        ofDevice("GET", "/v1/stores/{identifier}/whole", elsewhere: 403, here: 200),
+        // No cursor.
+        ofDevice(
+            "PUT", "/v1/stores/{identifier}/whole", eve: 400, elsewhere: 403, here: 400, own: 400,
+            body: "{}"),
     ]
 }

@@ -193,7 +193,8 @@ extension AccountSuites {
 
 extension AccessRoute {
     fileprivate var endsAccount: Bool {
-        method == "DELETE" && path.hasPrefix("/v1/account") && !path.contains("{i")
+        method == "DELETE" && !path.contains("{i")
+            && (path.hasPrefix("/v1/account") || path == "/v1/sealing")
     }
 }
 

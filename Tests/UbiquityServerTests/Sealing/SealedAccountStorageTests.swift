@@ -85,7 +85,10 @@ internal import Testing
             SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
         ).device
         func generation() throws -> UInt32? {
-            try storage.rights(of: [SecretHash(of: "credential")])[0].get()?.generation
+            switch try storage.rights(of: [SecretHash(of: "credential")])[0] {
+            case .success(let rights): return rights?.generation
+            case .failure(let error): throw error
+            }
         }
         #expect(try generation() == 0)
         let actor = AuditActor.device(device.reference.id)

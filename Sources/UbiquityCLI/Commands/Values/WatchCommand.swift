@@ -138,7 +138,7 @@ private final class ConnectionNotes: Sendable {
     func report(_ status: UbiquityStatus) {
         switch status.connection {
         case .connected, .polling: isThere()
-        case .waiting, .unauthorized, .signedOut: isAway(status.lastError ?? "signed out")
+        case .waiting, .unauthorized, .locked, .signedOut: isAway(status.lastError ?? "signed out")
         case .connecting, .notConfigured: break
         }
     }

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The border of a sealed account: what the app, the disk and the policies see is clear, and what is
+/// sent and received is sealed.
+///
+/// The device seals with the newest key that it has. What it knows of the account's newest key is in
+/// each store's file, see ``StoredMeta/generation``: a process that finds one there that it does not
+/// have sends nothing. Only this device's own keys count: a server's word that there is a newer one
+/// holds for a connection.
+extension SyncEngine {
+    /// The number of the key that this device seals with, which its requests name; 0 if it has none.
+    package var generation: UInt32 { sealer?.generation ?? 0 }
+
+    /// Whether the device has the account's newest key, or needs none.
+    var hasKey: Bool { generation >= meta.generation }
+
+    private static let lockedSentence =
+        "the account is sealed, and this device does not have its key: \"ubiquity unlock\" gives it"
+
+    /// Takes the keys of the account that is signed in.
+    mutating func take(_ keyring: Keyring?) {
+        newestKey = keyring?.current ?? 0
+        sealer = settings.store.flatMap { keyring?.sealer(of: $0) }
+        takeMark(newestKey)
+    }
+
+    /// Remembers that the account is sealed with a key of that number. It is never taken back.
+    mutating func takeMark(_ generation: UInt32) {
+        if generation > meta.generation {
+            meta.generation = generation
+            unsaved.meta = true
+        }
+        entries.isSealed = meta.generation > 0
+    }
+
+    /// Ends the connection of a device without the account's key, and says so.
+    mutating func lock() {
+        if link.stream != nil || link.polling != nil { link.close() }
+        if meta.link.state != .locked { setLink(.locked, error: Self.lockedSentence) }
+        failRequests(LinkFailure(.sealed(generation: meta.generation), Self.lockedSentence))
+    }
+
+    // MARK: - Writes
+
+    /// The stamp of a write whose time is final. Of a sealed one, the server must not be able to
+    /// compute the digest from guesses.
+    func sealed(_ stamp: Stamp) -> Stamp {
+        guard let sealer else { return stamp }
+        return Stamp(stamp.timestamp, stamp.device, digest: sealer.digest(stamp))
+    }
+
+    /// Gives waiting writes the digests of the present key that were made without one, or with one
+    /// that others may have since, and their parts the names that they have in a sealed account. Only
+    /// when everything is here that the server has, which says what these are. They are not sent before.
+    mutating func renewWaiting() {
+        guard generation > 0 else { return }
+        let keys = waiting.filter { key in
+            entries[key]?.pending.map { $0.provisional == nil && $0.generation != generation }
+                ?? false
+        }
+        for key in keys.inOrder() {
+            guard let write = entries[key]?.pending else { continue }
+            var renewed = write
+            renewed.record.stamp = sealed(write.record.stamp)
+            renewed.generation = generation
+            if write.generation == 0, key.isPart, rename(renewed) { continue }
+            entries.update(key) { entry in
+                entry.pending = renewed
+                entry.dropPendingIfBeaten()
+            }
+        }
+        if !keys.isEmpty { post(Notice(.serverChange, entries.refreshViews())) }
+    }
+
+    /// Writes a part under the name that it has in a sealed account, if that is another one.
+    /// - Returns: Whether it is.
+    private mutating func rename(_ write: PendingWrite) -> Bool {
+        let key = write.record.key
+        guard let part = key.part, let policy = part.policy else { return false }
+        if policy == .dictionary, !part.isHiddenEntry {
+            renameEntry(ExactString(part.name), write)
+        } else if policy.isExtremum, let value = write.record.content.value {
+            if let removed = ComparableValue(removed: value) {
+                let agreed = entries[key]?.confirmed?.content.value
+                let isSeen =
+                    agreed.flatMap { ComparableValue($0) }.map {
+                        !policy.prefers($0, to: removed)
+                    } ?? false
+                move(write, to: isSeen ? [(part, .deleted)] : [])
+            } else {
+                move(
+                    write,
+                    to: [(policies.names.next(policy), write.record.content), (part, .deleted)])
+            }
+        } else {
+            return false
+        }
+        return true
+    }
+
+    /// What the server has of the entry has had a random name since the account was sealed.
+    private mutating func renameEntry(_ inner: ExactString, _ write: PendingWrite) {
+        let present = entries.mergeState(write.record.key.whole).all.filter {
+            $0.id.isHiddenEntry && $0.entry?.key == inner
+        }
+        guard let value = write.record.content.value else {
+            return move(write, to: present.map { ($0.id, .deleted) })
+        }
+        let id = present.last?.id ?? policies.names.nextHiddenEntry()
+        move(write, to: [(id, .value(MergeState.hidden(inner, value)))])
+    }
+
+    /// Replaces a write by those of other parts, which belong to its transaction, unless they have
+    /// later ones. A deletion is only written of what the server has.
+    private mutating func move(_ write: PendingWrite, to parts: [(PartID, Content)]) {
+        let (old, stamp) = (write.record.key, write.record.stamp)
+        entries.update(old) { $0.dropPending() }
+        for (part, content) in parts {
+            let key = old.whole.part(part)
+            let entry = entries[key]
+            if content == .deleted, entry?.confirmed?.content.value == nil { continue }
+            if let waiting = entry?.pending, stamp < waiting.record.stamp { continue }
+            var moved = write
+            moved.record = Record(key: key, content: content, stamp: stamp)
+            if let confirmed = entry?.confirmed { moved.had = confirmed.stamp.withoutDigest }
+            entries.update(key) { entry in
+                entry.pending = moved
+                entry.isAcknowledged = false
+                entry.dropPendingIfBeaten()
+            }
+        }
+    }
+
+    // MARK: - Answers
+
+    /// How far a time may be ahead of this device's own clock, in milliseconds. The times of deletions
+    /// and counts are the server's to say, and a clock that follows one never goes back.
+    private static let aheadMax: Int64 = 86_400_000
+
+    /// Opens what a server of a sealed account sent. A record that the account's key does not open
+    /// leaves the one that this device has.
+    /// - Throws: The reason the device takes nothing of it.
+    func opened(_ changes: ChangeSet, at now: ClockReading) throws(LinkFailure) -> ChangeSet {
+        guard let sealer else { return changes }
+        try checkTimes(changes.records, changes.serverMilliseconds, at: now)
+        var opened = changes
+        do throws(SealingFault) {
+            opened = try sealer.open(changes, within: intake.message)
+        } catch { throw Self.failure(error) }
+        if opened.records.contains(where: { $0.content.isSealed }) {
+            opened.records = opened.records.compactMap { record in
+                record.content.isSealed ? entries[record.key]?.confirmed : record
+            }
+        }
+        return opened
+    }
+
+    /// The same for an answer to a push. What the key does not open stays as it came.
+    func opened(_ answer: PushAnswer, at now: ClockReading) throws(LinkFailure) -> PushAnswer {
+        guard let sealer else { return answer }
+        try checkTimes(answer.superseding, answer.serverMilliseconds, at: now)
+        do throws(SealingFault) {
+            return try sealer.open(answer, within: intake.message)
+        } catch { throw Self.failure(error) }
+    }
+
+    /// The same for versions of the past, of which some may be sealed with keys that this device does
+    /// not have. These stay as they came.
+    package func opened(_ page: HistoryPage) throws(LinkFailure) -> HistoryPage {
+        guard let sealer else { return page }
+        do throws(SealingFault) {
+            return try sealer.open(page, within: IntakeLimits(nil).message)
+        } catch { throw Self.failure(error) }
+    }
+
+    /// The same for a store as it was.
+    package func opened(_ snapshot: StoreSnapshot) throws(LinkFailure) -> StoreSnapshot {
+        guard let sealer else { return snapshot }
+        do throws(SealingFault) {
+            return try sealer.open(snapshot, within: IntakeLimits(nil).message)
+        } catch { throw Self.failure(error) }
+    }
+
+    private static func failure(_ fault: SealingFault) -> LinkFailure {
+        LinkFailure(.unreachable, "the server sent what a sealed account does not have: \(fault)")
+    }
+
+    private func checkTimes(
+        _ records: [Record], _ milliseconds: Int64, at now: ClockReading
+    ) throws(LinkFailure) {
+        let latest = now.wall + Self.aheadMax
+        let isAhead =
+            milliseconds > latest
+            || records.contains { $0.stamp.timestamp.milliseconds > latest }
+        guard isAhead else { return }
+        throw LinkFailure(
+            .unreachable,
+            "the server's time is more than a day ahead of this device's, which a sealed account does "
+                + "not follow: set this device's clock")
+    }
+}
+
+extension Refusal {
+    /// Not the server's: it says that it has something later, which the account's key does not open.
+    static let unopened = Refusal(
+        code: "unopened",
+        detail: "the server has a later value, which the account's key does not open")
+}
