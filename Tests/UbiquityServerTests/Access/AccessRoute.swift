@@ -125,13 +125,13 @@ struct AccessRoute: CustomStringConvertible, Sendable {
 
     private static let devices = [
         ofDevice("GET", "/v1/account", elsewhere: 200, here: 200),
+        ofDevice("DELETE", "/v1/sealing", eve: 204, elsewhere: 403, here: 403, own: 204),
         ofDevice("DELETE", "/v1/account", eve: 204, elsewhere: 403, here: 403, own: 204),
         ofDevice("GET", "/v1/account/export", elsewhere: 403, here: 403),
         ofDevice("GET", "/v1/sealing", elsewhere: 200, here: 200),
         // No mark.
         ofDevice(
             "PUT", "/v1/sealing", eve: 400, elsewhere: 403, here: 403, own: 400, body: "{}"),
-        ofDevice("DELETE", "/v1/sealing", eve: 204, elsewhere: 403, here: 403, own: 204),
         ofDevice("GET", "/v1/devices", elsewhere: 403, here: 403),
         ofDevice("GET", "/v1/devices/{id}", eve: 404, elsewhere: 404, here: 404),
         ofDevice(
