@@ -18,7 +18,7 @@ const app = document.getElementById('app');
 
 /**
  * Lets the page open without the server. Where there are no service workers, it does not. The files that it keeps are
- * asked for after the first view, which would wait for them.
+ * asked for after the first view, which comes first.
  * @param {Promise<void>} first
  */
 async function openOffline(first) {

@@ -22,8 +22,7 @@ package final class QuotaChecker: Checker {
             return "\(commit.store) grew to \(after.keys) keys; "
                 + "\(commit.limits.keysMax) are allowed"
         }
-        // Of some values of many small elements, a box counts more than the value.
-        return commit.isSealed ? nil : refusedWithoutReason(in: commit)
+        return refusedWithoutReason(in: commit)
     }
 
     /// Transactions after the first one of a push are judged with its effect.
@@ -40,11 +39,15 @@ package final class QuotaChecker: Checker {
             if old.map({ $0 < write.stamp }) ?? true { records[write.key] = write }
         }
         let (before, after) = (Self.usage(commit.before), Self.usage(records))
+        // What makes the values smaller may make their boxes larger.
+        let grows = commit.isSealed || after.bytes > before.bytes
         let isTooMuch =
-            after.bytes > commit.limits.storeBytesMax && after.bytes > before.bytes
+            after.bytes > commit.limits.storeBytesMax && grows
             || after.keys > commit.limits.keysMax && after.keys > before.keys
         return isTooMuch
-            ? nil : "\(commit.store) refused \(writes.map(\.key)) for its quota, and they fit"
+            ? nil
+            : "\(commit.store) refused \(writes.map(\.key)) for its quota, and they fit: "
+                + "\(after.bytes) bytes after \(before.bytes); \(refusal.detail)"
     }
 
     private static func usageOfRest(_ records: [Key: Record]) -> (bytes: Int, keys: Int) {
