@@ -210,11 +210,13 @@ def record(index: int, **more: Any) -> Case:
 def unopened(first: Case) -> list[Case]:
     box, keys = base64.b64decode(first["box"]), Keys(first)
     boolean = struct.pack(">I", 2) + b"\x10\x01"
-    records = {"another key": {"key": "key/9"}, "another part": {"part": "b"}, "no part": {"part": ""},
-               "another time": {"milliseconds": "1"}, "another counter": {"counter": 1},
-               "another device": {"device": "0000000000000001"}, "another digest": {"digest": "3"}}
-    places = {"another account": {"accountKey": "00" * 32}, "another generation": {"generation": 1},
-              "another store": {"store": "other"}}
+    records: dict[str, Case] = {
+        "another key": {"key": "key/9"}, "another part": {"part": "b"}, "no part": {"part": ""},
+        "another time": {"milliseconds": "1"}, "another counter": {"counter": 1},
+        "another device": {"device": "0000000000000001"}, "another digest": {"digest": "3"}}
+    places: dict[str, Case] = {
+        "another account": {"accountKey": "00" * 32}, "another generation": {"generation": 1},
+        "another store": {"store": "other"}}
     boxes = {"another version": b"\x03" + box[1:], "a changed tag": box[:1] + bytes(1) + box[2:],
              "a changed text": box[:-1] + bytes([box[-1] ^ 1]), "cut off": box[:-1], "a byte more": box + bytes(1),
              "the header alone": box[:17], "nothing": b"",
