@@ -10,6 +10,8 @@ final class SteppedCloud {
     private(set) var now: Int64 = 1_800_000_000_000
     var serverClockError: Int64 = 0
     var serverNow: Int64 { now + serverClockError }
+    /// The time that the server claims at the end of its changes, and when it refuses pushes for theirs.
+    var claimed: Int64?
     private(set) var server = SteppedServer(epoch: 1)
     private(set) var devices: [SteppedDevice] = []
 
@@ -95,6 +97,7 @@ final class SteppedCloud {
 
     func push(_ push: Push) throws(LinkFailure) -> PushAnswer {
         try check(push.generation)
+        if let claimed { throw LinkFailure(.clockAhead(serverMilliseconds: claimed), "ahead") }
         do throws(ClockAhead) { return try server.push(push, now: serverNow) } catch {
             throw LinkFailure(.clockAhead(serverMilliseconds: error.serverMilliseconds), "ahead")
         }
@@ -512,7 +515,7 @@ final class SteppedDevice {
             if let streamFailure { throw streamFailure }
             cloud.pass(milliseconds: way.there)
             let changes = try cloud.server.changes(since: cursor, now: cloud.serverNow)
-            let config = cloud.server.config(cloud.serverNow)
+            let config = cloud.server.config(cloud.claimed ?? cloud.serverNow)
             cloud.pass(milliseconds: way.back)
             streamCursor = changes.cursor
             buffered = (stream, [.changes(changes), .ready(changes.cursor, config)])

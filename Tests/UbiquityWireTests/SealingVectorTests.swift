@@ -96,7 +96,7 @@ import UbiquityWire
 
     private func open(_ record: Record, by sealer: Sealer) -> Sealer.Opening {
         var elements = 1_000
-        return sealer.open(record, isCurrent: true, within: &elements)
+        return sealer.open(record, within: &elements)
     }
 
     private func sealer(_ vector: Vectors.Vector) throws -> Sealer {

@@ -9,6 +9,8 @@ package struct StoredMeta: Hashable, Sendable {
     /// The number of the newest key of the account that this device has had; 0 if it is not known to
     /// be sealed. A process without that key sends nothing.
     package var generation: UInt32 = 0
+    /// The number of the key that sealed what is agreed with the server.
+    package var agreedGeneration: UInt32 = 0
     package var correction: ClockCorrection?
     package var limits = StoreLimits()
     package var allowance = Allowance()
@@ -82,6 +84,7 @@ extension StoredMeta {
             "cursor": cursor.map { .string($0.text) },
             "hasCompletedFirstSync": .boolean(hasCompletedFirstSync),
             "generation": generation == 0 ? nil : .integer(Int64(generation)),
+            "agreedGeneration": agreedGeneration == 0 ? nil : .integer(Int64(agreedGeneration)),
             "correction": correction?.fields,
             "limits": limits.fields,
             "allowance": allowance.fields,
@@ -104,6 +107,7 @@ extension StoredMeta {
         }
         hasCompletedFirstSync = try fields.boolean("hasCompletedFirstSync") ?? false
         generation = try fields.integer("generation") ?? 0
+        agreedGeneration = try fields.integer("agreedGeneration") ?? 0
         if let correction = try fields.fields("correction") {
             self.correction = try ClockCorrection(correction)
         }

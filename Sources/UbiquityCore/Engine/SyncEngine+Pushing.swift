@@ -53,7 +53,7 @@ extension SyncEngine {
             link.close()
             waitAfter(failure, at: now)
         case .clockAhead where outbox.unknownPush != nil: link.close()
-        case .clockAhead(let serverMilliseconds):
+        case .clockAhead(let serverMilliseconds) where isBelievable(serverMilliseconds, at: now):
             restamp(aheadOf: serverMilliseconds, sentAt: inFlight.sentAt, at: now)
             retryPush(after: outbox.backoff.fail(using: &random), at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
@@ -68,7 +68,7 @@ extension SyncEngine {
         case .tooLarge:
             failure.detail = hold(inFlight.push, failure, at: now)
             noteHeld()
-        case .timedOut, .unreachable, .cursorGone:
+        case .timedOut, .unreachable, .cursorGone, .clockAhead:
             if failure.kind == .timedOut { shrink(after: inFlight.push) }
             outbox.unknownPush = counts.fetches
             retryPush(after: outbox.backoff.fail(using: &random), at: now)

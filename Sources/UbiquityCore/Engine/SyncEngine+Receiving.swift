@@ -148,7 +148,7 @@ extension SyncEngine {
     /// with the original stamps. Records with the same stamp were one transaction.
     private mutating func takeAndOffer(_ records: [Record]) -> Set<Key> {
         let listed = Dictionary(last: records.lazy.map { ($0.key, $0) })
-        let generation = generation
+        let generation = meta.agreedGeneration
         var transactions: [Stamp: UInt64] = [:]
         var changed: Set<Key> = []
         for (key, entry) in entries.all {

@@ -63,20 +63,20 @@ extension SyncEngine {
             var renewed = write
             renewed.record.stamp = sealed(write.record.stamp)
             renewed.generation = generation
-            if write.generation == 0, key.isPart, rename(renewed) { continue }
             entries.update(key) { entry in
                 entry.pending = renewed
                 entry.dropPendingIfBeaten()
             }
+            // Unless the server has it already.
+            if write.generation == 0, entries[key]?.pending == renewed { rename(renewed) }
         }
         if !keys.isEmpty { post(Notice(.serverChange, entries.refreshViews())) }
     }
 
     /// Writes a part under the name that it has in a sealed account, if that is another one.
-    /// - Returns: Whether it is.
-    private mutating func rename(_ write: PendingWrite) -> Bool {
+    private mutating func rename(_ write: PendingWrite) {
         let key = write.record.key
-        guard let part = key.part, let policy = part.policy else { return false }
+        guard let part = key.part, let policy = part.policy else { return }
         if policy == .dictionary, !part.isHiddenEntry {
             renameEntry(ExactString(part.name), write)
         } else if policy.isExtremum, let value = write.record.content.value {
@@ -92,10 +92,7 @@ extension SyncEngine {
                     write,
                     to: [(policies.names.next(policy), write.record.content), (part, .deleted)])
             }
-        } else {
-            return false
         }
-        return true
     }
 
     /// What the server has of the entry has had a random name since the account was sealed.
@@ -122,7 +119,12 @@ extension SyncEngine {
             if let waiting = entry?.pending, stamp < waiting.record.stamp { continue }
             var moved = write
             moved.record = Record(key: key, content: content, stamp: stamp)
-            if let confirmed = entry?.confirmed { moved.had = confirmed.stamp.withoutDigest }
+            if let confirmed = entry?.confirmed {
+                moved.had = confirmed.stamp.withoutDigest
+            } else if part.policy?.isExtremum ?? false {
+                // It never replaces what its author saw.
+                moved.had = nil
+            }
             entries.update(key) { entry in
                 entry.pending = moved
                 entry.isAcknowledged = false
@@ -136,6 +138,11 @@ extension SyncEngine {
     /// How far a time may be ahead of this device's own clock, in milliseconds. The times of deletions
     /// and counts are the server's to say, and a clock that follows one never goes back.
     private static let aheadMax: Int64 = 86_400_000
+
+    /// Whether this device may believe what the time is at a server of a sealed account.
+    func isBelievable(_ milliseconds: Int64, at now: ClockReading) -> Bool {
+        meta.generation == 0 || milliseconds <= now.wall + Self.aheadMax
+    }
 
     /// Opens what a server of a sealed account sent. A record that the account's key does not open
     /// leaves the one that this device has.
@@ -164,8 +171,7 @@ extension SyncEngine {
         } catch { throw Self.failure(error) }
     }
 
-    /// The same for versions of the past, of which some may be sealed with keys that this device does
-    /// not have. These stay as they came.
+    /// The same for versions of the past. What the key does not open stays as it came.
     package func opened(_ page: HistoryPage) throws(LinkFailure) -> HistoryPage {
         guard let sealer else { return page }
         do throws(SealingFault) {
@@ -185,14 +191,13 @@ extension SyncEngine {
         LinkFailure(.unreachable, "the server sent what a sealed account does not have: \(fault)")
     }
 
-    private func checkTimes(
+    /// - Throws: If a time is too far ahead for a sealed account.
+    func checkTimes(
         _ records: [Record], _ milliseconds: Int64, at now: ClockReading
     ) throws(LinkFailure) {
-        let latest = now.wall + Self.aheadMax
-        let isAhead =
-            milliseconds > latest
-            || records.contains { $0.stamp.timestamp.milliseconds > latest }
-        guard isAhead else { return }
+        let latest = max(
+            milliseconds, records.lazy.map { $0.stamp.timestamp.milliseconds }.max() ?? 0)
+        if isBelievable(latest, at: now) { return }
         throw LinkFailure(
             .unreachable,
             "the server's time is more than a day ahead of this device's, which a sealed account does "

@@ -99,7 +99,8 @@ extension SyncEngine {
         to contents: [Key: Content], replacing replaced: Set<Key>, at now: ClockReading
     ) throws(LimitViolation) {
         var all: [Change] = []
-        for (key, content) in contents where content.value != self[key] {
+        // What the account's key did not open is nobody's value.
+        for (key, content) in contents where content.value != self[key] && !content.isSealed {
             all +=
                 replaced.contains(key)
                 ? replacing(key, by: content) : reverting(key, to: content)

@@ -15,10 +15,8 @@ extension Sealer {
         for record in records {
             var elements = Int.max
             var record = record
-            if record.content.isSealed {
-                guard
-                    case .opened(let opened) = open(record, isCurrent: false, within: &elements)
-                else { continue }
+            if case .value(.sealed(let box)) = record.content {
+                guard let opened = open(box, of: record, within: &elements) else { continue }
                 record = opened
             }
             guard let value = record.content.value else { continue }

@@ -19,7 +19,7 @@ extension Sealer {
     ) throws(SealingFault) -> ChangeSet {
         var opened = changes
         var elements = bounds.elements
-        opened.records = try open(changes.records, isCurrent: true, within: &elements)
+        opened.records = try open(changes.records, within: &elements)
         return opened
     }
 
@@ -41,7 +41,7 @@ extension Sealer {
                     results.append(write)
                     continue
                 }
-                let opening = open(record, isCurrent: true, within: &elements)
+                let opening = open(record, within: &elements)
                 results.append(.superseded(by: try opening.record()))
             }
             opened.results.append(.committed(results))
@@ -49,7 +49,7 @@ extension Sealer {
         return opened
     }
 
-    /// The same for versions, which keep the generation that they were sealed with.
+    /// The same for versions.
     package func open(
         _ page: HistoryPage, within bounds: MessageBounds
     ) throws(SealingFault) -> HistoryPage {
@@ -57,7 +57,7 @@ extension Sealer {
         var elements = bounds.elements
         for index in page.versions.indices {
             opened.versions[index].record =
-                try open(page.versions[index].record, isCurrent: false, within: &elements).record()
+                try open(page.versions[index].record, within: &elements).record()
         }
         return opened
     }
@@ -68,17 +68,17 @@ extension Sealer {
     ) throws(SealingFault) -> StoreSnapshot {
         var opened = snapshot
         var elements = bounds.elements
-        opened.records = try open(snapshot.records, isCurrent: false, within: &elements)
+        opened.records = try open(snapshot.records, within: &elements)
         return opened
     }
 
     private func open(
-        _ records: [Record], isCurrent: Bool, within elements: inout Int
+        _ records: [Record], within elements: inout Int
     ) throws(SealingFault) -> [Record] {
         var opened: [Record] = []
         opened.reserveCapacity(records.count)
         for record in records {
-            opened.append(try open(record, isCurrent: isCurrent, within: &elements).record())
+            opened.append(try open(record, within: &elements).record())
         }
         return opened
     }

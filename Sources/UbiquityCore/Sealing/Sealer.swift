@@ -45,47 +45,45 @@ package struct Sealer: Sendable {
     package enum Opening: Hashable, Sendable {
         /// With its value, or a deletion.
         case opened(Record)
-        /// As it came: nobody sealed it for this place, or with a key that this device has.
+        /// As it came: nobody sealed it for this place.
         case unopened(Record)
         /// No server of a sealed store has it.
         case forbidden(SealingFault)
     }
 
-    /// Opens a record.
-    /// - Parameters:
-    ///   - isCurrent: Whether the store has it now, so that older generations no longer sealed it.
-    ///   - elements: The number of values that may come out of boxes, as for
-    ///     ``CanonicalForm/decode(_:within:)``. A box with more does not open.
-    package func open(
-        _ record: Record, isCurrent: Bool, within elements: inout Int
-    ) -> Opening {
+    /// Opens a record. When a store gets another key, all that it has is sealed anew, so that nothing
+    /// is believed that an older key has sealed.
+    /// - Parameter elements: The number of values that may come out of boxes, as for
+    ///   ``CanonicalForm/decode(_:within:)``. A box with more does not open.
+    package func open(_ record: Record, within elements: inout Int) -> Opening {
         guard let value = record.content.value else { return .opened(record) }
         guard case .sealed(let sealed) = value else {
             return .forbidden(.clearValue(record.key))
         }
-        // The server adds up counts of different generations.
-        if sealed.bytes.first == SealedCount.version {
-            return open(count: sealed, of: record)
+        guard sealed.generation == generation else {
+            return .forbidden(.otherGeneration(record.key))
         }
-        if isCurrent, sealed.generation < generation {
-            return .forbidden(.olderGeneration(record.key))
-        }
-        guard let keys = keys[sealed.generation],
-            let value = open(sealed.bytes, of: record, keys, within: &elements)
-        else { return .unopened(record) }
-        var record = record
-        record.content = .value(value)
-        return .opened(record)
+        return open(sealed, of: record, within: &elements).map(Opening.opened) ?? .unopened(record)
     }
 
-    private func open(count sealed: SealedBox, of record: Record) -> Opening {
-        guard record.key.isCount, let keys = keys[sealed.generation],
-            let count = SealedCount(bytes: sealed.bytes),
-            countTag(of: record.key, keys).isSame(as: sealed.bytes[SealedCount.bytesCount...])
-        else { return .unopened(record) }
+    /// The record with what is in its box, of any generation; nil if no key of this device opens it.
+    func open(
+        _ sealed: SealedBox, of record: Record, within elements: inout Int
+    ) -> Record? {
+        guard let keys = keys[sealed.generation] else { return nil }
         var record = record
-        record.content = .value(count.value)
-        return .opened(record)
+        if sealed.bytes.first == SealedCount.version {
+            guard record.key.isCount, let count = SealedCount(bytes: sealed.bytes),
+                countTag(of: record.key, keys).isSame(as: sealed.bytes[SealedCount.bytesCount...])
+            else { return nil }
+            record.content = .value(count.value)
+        } else {
+            guard let value = open(sealed.bytes, of: record, keys, within: &elements) else {
+                return nil
+            }
+            record.content = .value(value)
+        }
+        return record
     }
 
     // MARK: - Boxes
@@ -122,15 +120,15 @@ package struct Sealer: Sendable {
 package enum SealingFault: Error, Hashable, Sendable {
     /// A value that is not sealed.
     case clearValue(Key)
-    /// A value that was sealed before the key was replaced.
-    case olderGeneration(Key)
+    /// A value that was sealed with another key than the store's.
+    case otherGeneration(Key)
 }
 
 extension SealingFault: CustomStringConvertible {
     package var description: String {
         switch self {
         case .clearValue(let key): "the value of \"\(key)\" is not sealed"
-        case .olderGeneration(let key): "the value of \"\(key)\" is sealed with an older key"
+        case .otherGeneration(let key): "the value of \"\(key)\" is sealed with another key"
         }
     }
 }

@@ -93,14 +93,18 @@ extension StoreState {
             }
             guard keys.insert(record.key).inserted else { throw .record(number, .repeated) }
             do throws(LimitViolation) {
-                try admission.limits.check(record.key, record.content)
+                try StoreLimits.ceiling.check(record.key, record.content)
             } catch { throw .record(number, Refusal(error)) }
             usage.replace(nil, by: record.content.value, of: record.key)
             last = max(last, record.stamp.timestamp)
         }
+        // What is there may exceed a limit that was lowered since, and small values need boxes of more
+        // than twice their size. A store that could not be sealed would be lost.
+        var before = self.usage
+        before.bytes *= 4
         do throws(LimitViolation) {
             try admission.limits.check(
-                from: self.usage, to: usage,
+                from: before, to: usage,
                 by: records.lazy.map { (key: $0.key, content: $0.content) })
         } catch { throw .tooLarge(Refusal(error)) }
         return (usage, last)

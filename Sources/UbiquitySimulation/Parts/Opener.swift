@@ -11,7 +11,7 @@ struct Opener {
     func opened(_ record: Record) -> Record {
         var elements = Int.max
         guard let sealer, record.content.isSealed,
-            case .opened(let opened) = sealer.open(record, isCurrent: true, within: &elements)
+            case .opened(let opened) = sealer.open(record, within: &elements)
         else { return record }
         return opened
     }

@@ -163,7 +163,7 @@ import Testing
         var elements = 100
         guard
             case .opened(let opened) = Self.sealer().open(
-                sum, isCurrent: true, within: &elements)
+                sum, within: &elements)
         else {
             Issue.record("the sum does not open")
             return
@@ -283,6 +283,25 @@ import Testing
                 let value = PropertyListValue.data([UInt8](repeating: 0, count: 700_000))
                 whole.records = try ["d", "e"].map { Self.sealer().seal(try record($0, value)) }
             }.map { if case .tooLarge = $0 { true } else { false } } == true)
+    }
+
+    @Test func `replaces a store that is over limits which were lowered since`() throws {
+        var stored = Stored()
+        let all =
+            try (0..<100).map { number in
+                try record("a", .boolean(true), part: "d\(number)", at: Int64(number))
+            } + [record("key", .string("a value"), at: 100)]
+        try stored.push(all, by: admission(0))
+        let whole = WholeStore(
+            cursor: stored.state.lineage.position.cursor, generation: 1,
+            records: Self.sealer().sealWhole(all, run: 7))
+        var admission = admission(1)
+        admission.limits.storeBytesMax = 10
+        (admission.limits.valueBytesMax, admission.limits.keysMax) = (1, 1)
+        admission.limits.key = .utf8Bytes(1)
+        let before = stored.state.usage
+        _ = try stored.state.replace(by: whole, by: admission, in: 7)
+        #expect(stored.state.usage.bytes > before.bytes && stored.state.usage.keys == before.keys)
     }
 
     @Test func `keeps what it has folded: a late count still finds its run`() throws {

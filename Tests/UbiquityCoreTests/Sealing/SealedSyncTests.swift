@@ -206,6 +206,66 @@ import Testing
             })
     }
 
+    @Test(arguments: [false, true])
+    func `keep a raise that waited, or whose answer was lost, when an account is sealed`(
+        hasArrived: Bool
+    ) throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        let key = try Key("most")
+        try a.write(merging: [key: MergeOperation(.maximum, from: nil, to: 5)])
+        cloud.settle()
+        a.isOnline = hasArrived
+        a.losesAnswers = hasArrived
+        if !hasArrived { a.cut() }
+        cloud.pass(milliseconds: 1_000)
+        try a.write(merging: [key: MergeOperation(.maximum, from: 5, to: 7)])
+        while a.step() {}
+        a.isOnline = false
+        a.losesAnswers = false
+        a.cut()
+        cloud.pass(milliseconds: 1_000)
+        b["later"] = .integer(1)
+        cloud.settle()
+        cloud.mark(1)
+        b.keep(keyring)
+        try cloud.seal(with: sealer(keyring))
+        cloud.settle()
+        a.isOnline = true
+        a.keep(keyring)
+        cloud.pass(milliseconds: 120_000)
+        cloud.settle()
+        for device in [a, b] {
+            #expect(device["most"] == 7 && device["later"] == 1)
+            #expect(device.engine.waitingRecords.isEmpty)
+        }
+        #expect(cloud.server.records.values.count { $0.content.isSealed } == 2)
+    }
+
+    @Test func `offer to another server what it lacks under names that say nothing`() throws {
+        let a = cloud.device()
+        let key = try Key("d")
+        try a.write(merging: [
+            key: MergeOperation(.dictionary, from: nil, to: .dictionary(["one": 1]))
+        ])
+        a["x"] = .integer(1)
+        cloud.settle()
+        let clear = cloud.server.records.values.map(\.stamp.digest)
+        cloud.replaceServer(by: SteppedServer(epoch: 9))
+        cloud.mark(1)
+        a.keep(keyring)
+        cloud.pass(milliseconds: 120_000)
+        cloud.settle()
+        let b = cloud.device()
+        b.keep(keyring)
+        cloud.settle()
+        #expect(b["d"] == .dictionary(["one": 1]) && b["x"] == 1)
+        #expect(a.engine.waitingRecords.isEmpty)
+        for record in cloud.server.records.values {
+            #expect(record.key.part?.text.string.contains("one") != true)
+            #expect(record.content.isSealed && !clear.contains(record.stamp.digest))
+        }
+    }
+
     // MARK: - Policies
 
     @Test func `merge dictionaries without telling inner keys`() throws {
@@ -337,6 +397,34 @@ import Testing
         while a.step() {}
         #expect(a["x"] == .string("good"))
         #expect(a.engine.status.link.lastError?.contains("more than a day") == true)
+    }
+
+    @Test func `make no write at the time that a server claims at the end of its changes`() throws {
+        let (a, b) = devices()
+        a["x"] = .string("good")
+        cloud.settle()
+        let latest = HybridTimestamp(milliseconds: cloud.now + 86_400_000)
+        cloud.claimed = Int64(1) << 47
+        for device in [a, b] { device.cut() }
+        cloud.pass(milliseconds: 120_000)
+        a["x"] = .string("better")
+        while a.step() {}
+        #expect(a.engine.status.link.lastError?.contains("more than a day") == true)
+        let key = try Key("x")
+        var written: HybridTimestamp? { a.engine.entries[key]?.pending?.record.stamp.timestamp }
+        #expect(try #require(written) < latest)
+        cloud.claimed = nil
+        cloud.pass(milliseconds: 120_000)
+        cloud.settle()
+        // It refuses a push with the same claim.
+        cloud.claimed = Int64(1) << 47
+        a["x"] = .string("best")
+        while a.step() {}
+        #expect(try #require(written) < latest)
+        cloud.claimed = nil
+        cloud.pass(milliseconds: 120_000)
+        cloud.settle()
+        #expect(b["x"] == .string("best"))
     }
 }
 
