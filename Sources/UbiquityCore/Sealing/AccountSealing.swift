@@ -53,6 +53,8 @@ package enum SealingRefusal: Error, Hashable, Sendable {
     /// The account is sealed with the key of this generation, or not if it is 0, and the request was
     /// made for another.
     case otherGeneration(UInt32, asked: UInt32)
+    /// The account is not sealed.
+    case notSealed
     /// The store is not sealed with the account's key yet.
     case storeUnsealed
     /// The store has changed since it was read, or is sealed with this key already.

@@ -47,6 +47,42 @@ import Testing
         #expect(try Keyring(fields: many.fields) == many)
     }
 
+    // MARK: - What a server keeps
+
+    @Test func `are kept under a name that only the secret and the account give`() throws {
+        let name = HandoverName(of: Self.secret, in: "A")
+        #expect(name == HandoverName(of: Self.secret, in: "A"))
+        #expect(name != HandoverName(of: Self.secret, in: "B"))
+        #expect(name != HandoverName(of: HandoverSecret([UInt8](51..<67))!, in: "A"))
+        #expect(HandoverName(text: name.text) == name)
+        #expect(name.text.count == 32 && name.text == name.text.lowercased())
+        let digits = String(repeating: "0a", count: 16)
+        #expect(HandoverName(text: digits)?.text == digits)
+        for text in ["", "0a", digits + "0", digits + "00", digits.uppercased(), "g" + digits] {
+            #expect(HandoverName(text: text) == nil)
+        }
+        #expect(HandoverName([]) == nil)
+    }
+
+    @Test func `are kept for 15 minutes, at most 16 of an account`() throws {
+        func name(_ number: UInt8) throws -> HandoverName {
+            try #require(HandoverName([UInt8](repeating: number, count: 16)))
+        }
+        var shelf = HandoverShelf([])
+        for number in 0..<16 {
+            #expect(shelf.add(try name(UInt8(number)), at: Int64(number)).isEmpty)
+        }
+        #expect(shelf.add(try name(3), at: 20) == [try name(3)])
+        #expect(shelf.add(try name(99), at: 21) == [try name(0)])
+        #expect(shelf.items.count == 16 && shelf.items.last?.expires == 900_021)
+        // Those of the times 1 and 2 have expired.
+        let removed = shelf.add(try name(100), at: 900_002)
+        #expect(Set(removed) == [try name(1), try name(2)])
+        #expect(shelf.items.count == 15)
+        let item = HandoverShelf.Item(name: try name(1), expires: 10)
+        #expect(item.isKept(at: 9) && !item.isKept(at: 10))
+    }
+
     // MARK: - Handover and recovery
 
     @Test func `are handed over to whoever has the secret and the account`() throws {
