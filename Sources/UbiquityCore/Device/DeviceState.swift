@@ -121,6 +121,12 @@ extension DeviceState {
         sealedServers.insert(ExactString(signedIn.server))
     }
 
+    /// Begins anew with the account that this device is signed in to, whose values and keys are gone on
+    /// its server. Does nothing if nobody is signed in.
+    package mutating func beginAnew() {
+        if let account = signOutWiping() { signIn(account) }
+    }
+
     /// Whether a sign-in to an account that is not sealed has to be said: the device has had one at
     /// this server that is.
     package func isUnsealedSignIn(_ account: SignedInAccount) -> Bool {

@@ -4,22 +4,31 @@ extension Sealer {
     /// Seals what a store has, so that the server needs nothing else of it: clear values, or values
     /// that were sealed with an older key.
     ///
-    /// Deletions, and marks of what is removed of a maximum or minimum, are left out, and so is what
-    /// none of the keys opens. Entries of dictionaries get random names. Everything keeps its time, and
-    /// gets a digest that the server cannot compute.
+    /// Deletions, and marks of what is removed of a maximum or minimum, are left out. Entries of
+    /// dictionaries get random names. Everything keeps its time, and gets a digest that the server
+    /// cannot compute.
     /// - Parameter run: A random number, for the names.
-    package func sealWhole(_ records: [Record], run: UInt64) -> [Record] {
+    /// - Throws: ``SealingFault`` for a clear value in a store that an older key has sealed: only the
+    ///   server can have put it there.
+    package func sealWhole(
+        _ records: [Record], run: UInt64
+    ) throws(SealingFault) -> SealedWhole {
         var names = PartNames(run: run)
-        var sealed: [Record] = []
-        sealed.reserveCapacity(records.count)
+        var whole = SealedWhole()
+        whole.records.reserveCapacity(records.count)
         for record in records {
             var elements = Int.max
             var record = record
             if record.content.isSealed {
                 guard
                     case .opened(let opened) = open(record, isCurrent: false, within: &elements)
-                else { continue }
+                else {
+                    whole.unopened.append(record.key)
+                    continue
+                }
                 record = opened
+            } else if generation > 1, record.content.value != nil {
+                throw .clearValue(record.key)
             }
             guard let value = record.content.value else { continue }
             if let part = record.key.part {
@@ -33,8 +42,15 @@ extension Sealer {
                 }
             }
             record.stamp.digest = digest(record.stamp)
-            sealed.append(seal(record))
+            whole.records.append(seal(record))
         }
-        return sealed
+        return whole
     }
+}
+
+/// A whole store after ``Sealer/sealWhole(_:run:)``.
+package struct SealedWhole: Hashable, Sendable {
+    package var records: [Record] = []
+    /// The keys of what none of the device's keys opens. It is not among the records.
+    package var unopened: [Key] = []
 }
