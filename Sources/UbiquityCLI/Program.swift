@@ -43,7 +43,8 @@ struct Program: AsyncParsableCommand {
                 subcommands: [
                     SignInCommand.self, SignOutCommand.self, PairCommand.self,
                     ApproveCommand.self, SyncCommand.self, StatusCommand.self,
-                    DeviceCommand.self, DeliveryCommand.self, DoctorCommand.self,
+                    DeviceCommand.self, DeliveryCommand.self, EncryptionCommand.self,
+                    UnlockCommand.self, DoctorCommand.self,
                 ]),
             CommandGroup(
                 name: "The server",

@@ -50,7 +50,8 @@ final class SteppedCloud {
     /// Seals what the server has, as a device with the key does.
     func seal(with sealer: Sealer) throws {
         let records = server.records.values.sorted { $0.key < $1.key }
-        try server.replace(by: sealer.sealWhole(records, run: 7), now: serverNow)
+        try server.replace(
+            by: sealer.sealWhole(records, latest: serverNow, run: 7).records, now: serverNow)
         for device in devices { device.cut() }
     }
 

@@ -67,6 +67,7 @@ import UbiquityWire
             let secret = try #require(HandoverSecret(bytes(vector.text("secret"))))
             let account = try vector.text("account")
             #expect(Handover.seal(keyring, of: account, with: secret) == box)
+            #expect(try HandoverName(of: secret, in: account).text == vector.text("name"))
             #expect(Handover.open(box, of: account, with: secret) == keyring)
             #expect(Handover.open(box, of: account + "1", with: secret) == nil)
             let code = try #require(try KeyCode(vector.text("code")))

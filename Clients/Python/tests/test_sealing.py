@@ -154,6 +154,11 @@ def check(case: Case) -> str:
     return hkdf(bytes.fromhex(case["accountKey"]), info, 1)[0].hex()
 
 
+def handover_name(case: Case) -> str:
+    info = fields("ubiquity handover name 1", case["account"])
+    return hkdf(bytes.fromhex(case["secret"]), info, 1)[0][:16].hex()
+
+
 NAMES = ("store", "mac", "encryption", "digests", "counts")
 
 
@@ -184,6 +189,7 @@ class SealingTests(unittest.TestCase):
             self.assertEqual(check(case), case["check"])
         for case in self.vectors["handovers"]:
             self.assertEqual(handover(case), base64.b64decode(case["box"]))
+            self.assertEqual(handover_name(case), case["name"])
             self.assertTrue(case["code"].endswith(";" + typed(bytes.fromhex(case["secret"]))))
         for case in self.vectors["recoveries"]:
             self.assertEqual(typed(bytes.fromhex(case["recoveryKey"])), case["text"])
@@ -254,6 +260,7 @@ def write() -> None:
                               for index, ring in enumerate(rings)]
     for case in handovers:
         case["box"] = text_of(handover(case))
+        case["name"] = handover_name(case)
         case["code"] = "ubiquity:7KQ2-M9XD-4TRW;" + typed(bytes.fromhex(case["secret"]))
     for case in recoveries:
         case["text"] = typed(bytes.fromhex(case["recoveryKey"]))

@@ -16,9 +16,13 @@ extension DeviceHome {
     ///
     /// Empty if the account does not get this device's values, or has none. Leaves out stores that
     /// the account may not use.
-    /// - Parameter account: The account, to which this device is not signed in yet.
+    /// - Parameters:
+    ///   - account: The account, to which this device is not signed in yet.
+    ///   - keyring: The keys of the account; nil if it is not sealed.
     /// - Throws: ``LinkFailure``, ``HomeError``, `LocalStorageError`.
-    package func firstSync(of account: SignedInAccount) async throws -> [FirstSyncStore] {
+    package func firstSync(
+        of account: SignedInAccount, keyring: Keyring? = nil
+    ) async throws -> [FirstSyncStore] {
         let state = try load()
         let known = state.folders[ExactString(account.account)]?.string
         guard known != nil || !state.isOwned(state.folder) else { return [] }
@@ -28,7 +32,7 @@ extension DeviceHome {
             let inspection = try StoreInspection(path: path)
             guard !inspection.meta.hasCompletedFirstSync else { continue }
             do throws(LinkFailure) {
-                let changes = try await HTTPTransport(identifier, of: account).pull(since: nil)
+                let changes = try await Self.pull(identifier, of: account, keyring)
                 let comparison = FirstSyncComparison(inspection.entries, changes.records)
                 guard !comparison.onlyHere.isEmpty || !comparison.different.isEmpty else {
                     continue
@@ -38,25 +42,48 @@ extension DeviceHome {
                         identifier: identifier, comparison: comparison,
                         now: changes.serverMilliseconds))
             } catch {
-                // Another app's store, or an app that the server does not accept.
-                guard error.kind == .refused else { throw error }
+                // Another app's store, an app that the server does not accept, or a store that is not
+                // sealed yet.
+                guard error.kind == .refused || error.code == "store-unsealed" else { throw error }
             }
         }
         return stores
+    }
+
+    /// A whole store as this device can read it.
+    private static func pull(
+        _ store: StoreIdentifier, of account: SignedInAccount, _ keyring: Keyring?
+    ) async throws(LinkFailure) -> ChangeSet {
+        let link = HTTPTransport(store, of: account, generation: keyring?.current ?? 0)
+        let changes = try await link.pull(since: nil)
+        guard let keyring else { return changes }
+        guard let sealer = keyring.sealer(of: store) else {
+            throw LinkFailure(.refused, "this device has no key of the store")
+        }
+        do throws(SealingFault) {
+            var opened = try sealer.open(changes, within: IntakeLimits(nil).message)
+            opened.records.removeAll { $0.content.isSealed }
+            return opened
+        } catch {
+            throw LinkFailure(
+                .unreachable, "the server sent what a sealed account does not have: \(error)")
+        }
     }
 
     /// Sends this device's values that are to be kept, so that the first sync finds them in the
     /// account. It can be repeated.
     /// - Throws: ``LinkFailure``, also if the server refuses one of them.
     package func keep(
-        _ choice: FirstSyncChoice, in stores: [FirstSyncStore], of account: SignedInAccount
+        _ choice: FirstSyncChoice, in stores: [FirstSyncStore], of account: SignedInAccount,
+        keyring: Keyring? = nil
     ) async throws(LinkFailure) {
         guard let device = DeviceID(account.device) else { return }
         for store in stores {
             let link = HTTPTransport(store.identifier, of: account)
             var rest = store.comparison.writes(keeping: choice, now: store.now, by: device)[...]
             while !rest.isEmpty {
-                let push = Push(Array(rest.prefix(Self.keysPerPush)))
+                var push = Push(Array(rest.prefix(Self.keysPerPush)))
+                if let sealer = keyring?.sealer(of: store.identifier) { push = sealer.seal(push) }
                 rest = rest.dropFirst(Self.keysPerPush)
                 for case .refused(let refusal) in try await link.push(
                     push, within: IntakeLimits(nil)

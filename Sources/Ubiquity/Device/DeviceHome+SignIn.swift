@@ -23,67 +23,108 @@ extension DeviceHome {
         package var failure: LinkFailure?
     }
 
+    /// A sign-in of this device that has worked.
+    package struct SignIn: Sendable {
+        package var account: SignedInAccount
+        /// The sign-in that it has replaced; nil if there was none.
+        package var old: DiscardedCredential?
+        /// Whether the account is sealed, and whether this device has its key.
+        package var sealing: SealingProgress
+    }
+
     /// Exchanges a proof for a credential, and signs this device in for all its apps.
     ///
     /// An existing sign-in is given up once the new one works. The new one is given up if it cannot
     /// be stored.
-    /// - Parameter review: Called if this device and the account both have values of a store.
+    /// - Parameters:
+    ///   - secret: That of the code, which opens the keys of a sealed account. They must be there.
+    ///   - acceptsUnsealed: Called if the account is not sealed, and this device has had one at the
+    ///     server that is.
+    ///   - review: Called if this device and the account both have values of a store.
     /// - Throws: ``LinkFailure`` if the server rejects the proof, ``HomeError`` if the sign-in
-    ///   cannot be stored.
+    ///   cannot be stored, ``SealingError/noHandover``, ``SealingError/notSealed``.
     package func signIn(
         server: String, by proof: SignInProof, deviceName: String,
-        security: ConnectionSecurity = ConnectionSecurity(), review: FirstSyncReview? = nil
-    ) async throws -> (account: SignedInAccount, old: DiscardedCredential?) {
-        try await signIn(review) {
+        security: ConnectionSecurity = ConnectionSecurity(), secret: HandoverSecret? = nil,
+        acceptsUnsealed: () throws -> Bool = { false }, review: FirstSyncReview? = nil
+    ) async throws -> SignIn {
+        try await signIn(secret, needsKeys: secret != nil, acceptsUnsealed, review) {
             try await AccountClient.signIn(
                 server: server, by: proof, deviceName: deviceName, security: security)
         }
     }
 
     /// Waits until somebody has approved the sign-in, and does the same.
+    /// - Parameter secret: The one that this device has shown. Of an account that is sealed, whoever
+    ///   has approved may not have read it.
     package func signIn(
-        approved pending: PendingSignIn, review: FirstSyncReview? = nil
-    ) async throws -> (account: SignedInAccount, old: DiscardedCredential?) {
-        try await signIn(review) { try await pending.account() }
+        approved pending: PendingSignIn, secret: HandoverSecret? = nil,
+        acceptsUnsealed: () throws -> Bool = { false }, review: FirstSyncReview? = nil
+    ) async throws -> SignIn {
+        try await signIn(secret, needsKeys: false, acceptsUnsealed, review) {
+            try await pending.account()
+        }
     }
 
     /// Decides whose values to keep, before this device is signed in. An error gives the sign-in up.
     package typealias FirstSyncReview = ([FirstSyncStore]) async throws -> FirstSyncChoice
 
     private func signIn(
+        _ secret: HandoverSecret?, needsKeys: Bool, _ acceptsUnsealed: () throws -> Bool,
         _ review: FirstSyncReview?, _ exchange: () async throws -> SignedInAccount
-    ) async throws -> (account: SignedInAccount, old: DiscardedCredential?) {
+    ) async throws -> SignIn {
         // Fails early if the sign-in could not be stored, because a code works only once.
         try update { _ in }
         let account = try await exchange()
         var old: SignedInAccount?
+        let sealing: SealingProgress
         do {
-            if let review {
-                let stores = try await firstSync(of: account)
+            var keyring: Keyring?
+            if let secret {
+                keyring = try await AccountClient.handover(with: secret, account)
+            }
+            if keyring == nil, needsKeys { throw SealingError.noHandover }
+            let mark = try await AccountClient.sealing(account)
+            var state = try load()
+            if mark.generation == 0, keyring == nil, state.isUnsealedSignIn(account),
+                try !acceptsUnsealed()
+            {
+                throw SealingError.notSealed
+            }
+            state.signIn(account)
+            if let keyring { state.keep(keyring) }
+            let (handed, known) = (keyring, state.keyring)
+            if let review, (known?.current ?? 0) == mark.generation {
+                let stores = try await firstSync(of: account, keyring: known)
                 if !stores.isEmpty {
-                    try await keep(try await review(stores), in: stores, of: account)
+                    try await keep(
+                        try await review(stores), in: stores, of: account, keyring: known)
                 }
             }
-            try update { state in
-                old = state.signedIn
-                state.signIn(account)
-            }
+            sealing = SealingProgress(
+                account,
+                try update { state in
+                    old = state.signedIn
+                    state.signIn(account)
+                    if let keyring = handed { state.keep(keyring) }
+                }, mark)
         } catch {
             _ = await giveUp(account)
             throw error
         }
         // The sign-in has succeeded; anything left over is removed at the next start.
         try? removeAbandonedStores()
-        guard let old else { return (account, nil) }
+        guard let old else { return SignIn(account: account, sealing: sealing) }
         let discarded = await giveUp(old)
         guard discarded.failure != nil, old.server == account.server,
             old.account == account.account
-        else { return (account, discarded) }
+        else { return SignIn(account: account, old: discarded, sealing: sealing) }
         // Its key may be another one by now, to which the old credential must not be shown.
         do throws(LinkFailure) {
             try await AccountClient.revoke(device: old.device, account)
-            return (account, DiscardedCredential(account: old))
-        } catch { return (account, discarded) }
+            return SignIn(
+                account: account, old: DiscardedCredential(account: old), sealing: sealing)
+        } catch { return SignIn(account: account, old: discarded, sealing: sealing) }
     }
 
     /// Signs this device out for all its apps, without telling the server.

@@ -6,12 +6,17 @@ package import UbiquityWire
 
 /// Requests with which devices seal their account. All throw ``LinkFailure``.
 extension AccountClient {
-    /// The mark of the account on its server.
+    /// The mark of the account on its server. An older server has none.
     package static func sealing(
         _ account: SignedInAccount
     ) async throws(LinkFailure) -> ServerSealing {
-        try await ServerRequest(.get, ["sealing"], of: account)
-            .answer(WireSealing.self, isList: true) { ServerSealing($0) }
+        do throws(LinkFailure) {
+            return try await ServerRequest(.get, ["sealing"], of: account)
+                .answer(WireSealing.self, isList: true) { ServerSealing($0) }
+        } catch {
+            guard error.code == ProblemCode.notFound.rawValue else { throw error }
+            return ServerSealing(WireSealing())
+        }
     }
 
     /// Seals the account with the current generation of these keys, or gives it another recovery key.
@@ -39,6 +44,53 @@ extension AccountClient {
     package static func resetSealing(_ account: SignedInAccount) async throws(LinkFailure) {
         try await ServerRequest(.delete, ["sealing"], of: account).done()
     }
+
+    // MARK: Handovers
+
+    /// Leaves keys for the device of the account that has the secret, or reads it.
+    /// - Throws: Also of the kind `tooLarge`, for a device that is confined to very many stores.
+    package static func handOver(
+        _ keyring: Keyring, with secret: HandoverSecret, _ account: SignedInAccount
+    ) async throws(LinkFailure) {
+        guard let box = Handover.seal(keyring, of: account.account, with: secret) else {
+            throw LinkFailure(.tooLarge, "the device's keys are too many to be handed over")
+        }
+        var body = WireHandover()
+        body.box = Data(box)
+        try await ServerRequest(
+            .put, handoverPath(secret, account), of: account,
+            body: WireFormat.protobuf.encode(body)
+        ).done()
+    }
+
+    /// The keys that another device has left.
+    /// - Returns: Nil if there are none.
+    /// - Throws: Also of the kind `refused` for what the secret does not open.
+    package static func handover(
+        with secret: HandoverSecret, _ account: SignedInAccount
+    ) async throws(LinkFailure) -> Keyring? {
+        let box: [UInt8]
+        do throws(LinkFailure) {
+            box = try await ServerRequest(.get, handoverPath(secret, account), of: account)
+                .answer(WireHandover.self) { [UInt8]($0.box) }
+        } catch {
+            guard error.code == ProblemCode.notFound.rawValue else { throw error }
+            return nil
+        }
+        guard let keyring = Handover.open(box, of: account.account, with: secret) else {
+            throw LinkFailure(
+                .refused, "the keys that the server gives were not sealed with this secret")
+        }
+        return keyring
+    }
+
+    private static func handoverPath(
+        _ secret: HandoverSecret, _ account: SignedInAccount
+    ) -> [String] {
+        ["handovers", HandoverName(of: secret, in: account.account).text]
+    }
+
+    // MARK: Stores
 
     /// A whole store as it is, whatever it is sealed with.
     /// - Parameter generation: That of the account's key.

@@ -5,7 +5,8 @@ import UbiquityCore
 extension DeviceFacts {
     /// The conclusions from the facts, in diagnostic order.
     var findings: [Finding] {
-        [homeFinding, signInFinding] + contactFindings + [identifierFinding]
+        [homeFinding, signInFinding] + contactFindings
+            + [sealingFinding, identifierFinding].compactMap(\.self)
             + stores.flatMap { findings(of: $0) } + [diskFinding, watchFinding].compactMap(\.self)
     }
 
@@ -152,6 +153,23 @@ extension DeviceFacts {
             "This device's clock is \(seconds) \(difference > 0 ? "ahead of" : "behind") the "
                 + "server's. Writes are corrected by that; still, synchronise the clocks over the "
                 + "network.")
+    }
+
+    private var sealingFinding: Finding? {
+        switch sealing {
+        case nil, .some(.none): nil
+        case .withKey?: .ok("sealing", "The account is sealed, and this device has its key.")
+        case .locked?:
+            .problem(
+                "sealing",
+                "The account is sealed, and this device does not have its key, so nothing is synced: "
+                    + "`ubiquity unlock` gets it.")
+        case .restored?:
+            .problem(
+                "sealing",
+                "This device has a newer key of the account than its server knows, so nothing is "
+                    + "synced: `ubiquity encryption status` says more.")
+        }
     }
 
     private static let clockErrorMax: UInt64 = 5_000

@@ -29,7 +29,10 @@ extension DeviceFacts {
             }
             facts.stores = Self.stores(home, state, facts.identifier)
             if let account = state.signedIn, facts.contact?.server == .success {
-                for index in facts.stores.indices { await facts.stores[index].ask(account) }
+                facts.sealing = (try? await home.sealing()).map(Sealing.init)
+                for index in facts.stores.indices {
+                    await facts.stores[index].ask(account, state.keyring?.current ?? 0)
+                }
             }
         } catch { facts.signIn = .unreadable(Failure.sentence(of: error)) }
         return facts
@@ -114,14 +117,27 @@ extension DeviceFacts {
 
 extension DeviceFacts.Store {
     /// Asks the server for changes, like the program that holds the connection.
-    fileprivate mutating func ask(_ account: SignedInAccount) async {
+    /// - Parameter generation: That of the account's key that this device has.
+    fileprivate mutating func ask(_ account: SignedInAccount, _ generation: UInt32) async {
         guard let store = try? StoreIdentifier(identifier) else { return }
         let cursor =
             if case .success(let content)? = content { content.cursor } else { Cursor?.none }
         do throws(LinkFailure) {
-            _ = try await HTTPTransport(store, of: account).pull(since: cursor)
+            _ = try await HTTPTransport(store, of: account, generation: generation)
+                .pull(since: cursor)
         } catch {
             if error.kind == .refused { refusal = error.detail }
+        }
+    }
+}
+
+extension DeviceFacts.Sealing {
+    init(_ progress: SealingProgress) {
+        switch progress.step {
+        case .restored: self = .restored
+        case .getKey: self = .locked
+        case .propose, .mark, .adopt, .drop, .seal, .done:
+            self = progress.server.generation > 0 ? .withKey : .none
         }
     }
 }

@@ -34,6 +34,15 @@ struct DeviceFacts {
         var clock: (differenceMilliseconds: Int64, uncertaintyMilliseconds: Int64)?
     }
 
+    /// Whether the account is sealed.
+    enum Sealing: Equatable {
+        case none
+        case withKey
+        case locked
+        /// The server says that the account has an older key than this device, or none.
+        case restored
+    }
+
     enum Outcome: Equatable {
         case success
         case failure(String)
@@ -85,6 +94,8 @@ struct DeviceFacts {
     var fileSystem = FileSystemKind.local
     var signIn = SignIn.none
     var contact: Contact?
+    /// Nil if the server did not say.
+    var sealing: Sealing?
     var identifier = Identifier.none
     var stores: [Store] = []
     /// The free space on the disk of the home folder; nil if unknown.

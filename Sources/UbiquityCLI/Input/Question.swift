@@ -19,6 +19,21 @@ enum Question {
         guard ask(question) else { throw Failure(.no, refusal) }
     }
 
+    /// Reads a line that a person types, or that a script writes.
+    /// - Parameter refusal: What to say if there is none.
+    /// - Throws: ``Failure``.
+    static func line(_ prompt: TerminalText, otherwise refusal: String) throws(Failure) -> String {
+        Output.noteInPlace("\(prompt) ")
+        // What a script has written may have been read already, together with the line before.
+        let isTyped = isatty(STDIN_FILENO) == 1
+        guard !isTyped || isAnswered(), let line = readLine() else {
+            Output.note("")
+            throw Failure(.no, refusal)
+        }
+        if !isTyped { Output.note("") }
+        return line
+    }
+
     /// - Returns: False also for Ctrl-C, so that what was prepared for a yes is undone.
     private static func ask(_ question: TerminalText) -> Bool {
         Output.noteInPlace("\(question) [y/N] ")

@@ -11,8 +11,8 @@ extension QRCode {
     }
 
     /// A link's code; nil if the output is no terminal that has room for it, and more than ASCII.
-    static func picture(of link: String) -> TerminalText? {
-        Output.columns.flatMap { fitting(link, columns: $0) }?.terminalLines
+    static func picture(of link: String, columns: Int? = Output.columns) -> TerminalText? {
+        columns.flatMap { fitting(link, columns: $0) }?.terminalLines
     }
 
     /// Nil if the link is too long, the terminal too narrow, or its characters are only ASCII.
@@ -24,12 +24,13 @@ extension QRCode {
     }
 
     /// A command with a link that is also shown as a QR code, if that fits.
-    static func block(command: String, link: String) -> TerminalText {
+    /// - Parameter noun: What the link is.
+    static func block(command: String, link: String, noun: String = "link") -> TerminalText {
         let columns = Output.columns ?? Output.errorColumns ?? .max
         guard let code = fitting(link, columns: columns) else {
-            return "or with the link:\n\n    \(command)\n"
+            return "or with the \(noun):\n\n    \(command)\n"
         }
         return
-            "or with the link, which the QR code contains:\n\n    \(command)\n\n\(code.terminalLines)\n"
+            "or with the \(noun), which the QR code contains:\n\n    \(command)\n\n\(code.terminalLines)\n"
     }
 }

@@ -21,6 +21,8 @@ struct StatusReport {
     var heldUpBy: String?
     /// The server does not let this device use the store, and retrying will not help.
     var isRefused = false
+    /// Nil if the server was not asked, or did not say.
+    var sealing: SealingProgress?
     /// This device as the server knows it; nil if the server was not asked.
     var ownDevice: Result<ServerDevice, UbiquityError>?
 
@@ -79,6 +81,9 @@ struct StatusReport {
         let signedIn = "This device is signed in to \(account.accountName)"
         return switch ownDevice {
         case nil: "\(signedIn). The server was not asked."
+        case .success where sealing?.isLocked ?? false:
+            "\(signedIn). The account is sealed, and this device does not have its key: `ubiquity "
+                + "unlock` gets it."
         case .success: "\(signedIn), and the server accepts it."
         case .failure(let error) where error.code == .notSignedIn: Self.unauthorized + "."
         case .failure(let error) where error.code == .refused:
@@ -148,8 +153,19 @@ struct StatusReport {
             ("Account", "\(account.accountName) at \(account.server)"),
             ("Device", "\(account.deviceName) (\(account.device.shortID))"),
         ] + (clockAhead.map { [("Clock", Phrase.clock($0))] } ?? [])
+            + (sealingText.map { [("Sealed", $0)] } ?? [])
             + (security(of: account).map { [("Encryption", $0)] } ?? [])
             + (HTTPTransport.proxy(of: account).map { [("Proxy", $0)] } ?? [])
+    }
+
+    /// Nil if the account is not sealed.
+    private var sealingText: String? {
+        guard let sealing, sealing.server.generation > 0 || sealing.keyring != nil else {
+            return nil
+        }
+        if sealing.isLocked { return "yes, and this device does not have the key" }
+        if sealing.step == .restored { return "not as before; see `ubiquity encryption status`" }
+        return "yes"
     }
 
     /// Nil if the connection is as it should be.
@@ -220,7 +236,10 @@ extension StatusReport {
     var json: JSON {
         [
             "home": .string(home), "account": accountJSON,
-            "isAccepted": isAccepted.map(JSON.boolean) ?? .null, "clockAhead": .seconds(clockAhead),
+            "isAccepted": isAccepted.map(JSON.boolean) ?? .null,
+            "isSealed": sealing.map { .boolean($0.server.generation > 0) } ?? .null,
+            "isLocked": sealing.map { .boolean($0.isLocked) } ?? .null,
+            "clockAhead": .seconds(clockAhead),
             "store": storeJSON,
         ]
     }
@@ -248,11 +267,13 @@ extension StatusReport {
 
 extension JSON {
     /// Omits the credential.
-    static func account(_ account: SignedInAccount) -> JSON {
+    static func account(_ account: SignedInAccount) -> JSON { .object(accountFields(account)) }
+
+    static func accountFields(_ account: SignedInAccount) -> [(String, JSON)] {
         [
-            "name": .string(account.accountName), "id": .string(account.account),
-            "server": .string(account.server), "device": .string(account.device),
-            "deviceName": .string(account.deviceName),
+            ("name", .string(account.accountName)), ("id", .string(account.account)),
+            ("server", .string(account.server)), ("device", .string(account.device)),
+            ("deviceName", .string(account.deviceName)),
         ]
     }
 }

@@ -12,8 +12,8 @@ package struct DeviceState: Hashable, Sendable {
     package var lastFolder: Int?
     /// The keys of each sealed account that ever signed in here, by account identifier.
     package var keyrings: [ExactString: Keyring] = [:]
-    /// The keys of accounts with a new one of this device's whose mark the server may not have yet, by
-    /// account identifier. Nothing is sealed with them. See ``SealingStep``.
+    /// The keys of accounts with a new one of this device's whose mark the server may not have yet, or
+    /// with which not all stores are sealed, by account identifier. See ``SealingStep``.
     package var proposals: [ExactString: Keyring] = [:]
     /// The addresses of servers at which this device has had a sealed account. A sign-in there to an
     /// account that is not sealed has to be said: a server could make the device send values in clear.
@@ -119,6 +119,19 @@ extension DeviceState {
         keyrings[ExactString(signedIn.account)] = keyring
         proposals[ExactString(signedIn.account)] = nil
         sealedServers.insert(ExactString(signedIn.server))
+    }
+
+    /// Takes the proposal as the account's keys. It stays one, see ``SealingStep``.
+    package mutating func adoptProposal() {
+        guard let proposal else { return }
+        keep(proposal)
+        self.proposal = proposal
+    }
+
+    /// Begins anew with the account that this device is signed in to, whose values and keys are gone on
+    /// its server. Does nothing if nobody is signed in.
+    package mutating func beginAnew() {
+        if let account = signOutWiping() { signIn(account) }
     }
 
     /// Whether a sign-in to an account that is not sealed has to be said: the device has had one at

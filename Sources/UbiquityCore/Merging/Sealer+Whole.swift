@@ -2,22 +2,41 @@
 
 extension Sealer {
     /// Seals what a store has, so that the server needs nothing else of it: clear values, or values
-    /// that were sealed with an older key.
+    /// that were sealed with the key before.
     ///
-    /// Deletions, and marks of what is removed of a maximum or minimum, are left out, and so is what
-    /// none of the keys opens. Entries of dictionaries get random names. Everything keeps its time, and
-    /// gets a digest that the server cannot compute.
-    /// - Parameter run: A random number, for the names.
-    package func sealWhole(_ records: [Record], run: UInt64) -> [Record] {
+    /// What comes from the server is sealed as if this device had written it, so as little as possible
+    /// is believed: a server could otherwise have its guesses sealed, and compare.
+    ///
+    /// Deletions, and marks of what is removed of a maximum or minimum, are left out. Entries of
+    /// dictionaries get random names. Everything keeps its time, and gets a digest that the server
+    /// cannot compute.
+    /// - Parameters:
+    ///   - latest: The greatest time that is believed, in milliseconds.
+    ///   - run: A random number, for the names.
+    /// - Throws: ``SealingFault`` for a clear value in a store that an older key has sealed, a key that
+    ///   occurs twice, and a time after the latest: only a server can have put them there.
+    package func sealWhole(
+        _ records: [Record], latest: Int64, run: UInt64
+    ) throws(SealingFault) -> SealedWhole {
         var names = PartNames(run: run)
-        var sealed: [Record] = []
-        sealed.reserveCapacity(records.count)
+        var whole = SealedWhole()
+        whole.records.reserveCapacity(records.count)
+        var keys: Set<Key> = []
+        var elements = IntakeLimits(nil).message.elements
         for record in records {
-            var elements = Int.max
+            guard keys.insert(record.key).inserted else { throw .repeated(record.key) }
+            guard record.stamp.timestamp.milliseconds <= latest else { throw .ahead(record.key) }
             var record = record
             if case .value(.sealed(let box)) = record.content {
-                guard let opened = open(box, of: record, within: &elements) else { continue }
+                guard box.generation == previous,
+                    let opened = open(box, of: record, within: &elements)
+                else {
+                    whole.unopened.append(record.key)
+                    continue
+                }
                 record = opened
+            } else if previous != nil, record.content.value != nil {
+                throw .clearValue(record.key)
             }
             guard let value = record.content.value else { continue }
             if let part = record.key.part {
@@ -31,8 +50,15 @@ extension Sealer {
                 }
             }
             record.stamp.digest = digest(record.stamp)
-            sealed.append(seal(record))
+            whole.records.append(seal(record))
         }
-        return sealed
+        return whole
     }
+}
+
+/// A whole store after ``Sealer/sealWhole(_:latest:run:)``.
+package struct SealedWhole: Hashable, Sendable {
+    package var records: [Record] = []
+    /// The keys of what the key before does not open. It is not among the records.
+    package var unopened: [Key] = []
 }

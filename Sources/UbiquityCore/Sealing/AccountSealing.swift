@@ -22,7 +22,7 @@ package struct AccountSealing: Hashable, Sendable {
     /// key for the same one.
     /// - Parameter mark: Nil if the account is not sealed.
     package func mayReplace(_ mark: AccountSealing?) -> Bool {
-        guard let mark else { return generation == 1 }
+        guard let mark else { return true }
         if generation == mark.generation { return check == mark.check }
         // The last generation has none after it.
         return generation > mark.generation && generation - mark.generation == 1
@@ -53,6 +53,8 @@ package enum SealingRefusal: Error, Hashable, Sendable {
     /// The account is sealed with the key of this generation, or not if it is 0, and the request was
     /// made for another.
     case otherGeneration(UInt32, asked: UInt32)
+    /// The account is not sealed.
+    case notSealed
     /// The store is not sealed with the account's key yet.
     case storeUnsealed
     /// The store has changed since it was read, or is sealed with this key already.

@@ -19,6 +19,9 @@ package struct Keyring: Hashable, Sendable {
     /// The generation that seals what is written; 0 if there is none.
     package var current: UInt32 { roots.keys.max() ?? 0 }
 
+    /// The generation before; nil if there is none.
+    package var previous: UInt32? { roots.keys.filter { $0 < current }.max() }
+
     /// - Returns: Nil if the device does not have the store's key of the current generation.
     package func sealer(of store: StoreIdentifier) -> Sealer? {
         var keys: [UInt32: StoreKeys] = [:]
@@ -37,17 +40,26 @@ package struct Keyring: Hashable, Sendable {
         return HKDF.derive(from: key.bytes, info: info.bytes)[0]
     }
 
-    /// These keys and the next generation, which seals from then on. Of too many generations, the
+    /// These keys and another generation, which seals from then on. Of too many generations, the
     /// newest ``generationsMax`` stay.
-    /// - Parameter key: 32 random bytes.
+    ///
+    /// The first one's number is the minute, times 256: after a reset, or at a server that was set back,
+    /// a new first key has not the number of an old one. Each of the others' is one more.
+    /// - Parameters:
+    ///   - key: 32 random bytes.
+    ///   - seconds: The present time, since 1970.
     /// - Returns: Nil for a confined device, which cannot make the account's key.
-    package func adding(_ key: Bytes32) -> Keyring? {
+    package func adding(_ key: Bytes32, at seconds: Int64) -> Keyring? {
         guard current < UInt32.max else { return nil }
         if case .stores? = roots[current] { return nil }
         var roots = roots
-        roots[current + 1] = .account(key)
+        let first = UInt32(clamping: (seconds - Self.secondsMin) / 60 * 256)
+        roots[current == 0 ? max(1, first) : current + 1] = .account(key)
         return Keyring(roots).newest(Self.generationsMax)
     }
+
+    /// 2020 in UTC, since 1970.
+    private static let secondsMin: Int64 = 1_577_836_800
 
     /// The newest generations.
     func newest(_ count: Int) -> Keyring {

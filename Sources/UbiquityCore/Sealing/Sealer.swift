@@ -10,6 +10,8 @@ package struct Sealer: Sendable {
     package let generation: UInt32
     private let current: StoreKeys
     private let keys: [UInt32: StoreKeys]
+    /// The generation before; nil if this device knows none.
+    var previous: UInt32? { keys.keys.filter { $0 < generation }.max() }
 
     /// - Returns: Nil without keys of the generation.
     init?(generation: UInt32, keys: [UInt32: StoreKeys]) {
@@ -122,6 +124,10 @@ package enum SealingFault: Error, Hashable, Sendable {
     case clearValue(Key)
     /// A value that was sealed with another key than the store's.
     case otherGeneration(Key)
+    /// A key that occurs twice in a store.
+    case repeated(Key)
+    /// A time far in the future.
+    case ahead(Key)
 }
 
 extension SealingFault: CustomStringConvertible {
@@ -129,6 +135,8 @@ extension SealingFault: CustomStringConvertible {
         switch self {
         case .clearValue(let key): "the value of \"\(key)\" is not sealed"
         case .otherGeneration(let key): "the value of \"\(key)\" is sealed with another key"
+        case .repeated(let key): "\"\(key)\" is there twice"
+        case .ahead(let key): "the time of \"\(key)\" is in the future"
         }
     }
 }

@@ -6,6 +6,9 @@
 /// what another one began, and an interruption at any place does no harm. A new key is a *proposal*
 /// until the server has taken its mark: of two devices that make one at once, one loses, and must not
 /// have sealed anything with its own by then.
+///
+/// It stays one until every store is sealed with it. A device without a proposal has only the server's
+/// word that a store is not sealed, and should ask a person: a server could have guesses sealed.
 package enum SealingStep: Hashable, Sendable {
     /// Make a key for the first time, and keep it as a proposal before the server is told.
     case propose
@@ -13,7 +16,7 @@ package enum SealingStep: Hashable, Sendable {
     case mark
     /// Keep the proposal as the account's keys: the server has its mark.
     case adopt
-    /// Remove the proposal: another device was faster.
+    /// Remove the proposal: another device was faster, or every store is sealed with it.
     case drop
     /// Read this store, seal all of it, and replace it.
     case seal(StoreIdentifier)
@@ -39,8 +42,11 @@ package enum SealingStep: Hashable, Sendable {
         let isOwn = keyring?.check == nil || keyring?.check == check
         if let proposal {
             guard proposal.current > 0 else { return .drop }
-            if proposal.current == generation, proposal.check == check { return .adopt }
-            let isNext = current == generation && proposal.current - 1 == generation
+            if proposal.current == generation, proposal.check == check {
+                guard keyring == proposal else { return .adopt }
+                return unsealed.first.map { .seal($0) } ?? .drop
+            }
+            let isNext = current == generation && proposal.previous ?? 0 == generation
             return isNext && (generation == 0 || isOwn) ? .mark : .drop
         }
         if generation == 0, keyring == nil { return .propose }

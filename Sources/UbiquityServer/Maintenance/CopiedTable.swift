@@ -118,6 +118,9 @@ extension CopiedTable {
                 ("denied", .integer), ("used", .integer),
             ]),
         CopiedTable(
+            "handover", key: 2,
+            [("account", .text), ("name", .bytes), ("expires", .integer), ("box", .bytes)]),
+        CopiedTable(
             "device", key: 2,
             [
                 ("account", .text), ("id", .integer), ("title", .bytes), ("credential", .bytes),

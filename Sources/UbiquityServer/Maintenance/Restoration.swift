@@ -77,7 +77,9 @@ package struct Restoration: Sendable {
                 try SQLiteSchema.migrate(db, path: path)
             }
             let devices = try queue.write { db in
-                try db.execute(sql: "DELETE FROM code; DELETE FROM sign_in_request")
+                for table in ["code", "sign_in_request", "handover"] {
+                    try db.execute(sql: "DELETE FROM \(table)")
+                }
                 if signsOutDevices {
                     // A credential without a row is unknown.
                     try db.execute(sql: "DELETE FROM device; DELETE FROM passed")

@@ -59,21 +59,21 @@ extension Exchange {
     }
 }
 
-/// Bodies, for routes that answer in a task. No message but a push is larger than 16 KB.
+/// Bodies, for routes that answer in a task. Few messages are larger than 16 KB.
 extension Exchange {
-    private func readBody() async throws -> ByteBuffer {
+    private func readBody(bytesMax: Int = 16_384) async throws -> ByteBuffer {
         try await withCheckedThrowingContinuation { continuation in
             loop.execute { [self] in
-                readBody(bytesMax: 16_384) { continuation.resume(with: $0.mapError { $0 }) }
+                readBody(bytesMax: bytesMax) { continuation.resume(with: $0.mapError { $0 }) }
             }
         }
     }
 
     /// Reads a small message that does not nest.
     /// - Throws: ``Problem``, ``WireError``.
-    func readMessage<M: Message>(_ type: M.Type) async throws -> M {
+    func readMessage<M: Message>(_ type: M.Type, bytesMax: Int = 16_384) async throws -> M {
         let format = try bodyFormat
-        return try format.decode(type, from: try await readBody().bytes)
+        return try format.decode(type, from: try await readBody(bytesMax: bytesMax).bytes)
     }
 
     /// The same if the body is optional; without one, the message is empty.

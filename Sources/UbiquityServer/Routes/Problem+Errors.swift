@@ -108,6 +108,7 @@ extension Problem {
         case .otherGeneration(let generation, let asked):
             self.init(.sealed, Self.sealed(generation, asked: asked))
             self.generation = generation
+        case .notSealed: self.init(.sealed, "The account is not sealed.")
         case .storeUnsealed:
             self.init(
                 .storeUnsealed,
@@ -123,13 +124,12 @@ extension Problem {
     private static func sealed(_ generation: UInt32, asked: UInt32) -> String {
         if asked == 0 {
             return
-                "This account is sealed, and this device has no key for it. Unlock it with another "
-                + "device or with the recovery key; a program that knows no sealed accounts has to be "
-                + "updated first."
+                "This account is sealed, and this device has no key for it: `ubiquity unlock` gets it. "
+                + "A program that knows no sealed accounts has to be updated first."
         }
         if asked < generation {
-            return "The account is sealed with a newer key than this device has. Unlock it with a "
-                + "device that has the newer key, or with the recovery key."
+            return "The account is sealed with a newer key than this device has: `ubiquity unlock` "
+                + "gets it."
         }
         return generation == 0
             ? "This device has a key, but the account is not sealed on this server."

@@ -75,6 +75,8 @@ struct Routes: Sendable {
             Route(.GET, "/v1/sealing", .itself, sealing.show),
             Route(.PUT, "/v1/sealing", .wholeAccount, sealing.seal),
             Route(.DELETE, "/v1/sealing", .wholeAccount, sealing.reset),
+            Route(.PUT, "/v1/handovers/{id}", .itself, sealing.handOver),
+            Route(.GET, "/v1/handovers/{id}", .itself, sealing.takeOver),
             Route(.POST, "/v1/codes", .makeOwnCode(nil), pairing.newCode),
             Route(.GET, "/v1/devices", .wholeAccount, accounts.listDevices),
             Route(.GET, "/v1/devices/{id}", accounts.showDevice),

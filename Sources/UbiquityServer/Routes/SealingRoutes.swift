@@ -68,6 +68,52 @@ struct SealingRoutes: Sendable {
         revocation.accountChanged(rights.account)
     }
 
+    // MARK: Handovers
+
+    @Sendable func handOver(_ exchange: Exchange, _ rights: DeviceRights) async throws -> Answer {
+        try allowance.take(rights)
+        let name = try handoverName(exchange)
+        let message = try await exchange.readMessage(
+            WireHandover.self, bytesMax: 2 * Handover.bytesMax)
+        guard !message.box.isEmpty, message.box.count <= Handover.bytesMax else {
+            throw Problem.malformed(
+                "\"box\" must have 1 to \(Handover.bytesMax) bytes.")
+        }
+        allowance.charge(bytes: message.box.count, rights)
+        // Receiving the body may have taken two minutes.
+        try await gate.checkAgain(exchange.bearer, .itself)
+        let now = settings.clock.now()
+        try await writer.run(for: rights.account) { [storage] in
+            try StorageError.ofDevice {
+                try storage.keep(
+                    [UInt8](message.box), as: name, by: rights.reference, now: now)
+            }
+        }
+        return Answer(.noContent)
+    }
+
+    @Sendable func takeOver(_ exchange: Exchange, _ rights: DeviceRights) async throws -> Answer {
+        let format = try exchange.answerFormat
+        let name = try handoverName(exchange)
+        let now = settings.clock.now()
+        let box = try await readers.run(for: rights.account) { [storage] in
+            try storage.handover(name, of: rights.account, now: now)
+        }
+        guard let box else {
+            throw Problem(.notFound, "The account has no such handover, or no longer.")
+        }
+        var message = WireHandover()
+        message.box = Data(box)
+        return Answer(message, format)
+    }
+
+    private func handoverName(_ exchange: Exchange) throws(Problem) -> HandoverName {
+        guard let name = HandoverName(text: try exchange.text("id")) else {
+            throw .malformed("A handover has 32 lowercase hexadecimal digits.")
+        }
+        return name
+    }
+
     // MARK: A whole store
 
     @Sendable func replace(

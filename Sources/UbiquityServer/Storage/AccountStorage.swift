@@ -46,10 +46,23 @@ protocol AccountStorage: Sendable {
 
     /// Removes the mark, and what all stores have, as that of an erased account is. The devices stay.
     /// - Parameter run: The run of the server that the epochs name; nil for the storage's own.
-    /// - Throws: ``StorageError/noSuchAccount``.
+    /// - Throws: ``StorageError/noSuchAccount``, ``StorageError/sealing(_:)`` if it is not sealed.
     func reset(
         _ account: AccountID, now: Int64, run: UInt64?, by actor: AuditActor
     ) throws(StorageError)
+
+    /// Keeps a handover of the account for ``HandoverShelf/keptMilliseconds``, in place of those that
+    /// ``HandoverShelf`` says.
+    /// - Throws: ``StorageError/noSuchAccount``; ``StorageError/noSuchDevice`` if the device is not
+    ///   signed in.
+    func keep(
+        _ box: [UInt8], as name: HandoverName, by device: DeviceReference, now: Int64
+    ) throws(StorageError)
+
+    /// The box of a handover; nil if the account has none of that name, or no longer.
+    func handover(
+        _ name: HandoverName, of account: AccountID, now: Int64
+    ) throws(StorageError) -> [UInt8]?
 
     /// Removes the account with everything that belongs to it: devices, codes, identities, stores.
     /// Later pushes to it give ``PushRefusal/noSuchAccount``. Takes time in proportion to the

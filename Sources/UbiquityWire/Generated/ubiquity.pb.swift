@@ -1213,6 +1213,9 @@ package nonisolated struct WireAccount: Sendable {
   /// Clears the value of `limits`. Subsequent reads from it will return its default value.
   package mutating func clearLimits() {self._limits = nil}
 
+  /// The number of the key that its values are sealed with; 0: they are not sealed.
+  package var generation: UInt32 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1397,6 +1400,20 @@ package nonisolated struct WireSealing: Sendable {
 
   /// The stores that are not sealed with this key yet, of those that the device may see. Not sent.
   package var unsealed: [String] = []
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+}
+
+/// An account's keys on their way to another device, which only who has the secret can open.
+package nonisolated struct WireHandover: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// At most 16,384 bytes.
+  package var box: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -3671,7 +3688,7 @@ nonisolated extension WireRename: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Account"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{1}devices\0\u{3}created_milliseconds\0\u{1}limits\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{1}devices\0\u{3}created_milliseconds\0\u{1}limits\0\u{1}generation\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3684,6 +3701,7 @@ nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.devices) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.createdMilliseconds) }()
       case 5: try { try decoder.decodeSingularMessageField(value: &self._limits) }()
+      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.generation) }()
       default: break
       }
     }
@@ -3709,6 +3727,9 @@ nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._Message
     try { if let v = self._limits {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     } }()
+    if self.generation != 0 {
+      try visitor.visitSingularUInt32Field(value: self.generation, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3718,6 +3739,7 @@ nonisolated extension WireAccount: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.devices != rhs.devices {return false}
     if lhs.createdMilliseconds != rhs.createdMilliseconds {return false}
     if lhs._limits != rhs._limits {return false}
+    if lhs.generation != rhs.generation {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4027,6 +4049,36 @@ nonisolated extension WireSealing: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.check != rhs.check {return false}
     if lhs.recovery != rhs.recovery {return false}
     if lhs.unsealed != rhs.unsealed {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireHandover: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Handover"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}box\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.box) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.box.isEmpty {
+      try visitor.visitSingularBytesField(value: self.box, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: WireHandover, rhs: WireHandover) -> Bool {
+    if lhs.box != rhs.box {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -24,12 +24,16 @@ import Testing
 
     @Test func `get a next generation, whose check says that somebody with them made it`() throws {
         let key = try #require(Bytes32([UInt8](1...32)))
-        let first = try #require(Keyring([:]).adding(key))
+        let first = try #require(Keyring([:]).adding(key, at: 1))
         #expect(first == Keyring([1: .account(key)]))
-        let second = try #require(first.adding(Bytes32([UInt8](2...33))!))
+        #expect(first.current == 1 && first.previous == nil)
+        let later = try #require(Keyring([:]).adding(key, at: 1_800_000_000))
+        #expect(later.current == 222_163_200 / 60 * 256)
+        #expect(later.adding(key, at: 1_900_000_000)?.current == later.current + 1)
+        let second = try #require(first.adding(Bytes32([UInt8](2...33))!, at: 1))
         #expect(second.current == 2 && second.roots[1] == .account(key))
         // Of the same key in another generation, too.
-        let same = try #require(first.adding(key))
+        let same = try #require(first.adding(key, at: 1))
         let checks = try [first, second, same, Self.keyring].map { try #require($0.check) }
         #expect(Set(checks).count == 4 && first.check == checks[0])
         #expect(!checks.contains(key))
@@ -38,13 +42,49 @@ import Testing
     @Test func `are made by no confined device, and not without an end`() throws {
         let confined = Self.keyring.confined(to: [try StoreIdentifier("a")])
         let key = try #require(Bytes32([UInt8](1...32)))
-        #expect(confined.adding(key) == nil && confined.check == nil)
+        #expect(confined.adding(key, at: 1) == nil && confined.check == nil)
         #expect(Keyring([:]).check == nil)
-        #expect(Keyring([.max: .account(key)]).adding(key) == nil)
-        let many = try #require(Self.keyring(Keyring.generationsMax).adding(key))
+        #expect(Keyring([.max: .account(key)]).adding(key, at: 1) == nil)
+        let many = try #require(Self.keyring(Keyring.generationsMax).adding(key, at: 1))
         #expect(many.roots.count == Keyring.generationsMax)
         #expect(many.roots[1] == nil && many.roots[1_001] == .account(key))
         #expect(try Keyring(fields: many.fields) == many)
+    }
+
+    // MARK: - What a server keeps
+
+    @Test func `are kept under a name that only the secret and the account give`() throws {
+        let name = HandoverName(of: Self.secret, in: "A")
+        #expect(name == HandoverName(of: Self.secret, in: "A"))
+        #expect(name != HandoverName(of: Self.secret, in: "B"))
+        #expect(name != HandoverName(of: HandoverSecret([UInt8](51..<67))!, in: "A"))
+        #expect(HandoverName(text: name.text) == name)
+        #expect(name.text.count == 32 && name.text == name.text.lowercased())
+        let digits = String(repeating: "0a", count: 16)
+        #expect(HandoverName(text: digits)?.text == digits)
+        for text in ["", "0a", digits + "0", digits + "00", digits.uppercased(), "g" + digits] {
+            #expect(HandoverName(text: text) == nil)
+        }
+        #expect(HandoverName([]) == nil)
+    }
+
+    @Test func `are kept for 15 minutes, at most 16 of an account`() throws {
+        func name(_ number: UInt8) throws -> HandoverName {
+            try #require(HandoverName([UInt8](repeating: number, count: 16)))
+        }
+        var shelf = HandoverShelf([])
+        for number in 0..<16 {
+            #expect(shelf.add(try name(UInt8(number)), at: Int64(number)).isEmpty)
+        }
+        #expect(shelf.add(try name(3), at: 20) == [try name(3)])
+        #expect(shelf.add(try name(99), at: 21) == [try name(0)])
+        #expect(shelf.items.count == 16 && shelf.items.last?.expires == 900_021)
+        // Those of the times 1 and 2 have expired.
+        let removed = shelf.add(try name(100), at: 900_002)
+        #expect(Set(removed) == [try name(1), try name(2)])
+        #expect(shelf.items.count == 15)
+        let item = HandoverShelf.Item(name: try name(1), expires: 10)
+        #expect(item.isKept(at: 9) && !item.isKept(at: 10))
     }
 
     // MARK: - Handover and recovery

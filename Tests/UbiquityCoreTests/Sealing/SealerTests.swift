@@ -52,6 +52,41 @@ import Testing
         return changed
     }
 
+    // MARK: - Whole stores
+
+    @Test
+    func `says what of a whole store it does not open, and takes nothing clear a second time`()
+        throws
+    {
+        let first = try #require(Self.keyring(generations: 1...1).sealer(of: Self.store))
+        let other = try #require(Self.keyring(9, generations: 1...1).sealer(of: Self.store))
+        var clear = Self.record
+        clear.key = try Key("clear")
+        var strange = Self.record
+        strange.key = try Key("strange")
+        let whole = try first.sealWhole([clear, other.seal(strange)], latest: .max, run: 7)
+        #expect(whole.unopened == [strange.key] && whole.records.map(\.key) == [clear.key])
+        #expect(whole.records.allSatisfy { $0.content.isSealed })
+        let again = try Self.sealer.sealWhole(whole.records, latest: .max, run: 8)
+        #expect(again.unopened.isEmpty && again.records.map(\.key) == [clear.key])
+        #expect(throws: SealingFault.clearValue(clear.key)) {
+            try Self.sealer.sealWhole([clear], latest: .max, run: 9)
+        }
+        // What the server makes up to have it sealed.
+        #expect(throws: SealingFault.repeated(clear.key)) {
+            try first.sealWhole([clear, clear], latest: .max, run: 9)
+        }
+        let time = clear.stamp.timestamp.milliseconds
+        #expect(throws: SealingFault.ahead(clear.key)) {
+            try first.sealWhole([clear], latest: time - 1, run: 9)
+        }
+        let third = try #require(Self.keyring(generations: 1...3).sealer(of: Self.store))
+        #expect(try third.sealWhole(whole.records, latest: time, run: 9).unopened == [clear.key])
+        var deletion = clear
+        deletion.content = .deleted
+        #expect(try Self.sealer.sealWhole([deletion], latest: .max, run: 9) == SealedWhole())
+    }
+
     // MARK: - Whatever is sealed
 
     @Test func `opens what it sealed, gives it always the same bytes, and hides its size`() throws {

@@ -125,7 +125,13 @@ struct AccessRoute: CustomStringConvertible, Sendable {
 
     private static let devices = [
         ofDevice("GET", "/v1/account", elsewhere: 200, here: 200),
-        ofDevice("DELETE", "/v1/sealing", eve: 204, elsewhere: 403, here: 403, own: 204),
+        // It is not sealed.
+        ofDevice("DELETE", "/v1/sealing", eve: 409, elsewhere: 403, here: 403, own: 409),
+        // Each account has its own.
+        ofDevice(
+            "PUT", "/v1/handovers/{id}", eve: 400, elsewhere: 400, here: 400, own: 400,
+            body: #"{"box": "AAAA"}"#),
+        ofDevice("GET", "/v1/handovers/{id}", eve: 400, elsewhere: 400, here: 400, own: 400),
         ofDevice("DELETE", "/v1/account", eve: 204, elsewhere: 403, here: 403, own: 204),
         ofDevice("GET", "/v1/account/export", elsewhere: 403, here: 403),
         ofDevice("GET", "/v1/sealing", elsewhere: 200, here: 200),

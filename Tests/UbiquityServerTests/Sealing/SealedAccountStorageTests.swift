@@ -101,6 +101,60 @@ internal import Testing
         #expect(throws: StorageError.noSuchDevice) {
             try storage.reset(Sample.account.id, now: 5, run: 7, by: actor)
         }
+        #expect(throws: StorageError.noSuchDevice) {
+            try storage.keep([1], as: Self.name(1), by: device.reference, now: 5)
+        }
+    }
+
+    // MARK: - Handovers
+
+    private static func name(_ number: UInt8) -> HandoverName {
+        HandoverName([UInt8](repeating: number, count: HandoverName.bytesCount))!
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `handovers are kept for their account, for a while, and not too many`(backend: Backend)
+        throws
+    {
+        let storage = try backend.open(in: folder)
+        try storage.addCode("code")
+        let device = try storage.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
+        ).device.reference
+        func keep(_ number: UInt8, _ box: [UInt8], now: Int64) throws {
+            try storage.keep(box, as: Self.name(number), by: device, now: now)
+        }
+        func box(_ number: UInt8, now: Int64 = 1_100, of account: AccountID? = nil) throws
+            -> [UInt8]?
+        {
+            try storage.handover(
+                Self.name(number), of: account ?? device.account, now: now)
+        }
+        try keep(1, [1, 2], now: 1_000)
+        #expect(try box(1) == [1, 2])
+        #expect(try box(2) == nil)
+        #expect(try box(1, of: AccountID("other")) == nil)
+        #expect(try box(1, now: 1_000 + HandoverShelf.keptMilliseconds) == nil)
+        try keep(1, [3], now: 1_001)
+        #expect(try box(1) == [3])
+        for number in 2...17 { try keep(number, [number], now: 1_000 + Int64(number)) }
+        #expect(try box(1) == nil && box(2) == [2] && box(17) == [17])
+        try storage.removeCodes(expiredBy: 1_002 + HandoverShelf.keptMilliseconds)
+        #expect(try box(2) == nil && box(3) == [3])
+        _ = try storage.erase(device.account, now: 2_000, by: .operatorLocally)
+        #expect(try box(3) == nil)
+        #expect(throws: StorageError.noSuchAccount) { try keep(1, [1], now: 2_000) }
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `an account that is not sealed is not reset`(backend: Backend) throws {
+        let storage = try backend.open(in: folder)
+        let clear = try push(Sample.record("a", .integer(1), at: 500), generation: 0)
+        _ = try result(clear, storage).get()
+        #expect(throws: StorageError.sealing(.notSealed)) {
+            try storage.reset(Sample.account.id, now: 6, run: 7, by: .operatorLocally)
+        }
+        #expect(try storage.keys(since: nil) == ["a"])
     }
 
     @Test(arguments: Backend.allCases)

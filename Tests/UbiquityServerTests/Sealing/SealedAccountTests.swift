@@ -192,9 +192,37 @@ struct SealedAccountTests {
         }
     }
 
+    @Test func `a handover is for the devices of its account, also confined ones`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let confined = try await server.furtherDevice(stores: ["notes"])
+            let path = "/v1/handovers/" + String(repeating: "0a", count: 16)
+            func put(_ count: Int, by device: RunningDevice, _ path: String) async throws -> Int {
+                let body = WireHandover.with { $0.box = Data(repeating: 7, count: count) }
+                return try await server.send("PUT", path, credential: device.credential, body)
+                    .status
+            }
+            #expect(try await device.get(path).status == 404)
+            #expect(try await put(Handover.bytesMax, by: confined, path) == 204)
+            let answer = try await device.get(path).message(WireHandover.self)
+            #expect(answer.box == Data(repeating: 7, count: Handover.bytesMax))
+            #expect(try await put(3, by: device, path) == 204)
+            #expect(try await confined.get(path).message(WireHandover.self).box.count == 3)
+            #expect(try await put(0, by: device, path) == 400)
+            #expect(try await put(Handover.bytesMax + 1, by: device, path) == 400)
+            #expect(try await put(3 * Handover.bytesMax, by: device, path) == 413)
+            #expect(try await put(3, by: device, path.uppercased()) == 404)
+            #expect(try await put(3, by: device, path + "0") == 400)
+            #expect(try await device.get(path + "0").status == 400)
+        }
+    }
+
     @Test func `a reset makes the account as new, and its devices stay`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
+            let early = try await server.send(
+                "DELETE", "/v1/sealing", credential: device.credential)
+            try expect(early, 409, "sealed")
             #expect(try await seal(device).status == 204)
             let answer = try await push(device, [Self.box("a")]).message(WirePushAnswer.self)
             let reset = try await server.send(

@@ -50,6 +50,29 @@ import UbiquityWire
         #expect(wire.recovery == Data([7]) && wire.unsealed.isEmpty)
     }
 
+    @Test func `leaves keys for another device, and takes them`() async throws {
+        let secret = HandoverSecret.random()
+        let box = try #require(Handover.seal(Self.keyring, of: "42", with: secret))
+        var wire = WireHandover()
+        wire.box = Data(box)
+        let body = WireFormat.protobuf.encode(wire)
+        let server = try await StubServer { request in
+            request.method == .GET ? .init(body: body) : .init(status: .noContent)
+        }
+        try await AccountClient.handOver(Self.keyring, with: secret, account(server))
+        let taken = try await AccountClient.handover(with: secret, account(server))
+        #expect(taken == Self.keyring)
+        let path = "/v1/handovers/" + HandoverName(of: secret, in: "42").text
+        let requests = server.requests
+        #expect(requests.map(\.method) == [.PUT, .GET])
+        #expect(requests.allSatisfy { $0.uri == path })
+        let sent = try WireFormat.protobuf.decode(WireHandover.self, from: requests[0].body)
+        #expect([UInt8](sent.box) == box)
+        await #expect(throws: LinkFailure.self) {
+            try await AccountClient.handover(with: .random(), account(server))
+        }
+    }
+
     @Test func `is not made with the keys of a confined device`() async throws {
         let server = try await StubServer { _ in .init(status: .noContent) }
         let confined = Self.keyring.confined(to: [try StoreIdentifier("a")])

@@ -18,8 +18,13 @@ struct ApproveCommand: AsyncParsableCommand {
             at most those of this device. Server operators give --account and the options of \
             `ubiquity account`.
 
-            JSON: {"deviceName", "address", "stores", "seconds", "approved"}; "stores" and \
-            "seconds" are null where the rights are not limited.
+            In a sealed account (see `ubiquity encryption`), a device gets the account's key only \
+            with the whole code, which begins with `ubiquity:`. So does a locked device by the code \
+            that `ubiquity unlock` shows.
+
+            JSON: {"deviceName", "address", "stores", "seconds", "approved", "hasKey"}; "stores" and \
+            "seconds" are null where the rights are not limited, "deviceName" and "address" of a \
+            device that is unlocked; "hasKey" says whether it was given the key of a sealed account.
             """)
 
     @Argument(
@@ -38,8 +43,17 @@ struct ApproveCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        guard let keyCode = KeyCode(code) else {
+            throw Failure(
+                .badInput,
+                "the code cannot be read: a part of it is missing, or was mistyped; quote it in a shell"
+            )
+        }
+        if let secret = keyCode.secret, let asked = UnlockRequest(front: keyCode.front) {
+            return try await unlock(asked, secret)
+        }
         try await options.withAccount(about: OperatorSubject.signInRequest) { account in
-            let userCode = try account.userCode(in: code)
+            let userCode = try account.userCode(in: keyCode.front)
             let request = try await account.signInRequest(userCode)
             let granted = Grant(
                 stores: grant.store.isEmpty ? request.stores : grant.store,
@@ -52,9 +66,66 @@ struct ApproveCommand: AsyncParsableCommand {
             try Question.confirm(
                 "Let it sign in?", isGiven: yes,
                 otherwise: "nothing was approved; --deny tells the device so")
+            // The new device looks for the keys as soon as it is approved.
+            let hasKey = try await handOver(keyCode.secret, granted, account)
             try await account.approve(userCode, granted)
-            report(request, granted, isApproved: true)
+            report(request, granted, isApproved: true, hasKey: hasKey)
         }
+    }
+
+    // MARK: - Keys
+
+    /// Leaves the keys of a sealed account for the new device, if its code has a secret.
+    /// - Returns: Whether it has.
+    private func handOver(
+        _ secret: HandoverSecret?, _ granted: Grant, _ account: ManagedAccount
+    ) async throws -> Bool {
+        guard account.own != nil else { return false }
+        let sealing = try await options.home.open().sealing()
+        guard sealing.server.generation > 0 || sealing.keyring != nil else { return false }
+        let locked: TerminalText =
+            "The account is sealed, and the new device is locked until you run "
+            + "`ubiquity unlock` on it: "
+        guard !sealing.isLocked, let keyring = sealing.keyring else {
+            Output.note(locked + "this device does not have the key either.")
+            return false
+        }
+        guard let secret else {
+            Output.note(
+                locked + "only the whole code, which begins with `ubiquity:`, brings the key.")
+            return false
+        }
+        try await AccountClient.handOver(
+            keyring.granted(granted.stores), with: secret, sealing.account)
+        return true
+    }
+
+    /// Gives a device that is locked the keys that it asks for.
+    private func unlock(_ asked: UnlockRequest, _ secret: HandoverSecret) async throws {
+        try refuse(
+            grant.given
+                + given(("--deny", deny), ("--account", options.account != nil)),
+            "with a code of `ubiquity unlock`.")
+        let sealing = AccountSealer(home: try options.home.open())
+        let progress = try await sealing.progress()
+        try sealing.checkKey(progress)
+        guard let keyring = progress.keyring else { throw AccountSealer.locked }
+        Output.note(
+            """
+            A device of \(progress.account.accountName) asks for the key of \
+            \(asked.stores.isEmpty ? "all stores" : asked.stores.joined(separator: ", ")). \
+            Give it only to a device in front of you that shows this code.
+            """)
+        try Question.confirm("Give it the key?", isGiven: yes, otherwise: "no key was given")
+        try await AccountClient.handOver(
+            keyring.granted(asked.stores), with: secret, progress.account)
+        json.print(
+            [
+                "deviceName": .null, "address": .null,
+                "stores": asked.stores.isEmpty
+                    ? .null : .array(asked.stores.map(JSON.string)),
+                "seconds": .null, "approved": .boolean(true), "hasKey": .boolean(true),
+            ], or: "The device has the key in a moment.")
     }
 
     private func show(
@@ -77,17 +148,19 @@ struct ApproveCommand: AsyncParsableCommand {
     }
 
     private func report(
-        _ request: ServerSignInRequest, _ granted: Grant, isApproved: Bool
+        _ request: ServerSignInRequest, _ granted: Grant, isApproved: Bool,
+        hasKey: Bool = false
     ) {
         json.print(
             [
                 "deviceName": .string(request.deviceName), "address": .string(request.address),
                 "stores": granted.stores.isEmpty ? .null : .array(granted.stores.map(JSON.string)),
                 "seconds": granted.seconds.map { .integer(Int($0)) } ?? .null,
-                "approved": .boolean(isApproved),
+                "approved": .boolean(isApproved), "hasKey": .boolean(hasKey),
             ],
             or: isApproved
                 ? "Approved: \(request.deviceName) may sign in now."
+                    + (hasKey ? " It gets the account's key." : "")
                 : "Denied the sign-in of \(request.deviceName).")
     }
 }

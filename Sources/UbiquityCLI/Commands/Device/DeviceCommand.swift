@@ -131,7 +131,15 @@ struct DeviceCommand: AsyncParsableCommand {
                 try await account.revoke(id)
                 return id
             }
+            try offerRotation(isOwn: options.account == nil)
             json.print(["id": .string(id.description)], or: "Signed out the device \(device).")
+        }
+
+        private func offerRotation(isOwn: Bool) throws {
+            guard isOwn, try options.home.open().load().keyring != nil else { return }
+            Output.note(
+                "Whoever has the device still has the account's key; `ubiquity encryption rotate` changes "
+                    + "it.")
         }
 
         private func revokeOthers() async throws {
@@ -140,6 +148,7 @@ struct DeviceCommand: AsyncParsableCommand {
                 "Sign out all other devices of the account?", isGiven: yes,
                 otherwise: "nothing was signed out")
             let revoked = try await AccountClient.signOutOthers(own)
+            if !revoked.isEmpty { try offerRotation(isOwn: true) }
             if json.isOn { return Output.print(.array(revoked.map { .string($0.id) })) }
             guard !revoked.isEmpty else { return Output.print("No other device was signed in.") }
             for device in revoked {

@@ -22,7 +22,10 @@ struct PairCommand: AsyncParsableCommand {
             device in the folder --home, and the code comes from the device of UBIQUITY_HOME or the \
             system's folder. It then prints what `ubiquity sign-in` does.
 
-            JSON: {"server", "code", "expires", "link", "signIn"}.
+            In a sealed account, the code begins with `ubiquity:` and brings the account's key: it is \
+            a secret that only the new device should see.
+
+            JSON: {"server", "code", "expires", "link", "signIn"}; "link" is the whole code.
             """)
 
     @OptionGroup(title: "The new device") var grant: GrantOptions
@@ -41,18 +44,31 @@ struct PairCommand: AsyncParsableCommand {
         if signIn.isOn { try signIn.check(device: home) }
         var own = home
         if signIn.isOn { own.home = nil }
-        let account = try own.signedIn().account
+        let (home, account) = try own.signedIn()
+        let sealing = try await home.sealing()
         let code = try await AccountClient.makeCode(
             stores: grant.store, credentialSeconds: grant.credentialSeconds, account)
         let server = code.server ?? account.server
         let link = SignInLink(server: server, code: code.code, pin: code.pin)
-        if signIn.isOn { return try await signIn.run(link, home, json, again: "ubiquity pair") }
-        let command = Phrase.signIn(server: link.server, code: link.code)
+        let secret = try await handOver(sealing)
+        if signIn.isOn {
+            return try await signIn.run(
+                link, secret: secret, self.home, json, again: "ubiquity pair")
+        }
+        let whole = KeyCode(front: link.text, secret: secret).text
+        let long = "ubiquity sign-in \(Phrase.word(whole))"
+        let command =
+            secret == nil ? Phrase.signIn(server: link.server, code: link.code) : long
+        let below: TerminalText =
+            secret == nil
+            ? QRCode.block(command: long, link: whole)
+            : (QRCode.picture(of: whole) ?? "")
+                + "\nThe code brings the account's key: show it to nobody else."
         json.print(
             [
                 "server": .string(server), "code": .string(code.code),
                 "expires": .string(Phrase.isoTime(code.expiresMilliseconds)),
-                "link": .string(link.text),
+                "link": .string(whole),
                 "signIn": .string(command),
             ],
             or: """
@@ -62,7 +78,30 @@ struct PairCommand: AsyncParsableCommand {
 
                     \(command)
 
-                \(QRCode.block(command: "ubiquity sign-in \(Phrase.word(link.text))", link: link.text))
+                \(below)
                 """ + (Phrase.reach(server).map { "\n\($0)\n" } ?? ""))
+    }
+
+    /// Leaves the keys of a sealed account for the new device.
+    /// - Returns: The secret for the code; nil without keys.
+    private func handOver(_ sealing: SealingProgress) async throws -> HandoverSecret? {
+        if sealing.isLocked {
+            Output.note(
+                "The account is sealed, and neither this device nor the new one has its key. "
+                    + "`ubiquity unlock` gets it.")
+        }
+        guard !sealing.isLocked, let keyring = sealing.keyring else { return nil }
+        let secret = HandoverSecret.random()
+        try await AccountClient.handOver(
+            keyring.granted(grant.store), with: secret, sealing.account)
+        return secret
+    }
+}
+
+extension Keyring {
+    /// The keys for a device with the rights to these stores; to all of this device's if there are
+    /// none.
+    func granted(_ stores: [String]) -> Keyring {
+        stores.isEmpty ? self : confined(to: Set(stores.compactMap { try? StoreIdentifier($0) }))
     }
 }

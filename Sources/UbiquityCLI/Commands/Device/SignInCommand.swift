@@ -38,13 +38,18 @@ struct SignInCommand: AsyncParsableCommand {
             A device that is already signed in needs --replace: the old credential is revoked \
             once the new one works.
 
-            JSON: {"name", "id", "server", "device", "deviceName"}.
+            The code of a sealed account (see `ubiquity encryption`) begins with `ubiquity:`, and \
+            brings the account's key. Quote it in a shell. A device that is signed in without the \
+            key is locked until `ubiquity unlock` gets it.
+
+            JSON: {"name", "id", "server", "device", "deviceName", "sealed", "hasKey"}; "sealed" \
+            says whether the account is sealed.
             """)
 
     @Argument(
         help: "The server's address with a code, in place of --server and --code.",
         transform: Self.link(in:))
-    var link: SignInLink?
+    var link: KeyedLink?
 
     @Option("The server, such as https://ubiquity.example.", "url")
     var server: String?
@@ -65,6 +70,9 @@ struct SignInCommand: AsyncParsableCommand {
     @Flag(help: "Replace the current sign-in.")
     var replace = false
 
+    @Flag(help: "Yes, sign in though the account is not sealed, and others at this server were.")
+    var yes = false
+
     @Option(
         help: ArgumentHelp(
             "Whose values to keep of keys that differ: server, device or newest. Default: server.",
@@ -76,15 +84,30 @@ struct SignInCommand: AsyncParsableCommand {
     @OptionGroup var home: HomeOptions
     @OptionGroup var json: JSONOption
 
-    @Sendable private static func link(in text: String) throws -> SignInLink {
-        guard let link = SignInLink(text) else {
+    /// A server's address with a code, and the secret that brings the account's key.
+    struct KeyedLink {
+        var link: SignInLink
+        var secret: HandoverSecret?
+    }
+
+    @Sendable private static func link(in text: String) throws -> KeyedLink {
+        let code = try keyCode(in: text)
+        guard let link = SignInLink(code.front) else {
             throw ValidationError("it is not a server's address with a code.")
         }
-        return link
+        return KeyedLink(link: link, secret: code.secret)
+    }
+
+    private static func keyCode(in text: String) throws -> KeyCode {
+        guard let code = KeyCode(text) else {
+            throw ValidationError(
+                "it cannot be read: a part of it is missing, or was mistyped. Quote it in a shell.")
+        }
+        return code
     }
 
     /// Empty only before validation.
-    private var address: String { link?.server ?? server ?? "" }
+    private var address: String { link?.link.server ?? server ?? "" }
 
     func validate() throws {
         guard (server == nil) == (link != nil) else {
@@ -97,11 +120,16 @@ struct SignInCommand: AsyncParsableCommand {
             try refuse(grant.given, "with a code or a token, which decides about the rights.")
         }
         try connection.check(address)
+        if let code { _ = try Self.keyCode(in: code) }
     }
+
+    private var keyCode: KeyCode? { code.flatMap { KeyCode($0) } }
 
     /// Nil if the sign-in is to be approved.
     private func proof() throws(Failure) -> SignInProof? {
-        guard let tokenFile else { return (link?.code ?? code).map(SignInProof.code) }
+        guard let tokenFile else {
+            return (link?.link.code ?? keyCode?.front).map(SignInProof.code)
+        }
         let text = String(decoding: try InputFile.read(tokenFile), as: UTF8.self)
         let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
         guard !token.isEmpty else { throw Failure(.badInput, "there is no token in \(tokenFile)") }
@@ -115,20 +143,33 @@ struct SignInCommand: AsyncParsableCommand {
         let old = try home.load().signedIn
         if let old, !replace { throw refusal(old) }
         let name = deviceName ?? DeviceHome.usualDeviceName
-        let account: SignedInAccount
-        let given: DeviceHome.DiscardedCredential?
+        let signIn: DeviceHome.SignIn
         if let proof = try proof() {
-            (account, given) = try await home.signIn(
-                server: address, by: proof, deviceName: name, security: security, review: review)
+            signIn = try await home.signIn(
+                server: address, by: proof, deviceName: name, security: security,
+                secret: link?.secret ?? keyCode?.secret, acceptsUnsealed: acceptsUnsealed,
+                review: review)
         } else {
             let pending = try await AccountClient.requestSignIn(
                 server: address, deviceName: name, stores: grant.store,
                 credentialSeconds: grant.credentialSeconds, security: security)
-            show(pending)
-            (account, given) = try await home.signIn(approved: pending, review: review)
+            // Whether the account is sealed is known when it is approved.
+            let secret = HandoverSecret.random()
+            show(pending, secret)
+            signIn = try await home.signIn(
+                approved: pending, secret: secret, acceptsUnsealed: acceptsUnsealed,
+                review: review)
         }
-        if let given { report(given) }
-        report(account)
+        if let old = signIn.old { report(old) }
+        report(signIn)
+    }
+
+    /// The server may not tell the truth, to get values that it can read.
+    private func acceptsUnsealed() throws -> Bool {
+        try Question.confirm(
+            "The account is not sealed, though this device has had a sealed one at this server. Sign in?",
+            isGiven: yes, otherwise: "this device was not signed in")
+        return true
     }
 
     /// Shows what differs, and decides whose values to keep.
@@ -144,15 +185,16 @@ struct SignInCommand: AsyncParsableCommand {
         return choice
     }
 
-    private func show(_ pending: PendingSignIn) {
-        let command = "ubiquity approve '\(pending.link.text)'"
+    private func show(_ pending: PendingSignIn, _ secret: HandoverSecret) {
+        let code = KeyCode(front: pending.link.text, secret: secret).text
+        let command = "ubiquity approve \(Phrase.word(code))"
         Output.note(
             """
             To let this device sign in, run on a device that is signed in:
 
                 ubiquity approve \(Output.styled(TerminalText(pending.userCode), .bold))
 
-            \(QRCode.block(command: command, link: pending.link.text))
+            \(QRCode.block(command: command, link: code, noun: "code that also brings the key of a sealed account"))
             Waiting until \(Phrase.time(pending.expiresMilliseconds)).
             """)
     }
@@ -171,11 +213,34 @@ struct SignInCommand: AsyncParsableCommand {
                 + "be revoked: \(failure.detail)")
     }
 
-    private func report(_ account: SignedInAccount) {
+    private func report(_ signIn: DeviceHome.SignIn) {
+        let (account, sealing) = (signIn.account, signIn.sealing)
+        let isSealed = sealing.server.generation > 0
+        let sentence: String
+        if sealing.isLocked {
+            sentence =
+                " The account is sealed, and this device does not have its key: `ubiquity unlock` gets "
+                + "it."
+        } else if sealing.step == .restored {
+            sentence = " " + AccountSealer.restored(sealing).sentence + "."
+        } else {
+            sentence = isSealed ? " The account is sealed, and this device has its key." : ""
+        }
         json.print(
-            .account(account),
+            .signIn(account, isSealed: isSealed, hasKey: isSealed && !sealing.isLocked),
             or: "Signed in to \(account.accountName) at \(account.server) as "
-                + "\(account.deviceName) (\(account.device.shortID)).")
+                + "\(account.deviceName) (\(account.device.shortID)).\(sentence)")
+    }
+}
+
+extension JSON {
+    fileprivate static func signIn(
+        _ account: SignedInAccount, isSealed: Bool, hasKey: Bool
+    ) -> JSON {
+        .object(
+            accountFields(account) + [
+                ("sealed", .boolean(isSealed)), ("hasKey", .boolean(hasKey)),
+            ])
     }
 }
 
@@ -186,10 +251,10 @@ extension OwnSignInOptions {
     ///   - connection: As for the request that has made the code.
     ///   - again: The command that makes another one.
     func run(
-        _ link: SignInLink, _ home: HomeOptions, _ json: JSONOption,
-        _ connection: ConnectionOptions? = nil, again: String
+        _ link: SignInLink, secret: HandoverSecret? = nil, _ home: HomeOptions,
+        _ json: JSONOption, _ connection: ConnectionOptions? = nil, again: String
     ) async throws {
-        let words = words(link, home, json, connection)
+        let words = words(link, secret, home, json, connection)
         do {
             if let caller = SudoCaller(ProcessInfo.processInfo.environment) { try caller.become() }
             let command = try SignInCommand.parse(words)
@@ -208,11 +273,12 @@ extension OwnSignInOptions {
     }
 
     private func words(
-        _ link: SignInLink, _ home: HomeOptions, _ json: JSONOption,
+        _ link: SignInLink, _ secret: HandoverSecret?, _ home: HomeOptions, _ json: JSONOption,
         _ connection: ConnectionOptions?
     ) -> [String] {
+        let code = KeyCode(front: link.code, secret: secret).text
         let options = [
-            ("server", link.server), ("code", link.code), ("device-name", deviceName),
+            ("server", link.server), ("code", code), ("device-name", deviceName),
             ("home", home.home), ("certificate", connection?.certificate),
         ]
         let flags = given(

@@ -14,15 +14,17 @@ struct StatusCommand: AsyncParsableCommand {
             is given. Without a store identifier, or if there is no such store yet, only the \
             account is shown.
 
-            JSON: {"home", "account", "isAccepted", "clockAhead", "store"}; "isAccepted" says \
-            whether the server accepts this device's sign-in, or is null if it did not answer; \
+            JSON: {"home", "account", "isAccepted", "isSealed", "isLocked", "clockAhead", "store"}; \
+            "isAccepted" says whether the server accepts this device's sign-in, "isSealed" whether \
+            the account is sealed, and "isLocked" whether this device lacks its key; each is null \
+            if the server did not answer; \
             "clockAhead" is how far this device's clock is ahead of the server's, in seconds, as \
             the server measured it with the last push, or null; "account" is null or {"name", \
             "id", "server", "device", "deviceName"}; "store" is null or {"identifier", \
             "connection", "heldUpBy", "pendingKeys", "neverSent", "keys", "keysMax", "bytes", \
             "bytesMax", "firstSyncCompleted", \
             "lastSync", "lastError", "nextRetry", "diskError"}. "connection" is one of signedOut, \
-            connecting, connected, polling, waiting and unauthorized, or null with --local if no \
+            connecting, connected, polling, waiting, locked and unauthorized, or null with --local if no \
             program is connected; "neverSent" is null or says which of the pending keys wait for \
             ever, because they are too large to be sent; "heldUpBy" is null or a process, such as \
             "notes (4711)", that \
@@ -55,6 +57,11 @@ struct StatusCommand: AsyncParsableCommand {
             }
         }
         report.ownDevice = await ownDevice(report.account)
+        if case .success = report.ownDevice {
+            report.sealing = try? await withTimeout(seconds: sync.policy.timeout) {
+                try await home.sealing()
+            }
+        }
         if json.isOn { return Output.print(report.json) }
         report.appName = await appName(report)
         Output.print(report.text)

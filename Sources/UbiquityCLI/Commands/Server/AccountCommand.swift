@@ -112,7 +112,8 @@ struct AccountCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the accounts, with their devices.",
             discussion: """
-                JSON: a list of {"name", "id", "created", "limits", "devices"}; "devices" is like the \
+                JSON: a list of {"name", "id", "created", "limits", "sealed", "devices"}; "sealed" \
+                says whether only the account's devices can read its values; "devices" is like the \
                 output of `ubiquity device list`.
                 """)
 
@@ -124,13 +125,13 @@ struct AccountCommand: AsyncParsableCommand {
             SeenAccounts.remember(accounts.map(\.name))
             let rows = accounts.map { account in
                 [
-                    account.name.listed, account.id,
+                    account.name.listed, account.id, account.generation > 0 ? "yes" : "no",
                     account.devices.map(\.name.listed).joined(separator: ", "),
                 ]
             }
             json.print(
                 accounts.map(JSON.account),
-                or: Table(header: ["NAME", "ID", "DEVICES"], rows: rows),
+                or: Table(header: ["NAME", "ID", "SEALED", "DEVICES"], rows: rows),
                 ifEmpty: "There are no accounts yet.")
         }
     }
@@ -195,6 +196,7 @@ extension JSON {
             "name": .string(account.name), "id": .string(account.id),
             "created": .string(Phrase.isoTime(Int64(clamping: account.createdMilliseconds))),
             "limits": .limits(AccountLimits(ofServer: account.limits)),
+            "sealed": .boolean(account.generation > 0),
             "devices": .array(account.devices.map { JSON.device(ServerDevice($0)) }),
         ]
     }

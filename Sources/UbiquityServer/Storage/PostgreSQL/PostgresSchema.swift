@@ -226,6 +226,11 @@ enum PostgresSchema {
             maker bigint, denied bigint, used bigint)
         """,
         "CREATE INDEX sign_in_request_account ON ubiquity.sign_in_request (account)",
+        """
+        CREATE TABLE ubiquity.handover (
+            account text COLLATE "C" NOT NULL, name bytea NOT NULL, expires bigint NOT NULL,
+            box bytea NOT NULL, PRIMARY KEY (account, name))
+        """,
     ]
 
     /// Starts a new history: what was committed before is not a part of it.

@@ -144,7 +144,7 @@ extension SQLStorage {
             guard !found[1].rows.isEmpty else { return false }
             try checkActor(actor, of: account, transaction)
             var statements = DatabaseTransaction.listingErased(account)
-            for table in ["store", "device", "code", "sign_in_request", "identity"] {
+            for table in ["store", "device", "code", "sign_in_request", "identity", "handover"] {
                 statements.append(
                     SQLStatement("DELETE FROM ubiquity.\(table) WHERE account = $1", owner))
             }

@@ -175,13 +175,14 @@ extension SQLStorage {
         try writing { _ = try $0.run(Self.removingCodes(expiredBy: now)) }
     }
 
-    /// Two statements. They leave what others are working on to a later time.
+    /// They leave what others are working on to a later time.
     static func removingCodes(expiredBy now: Int64) -> [SQLStatement] {
-        ["code", "sign_in_request"].map { table in
+        [("code", "hash"), ("sign_in_request", "hash"), ("handover", "account, name")].map {
+            table, key in
             SQLStatement(
                 """
-                DELETE FROM ubiquity.\(table) WHERE hash IN (
-                    SELECT hash FROM ubiquity.\(table) WHERE expires <= $1
+                DELETE FROM ubiquity.\(table) WHERE (\(key)) IN (
+                    SELECT \(key) FROM ubiquity.\(table) WHERE expires <= $1
                     FOR UPDATE SKIP LOCKED)
                 """, [.integer(now)]
             )

@@ -33,6 +33,57 @@ extension SQLStorage {
         }
     }
 
+    // MARK: - Handovers
+
+    func keep(
+        _ box: [UInt8], as name: HandoverName, by device: DeviceReference, now: Int64
+    ) throws(StorageError) {
+        let owner = SQLValue.text(device.account.string)
+        try writing { transaction in
+            let found = try transaction.run([
+                .locking(device.account),
+                SQLStatement(
+                    "SELECT name, expires FROM ubiquity.handover WHERE account = $1", owner),
+            ])
+            guard !found[0].rows.isEmpty else { throw StorageError.noSuchAccount }
+            try checkActor(.device(device.id), of: device.account, transaction)
+            var shelf = HandoverShelf(
+                try found[1].rows.compactMap { row in
+                    HandoverName([UInt8](try row.bytes(0))).map { name in
+                        HandoverShelf.Item(name: name, expires: (try? row.integer(1)) ?? 0)
+                    }
+                })
+            let removals = shelf.add(name, at: now).map { removed in
+                SQLStatement(
+                    "DELETE FROM ubiquity.handover WHERE account = $1 AND name = $2", owner,
+                    .bytes(Data(removed.bytes)))
+            }
+            let expires = now + HandoverShelf.keptMilliseconds
+            try transaction.run(
+                removals + [
+                    SQLStatement(
+                        """
+                        INSERT INTO ubiquity.handover (account, name, expires, box)
+                        VALUES ($1, $2, $3, $4)
+                        """, owner, .bytes(Data(name.bytes)), .integer(expires),
+                        .bytes(Data(box)))
+                ])
+        }
+    }
+
+    func handover(
+        _ name: HandoverName, of account: AccountID, now: Int64
+    ) throws(StorageError) -> [UInt8]? {
+        let statement = SQLStatement(
+            """
+            SELECT box FROM ubiquity.handover
+            WHERE account = $1 AND name = $2 AND expires > $3
+            """, .text(account.string), .bytes(Data(name.bytes)), .integer(now))
+        return try reading(statement) { try $0.rows.first.map { [UInt8](try $0.bytes(0)) } }
+    }
+
+    // MARK: - The mark
+
     private static func marking(_ account: AccountID, _ mark: AccountSealing?) -> SQLStatement {
         SQLStatement(
             "UPDATE ubiquity.account SET sealing = $1 WHERE id = $2",
@@ -49,8 +100,14 @@ extension SQLStorage {
         let found = try transaction.run([
             .locking(account), .lockingStores(of: account), AuditWriting.reading(event),
         ])
-        guard !found[0].rows.isEmpty else { throw StorageError.noSuchAccount }
+        guard let old = try found[0].rows.first.map(Account.init) else {
+            throw StorageError.noSuchAccount
+        }
         try checkActor(actor, of: account, transaction)
+        guard old.sealing != nil else {
+            if transaction.mayBeRepeated { return }
+            throw StorageError.sealing(.notSealed)
+        }
         try resetStores()
         try transaction.run(
             [Self.marking(account, nil)] + AuditWriting.writing(event, at: now, after: found[2]))

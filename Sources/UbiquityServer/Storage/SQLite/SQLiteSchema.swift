@@ -79,6 +79,9 @@ enum SQLiteSchema {
     /// request, or null for the operator. The terms of a request are those asked for until somebody
     /// approves it, and `account` is null until then.
     ///
+    /// `handover` has the keys of accounts on their way to a device, which nobody without a secret can
+    /// read, see ``HandoverShelf``.
+    ///
     /// The audit log contains IDs only. An entry counts repetitions: `time` is the first time and `last`
     /// the last one, or null if they are equal.
     ///
@@ -164,6 +167,9 @@ enum SQLiteSchema {
             credential_milliseconds INTEGER, credential_latest INTEGER, account TEXT,
             maker INTEGER, denied INTEGER, used INTEGER) WITHOUT ROWID;
         CREATE INDEX sign_in_request_account ON sign_in_request (account);
+        CREATE TABLE handover (
+            account TEXT NOT NULL, name BLOB NOT NULL, expires INTEGER NOT NULL, box BLOB NOT NULL,
+            PRIMARY KEY (account, name)) WITHOUT ROWID;
         CREATE INDEX audit_recent ON audit (deed, account);
         CREATE TABLE known_limit (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE erased (store INTEGER PRIMARY KEY);

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+internal import ClientTestSupport
+internal import Foundation
+internal import NIOCore
+internal import ProcessHarness
+internal import Synchronization
+internal import Testing
+internal import Ubiquity
+internal import UbiquityCore
+
+extension EndToEndTests {
+    /// A person seals the account, and gives devices the key, with the real programs.
+    @Suite struct EncryptionTests {
+        private static let store = ["--store", Device.identifier]
+
+        /// Runs a command that shows a recovery key, and types it back.
+        private func confirming(
+            _ arguments: [String], on stage: Stage
+        ) async throws -> (run: ProgramRun, key: String) {
+            let input = Pipe()
+            let child = try stage.start(arguments + ["--yes"], input: input)
+            let key = try await shown(by: child)
+            return (try await finish(child, input, key), key)
+        }
+
+        private func shown(by child: ChildProcess) async throws -> String {
+            try await until("the recovery key") {
+                !child.isRunning || child.errors.contains("Type it here:")
+            }
+            let match = child.errors.firstMatch(of: /(?<key>(?:[0-9A-Z]{4}-){8}[0-9A-Z]{4})/)
+            return String(try #require(match, "\(child.lastWords)").key)
+        }
+
+        private func finish(
+            _ child: ChildProcess, _ input: Pipe, _ line: String
+        ) async throws -> ProgramRun {
+            try input.fileHandleForWriting.write(contentsOf: Data("\(line)\n".utf8))
+            let status = try await child.exit()
+            return ProgramRun(status: status, output: child.output, errors: child.errors)
+        }
+
+        /// - Returns: The recovery key.
+        @discardableResult
+        private func seal(_ home: String, on stage: Stage) async throws -> String {
+            let (run, key) = try await confirming(["encryption", "on", "--home", home], on: stage)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(run.output.hasPrefix("The account is sealed, and so are all"))
+            #expect(!run.output.contains(key))
+            return key
+        }
+
+        private func set(
+            _ key: String, _ value: String, _ home: String, _ stage: Stage
+        ) async throws {
+            try await stage.succeed(["set", key, value, "--home", home] + Self.store)
+        }
+
+        private func get(_ key: String, _ home: String, _ stage: Stage) async throws -> String {
+            try await stage.succeed(["get", key, "--home", home] + Self.store)
+                .trimmingCharacters(in: .newlines)
+        }
+
+        private func sync(_ home: String, _ stage: Stage) async throws -> ProgramRun {
+            try await stage.run(["sync", "--home", home] + Self.store)
+        }
+
+        /// The code by which a device of the account is signed in.
+        private func pair(
+            _ home: String, _ options: [String] = [], on stage: Stage
+        ) async throws -> String {
+            let made = try await stage.succeed(["pair", "--home", home, "--json"] + options)
+            let link = try #require(made.firstMatch(of: /"link":"(?<link>[^"]+)"/)).link
+            return link.replacing("\\/", with: "/")
+        }
+
+        /// Starts a command that shows a code, and waits for it.
+        private func showing(
+            _ arguments: [String], on stage: Stage
+        ) async throws -> (child: ChildProcess, code: String) {
+            let child = try stage.start(arguments)
+            try await until("the code") {
+                !child.isRunning || child.errors.contains("Waiting ")
+            }
+            let match = child.errors.firstMatch(of: /ubiquity approve '(?<code>ubiquity:[^']+)'/)
+            return (child, String(try #require(match, "\(child.lastWords)").code))
+        }
+
+        private func unlock(_ home: String, with other: String, on stage: Stage) async throws {
+            let (child, code) = try await showing(["unlock", "--home", home], on: stage)
+            try await stage.succeed("approve", code, "--yes", "--home", other)
+            #expect(try await child.exit() == 0, "\(child.lastWords)")
+            #expect(child.output == "This device has the account's key now.\n")
+        }
+
+        private func keyring(_ home: String) throws -> Keyring? {
+            try DeviceHome(path: home).load().keyring
+        }
+
+        // MARK: - Keys
+
+        @Test func `an account is sealed, and a code brings a device the key`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                let phone = stage.path("phone")
+                try await set("before", "1", laptop, stage)
+                let unsealed = try await stage.succeed("encryption", "status", "--home", laptop)
+                #expect(unsealed.contains("`ubiquity encryption on` seals it"))
+                #expect(try await !pair(laptop, on: stage).hasPrefix("ubiquity:"))
+                let typed = try stage.start(
+                    ["encryption", "on", "--yes", "--home", laptop], input: nil)
+                #expect(try await typed.exit() == 1)
+                #expect(typed.errors.contains("nothing was changed"))
+                try await seal(laptop, on: stage)
+                let again = try await stage.succeed(
+                    "encryption", "on", "--home", laptop, "--json")
+                #expect(
+                    again.contains(#""sealed":true,"#)
+                        && again.contains(#","hasKey":true,"unsealed":[]"#))
+                let list = try await stage.succeed("account", "list", "--data", server.data)
+                #expect(list.contains("yes"))
+
+                let code = try await pair(laptop, on: stage)
+                #expect(code.hasPrefix("ubiquity:\(server.url)#"))
+                var mistyped = code
+                mistyped.removeLast()
+                complains(
+                    try await stage.run("sign-in", mistyped, "--home", phone), 64, "mistyped")
+                let signedIn = try await stage.succeed("sign-in", code, "--home", phone)
+                #expect(signedIn.contains("this device has its key"))
+                #expect(try await get("before", phone, stage) == "1")
+                try await set("after", "2", phone, stage)
+                #expect(try await get("after", laptop, stage) == "2")
+                let revoked = try await stage.run(
+                    "device", "revoke", "--others", "--yes", "--home", laptop)
+                #expect(revoked.errors.contains("`ubiquity encryption rotate`"))
+                // The code was used, and its keys are for nobody else.
+                let third = try await stage.run("sign-in", code, "--home", stage.path("third"))
+                #expect(third.status == 77)
+            }
+        }
+
+        @Test func `a device is approved with the key, or locked until it is unlocked`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await seal(laptop, on: stage)
+                try await set("a", "1", laptop, stage)
+                let tablet = stage.path("tablet")
+                let asks = ["sign-in", "--server", server.url, "--home"]
+                let (child, code) = try await showing(asks + [tablet], on: stage)
+                let approved = try await stage.succeed(
+                    "approve", code, "--yes", "--home", laptop)
+                #expect(approved.contains("It gets the account's key."))
+                #expect(try await child.exit() == 0, "\(child.lastWords)")
+                #expect(child.output.contains("this device has its key"))
+                #expect(try await get("a", tablet, stage) == "1")
+
+                let watch = stage.path("watch")
+                let (other, whole) = try await showing(asks + [watch], on: stage)
+                let front = try #require(KeyCode(whole)).front
+                let without = try await stage.run("approve", front, "--yes", "--home", laptop)
+                #expect(without.status == 0, "\(without.errors)")
+                #expect(without.errors.contains("is locked until you run `ubiquity unlock`"))
+                #expect(try await other.exit() == 0)
+                #expect(other.output.contains("`ubiquity unlock` gets it"))
+                let refused = try await sync(watch, stage)
+                #expect(refused.status == 77 && refused.errors.contains("ubiquity unlock"))
+                let status = try await stage.succeed("status", "--home", watch)
+                #expect(status.contains("does not have its key: `ubiquity unlock` gets it."))
+                let doctor = try await stage.run("doctor", "--home", watch)
+                #expect(doctor.status == 1 && doctor.output.contains("`ubiquity unlock` gets it"))
+                let locked = try await stage.run("pair", "--home", watch)
+                #expect(locked.errors.contains("neither this device nor the new one"))
+                _ = try await stage.run(["set", "b", "2", "--home", watch] + Self.store)
+                try await unlock(watch, with: tablet, on: stage)
+                #expect(try await sync(watch, stage).status == 0)
+                #expect(try await get("a", watch, stage) == "1")
+                #expect(try await get("b", laptop, stage) == "2")
+                let sound = try await stage.run("doctor", "--home", watch)
+                #expect(sound.output.contains("this device has its key"), "\(sound.output)")
+            }
+        }
+
+        @Test func `a rotation locks the other devices, and the old recovery key is of no use`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await set("a", "1", laptop, stage)
+                let first = try await seal(laptop, on: stage)
+                let phone = stage.path("phone")
+                try await stage.succeed("sign-in", pair(laptop, on: stage), "--home", phone)
+                #expect(try await get("a", phone, stage) == "1")
+                let (run, second) = try await confirming(
+                    ["encryption", "rotate", "--home", laptop], on: stage)
+                #expect(run.status == 0, "\(run.errors)")
+                #expect(run.output.hasPrefix("The account is sealed, and so are all"))
+                #expect(first != second)
+                let refused = try await sync(phone, stage)
+                #expect(refused.status == 77 && refused.errors.contains("ubiquity unlock"))
+                try await set("a", "2", laptop, stage)
+                try await unlock(phone, with: laptop, on: stage)
+                #expect(try await sync(phone, stage).status == 0)
+                #expect(try await get("a", phone, stage) == "2")
+
+                let fresh = try await server.newHome("fresh")
+                func recover(_ key: String) async throws -> ProgramRun {
+                    let input = Pipe()
+                    let child = try stage.start(
+                        ["unlock", "--recovery", "--home", fresh], input: input)
+                    try input.fileHandleForWriting.write(contentsOf: Data("\(key)\n".utf8))
+                    try input.fileHandleForWriting.close()
+                    let status = try await child.exit()
+                    return ProgramRun(
+                        status: status, output: child.output, errors: child.errors)
+                }
+                #expect(try await recover(first).status == 1)
+                #expect(try keyring(fresh) == nil)
+                let recovered = try await recover(second.lowercased())
+                #expect(recovered.status == 0, "\(recovered.errors)")
+                #expect(try await get("a", fresh, stage) == "2")
+                // Another one for the same key.
+                let (made, third) = try await confirming(
+                    ["encryption", "recovery", "--new", "--home", laptop], on: stage)
+                #expect(made.status == 0 && third != second, "\(made.errors)")
+            }
+        }
+
+        @Test func `a confined device gets the keys of its stores, and no others`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await seal(laptop, on: stage)
+                try await set("a", "1", laptop, stage)
+                let guest = stage.path("guest")
+                let code = try await pair(laptop, Self.store, on: stage)
+                try await stage.succeed("sign-in", code, "--home", guest)
+                #expect(try await get("a", guest, stage) == "1")
+                let store = try StoreIdentifier(Device.identifier)
+                #expect(try keyring(guest) == keyring(laptop)?.confined(to: [store]))
+                let seals = try await stage.run(
+                    "encryption", "rotate", "--yes", "--home", guest)
+                #expect(seals.status == 77 && seals.errors.contains("some stores only"))
+                let (run, _) = try await confirming(
+                    ["encryption", "rotate", "--home", laptop], on: stage)
+                #expect(run.status == 0, "\(run.errors)")
+                try await unlock(guest, with: laptop, on: stage)
+                #expect(try keyring(guest) == keyring(laptop)?.confined(to: [store]))
+                try await set("a", "2", guest, stage)
+                #expect(try await get("a", laptop, stage) == "2")
+            }
+        }
+
+        @Test func `a reset removes all values, and devices with the key send nothing`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                let unsealed = try await stage.run(
+                    "encryption", "reset", "--yes", "--home", laptop)
+                complains(unsealed, 1, "the account is not sealed")
+                try await seal(laptop, on: stage)
+                try await set("a", "1", laptop, stage)
+                let phone = stage.path("phone")
+                try await stage.succeed("sign-in", pair(laptop, on: stage), "--home", phone)
+                #expect(try await get("a", phone, stage) == "1")
+                let unasked = try await stage.run("encryption", "reset", "--home", laptop)
+                #expect(unasked.status == 64)
+                try await stage.succeed("encryption", "reset", "--yes", "--home", laptop)
+                let gone = try await stage.run(["get", "a", "--home", laptop] + Self.store)
+                #expect(gone.status == 1)
+                try await set("b", "2", laptop, stage)
+                #expect(try keyring(laptop) == nil)
+                let other = try await stage.run("encryption", "status", "--home", phone)
+                #expect(other.status == 77 && other.errors.contains("sign-out --wipe"))
+                #expect(try await sync(phone, stage).status == 77)
+                try await stage.succeed("sign-out", "--wipe", "--home", phone)
+                let code = try await server.newCode()
+                let signIn = [
+                    "sign-in", "--server", server.url, "--code", code, "--home", phone,
+                ]
+                let refused = try await stage.run(signIn)
+                #expect(refused.status == 64 && refused.errors.contains("is not sealed"))
+                let next = try await server.newCode()
+                try await stage.succeed(signIn.map { $0 == code ? next : $0 } + ["--yes"])
+                #expect(try await get("b", phone, stage) == "2")
+            }
+        }
+
+        @Test func `of two devices that seal the account at once, one is told to get the key`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let homes = [
+                    try await server.newHome("a", isFirst: true), try await server.newHome("b"),
+                ]
+                try await set("a", "1", homes[0], stage)
+                try await set("b", "2", homes[1], stage)
+                let inputs = [Pipe(), Pipe()]
+                let children = try zip(homes, inputs).map { home, input in
+                    try stage.start(["encryption", "on", "--yes", "--home", home], input: input)
+                }
+                var keys: [String] = []
+                for child in children { keys.append(try await shown(by: child)) }
+                for (input, key) in zip(inputs, keys) {
+                    try input.fileHandleForWriting.write(contentsOf: Data("\(key)\n".utf8))
+                }
+                let statuses = [try await children[0].exit(), try await children[1].exit()]
+                #expect(statuses.sorted() == [0, 77], "\(children.map(\.lastWords))")
+                let loser = statuses[0] == 0 ? 1 : 0
+                #expect(children[loser].errors.contains("`ubiquity unlock` gets it"))
+                #expect(try DeviceHome(path: homes[loser]).load().proposal == nil)
+                try await unlock(homes[loser], with: homes[1 - loser], on: stage)
+                for home in homes {
+                    #expect(try await get("a", home, stage) == "1")
+                    #expect(try await get("b", home, stage) == "2")
+                }
+            }
+        }
+
+        @Test func `a sealing that was killed is finished`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await set("a", "1", laptop, stage)
+                let home = try DeviceHome(path: laptop)
+                let account = try #require(try home.load().signedIn)
+                // Killed before the server was told.
+                let proposal = try #require(try home.propose(account))
+                let status = try await stage.succeed("encryption", "status", "--home", laptop)
+                #expect(status.contains("is not sealed"))
+                #expect(try home.propose(account) == proposal)
+                // Killed then.
+                let key = RecoveryKey.random()
+                let wrap = try #require(key.wrap(proposal))
+                try await AccountClient.seal(proposal, recovery: wrap, account)
+                #expect(try home.load().keyring == nil)
+                let finished = try await stage.succeed(
+                    "encryption", "status", "--home", laptop, "--json")
+                #expect(finished.contains(#""unsealed":[]"#), "\(finished)")
+                #expect(try home.load().keyring == proposal)
+                #expect(try await get("a", laptop, stage) == "1")
+            }
+        }
+
+        // MARK: - What the server has
+
+        /// The files of a folder that contain the text.
+        private func files(of folder: String, with text: String) throws -> [String] {
+            let names = try FileManager.default.subpathsOfDirectory(atPath: folder)
+            return names.filter { name in
+                let bytes = try? Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(name)"))
+                return bytes?.range(of: Data(text.utf8)) != nil
+            }
+        }
+
+        @Test func `no value is in the database, the log or on the wire once it is sealed`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(
+                    stage, options: ServerProcess.manyPushes + ["--log-level", "debug"])
+                let wire = Mutex([UInt8]())
+                let port = URLComponents(string: server.url)?.port ?? 0
+                let relay = Relay(to: { [port] }) { bytes, _ in
+                    wire.withLock { $0 += bytes.readableBytesView }
+                }
+                let address = try await relay.plugIn()
+                let laptop = try await server.newHome("laptop", isFirst: true, through: address)
+                let device = try Device(home: laptop)
+                defer { device.close() }
+                func write(_ mark: String) async throws {
+                    for number in 0..<500 {
+                        device.store.set("\(mark) \(number)", forKey: "\(mark.prefix(3))\(number)")
+                    }
+                    try await device.store.synchronizeNow()
+                }
+                func isOnWire(_ mark: String) -> Bool {
+                    wire.withLock { Data($0).range(of: Data(mark.utf8)) != nil }
+                }
+                let marks = ["one secret that is looked for", "two secrets that are looked for"]
+                try await write(marks[0])
+                // Once more, so that it is in the history.
+                try await write(marks[0] + "!")
+                #expect(isOnWire(marks[0]))
+                #expect(try !files(of: server.data, with: marks[0]).isEmpty)
+                try await seal(laptop, on: stage)
+                wire.withLock { $0 = [] }
+                try await write(marks[1])
+                #expect(device.texts.count == 1_000)
+                try await until("nothing in clear in the files") {
+                    try marks.allSatisfy { try files(of: server.data, with: $0).isEmpty }
+                }
+                #expect(marks.allSatisfy { !isOnWire($0) })
+                #expect(wire.withLock { !$0.isEmpty })
+                // The log, too.
+                #expect(
+                    try marks.allSatisfy {
+                        try files(of: stage.path("processes"), with: $0).isEmpty
+                    }
+                )
+                // What has no place on the wire, and is on the disks of devices alone.
+                let phone = stage.path("phone")
+                try await stage.succeed("sign-in", pair(laptop, on: stage), "--home", phone)
+                let seen = try await stage.succeed(
+                    ["list", "--home", phone, "--json"] + Self.store)
+                #expect(marks.allSatisfy { seen.contains($0) })
+                #expect(marks.allSatisfy { !isOnWire($0) })
+                let secret = try #require(try keyring(laptop)?.fields)
+                if case .dictionary(let fields) = secret, case .string(let key)? = fields["1"] {
+                    #expect(!isOnWire(key.string))
+                }
+                relay.pullOut()
+            }
+        }
+    }
+}
