@@ -252,7 +252,8 @@ package struct AccountFileReader: Sendable {
             key = ExactString(entry.key)
             value = entry.hasValue ? try PropertyListValue(entry.value) : nil
             if case .sealed = value {
-                throw WireError("a sealed value, which is its device's only")
+                throw WireError(
+                    "its value is sealed; export the account on a device that has its key")
             }
         } catch { throw .recordInvalid(store: identifier?.string ?? "", reason: "\(error)") }
         entries[key] = value

@@ -156,26 +156,35 @@ struct CountingOptionsTests {
             words: ["sign-in", "--code", "c", "--server", "https://prod.example"],
             counts: [
                 "--device-name", "--replace", "--certificate", "--allow-plain-http", "--home",
-                "--json", "--keep",
+                "--json", "--keep", "--yes",
             ]),
         Mode(
             words: ["sign-in", "--token-file", "f", "--server", "http://127.0.0.1:1"],
             counts: [
                 "--device-name", "--replace", "--allow-plain-http", "--home", "--json", "--keep",
+                "--yes",
             ]),
         Mode(
             words: ["sign-in", "--server", "https://prod.example"],
             counts: [
                 "--code", "--token-file", "--store", "--for", "--device-name", "--replace",
-                "--certificate", "--allow-plain-http", "--home", "--json", "--keep",
+                "--certificate", "--allow-plain-http", "--home", "--json", "--keep", "--yes",
             ]),
         Mode(
             words: ["sign-in", "https://prod.example#c"],
             counts: [
                 "--device-name", "--replace", "--certificate", "--allow-plain-http", "--home",
-                "--json", "--keep",
+                "--json", "--keep", "--yes",
             ]),
         Mode(words: ["pair"], counts: ["--store", "--for", "--home", "--json"]),
+        Mode(
+            words: ["encryption", "on"],
+            counts: ["--yes", "--remove-unopened", "--home", "--json"]),
+        Mode(words: ["encryption", "status"], counts: ["--home", "--json"]),
+        Mode(words: ["encryption", "rotate"], counts: ["--yes", "--home", "--json"]),
+        Mode(words: ["encryption", "recovery"], counts: ["--new", "--home", "--json"]),
+        Mode(words: ["encryption", "reset"], counts: ["--yes", "--home", "--json"]),
+        Mode(words: ["unlock"], counts: ["--recovery", "--home", "--json"]),
         Mode(words: ["sign-out"], counts: ["--home", "--timeout", "--wipe", "--json"]),
         Mode(words: ["sync"], counts: ["--store", "--home", "--timeout", "--until", "--json"]),
         Mode(words: ["delivery"], counts: ["--store", "--home", "--timeout", "--json"]),

@@ -155,6 +155,13 @@ struct DoctorTests {
         }
     }
 
+    @Test func `whether the device has the key of a sealed account`() {
+        expect("sealing", .problem, saying: "`ubiquity unlock` gets it") { $0.sealing = .locked }
+        expect("sealing", .problem, saying: "`ubiquity encryption status`") {
+            $0.sealing = .restored
+        }
+    }
+
     @Test func `which step towards the server fails`() {
         expect("name", .problem, saying: "spelt right") {
             $0.contact?.name = .failure("unknown")

@@ -32,7 +32,8 @@ extension DeviceHome {
             let inspection = try StoreInspection(path: path)
             guard !inspection.meta.hasCompletedFirstSync else { continue }
             do throws(LinkFailure) {
-                let changes = try await Self.pull(identifier, of: account, keyring)
+                var changes = try await AccountClient.store(identifier, account, keyring)
+                changes.records.removeAll { $0.content.isSealed }
                 let comparison = FirstSyncComparison(inspection.entries, changes.records)
                 guard !comparison.onlyHere.isEmpty || !comparison.different.isEmpty else {
                     continue
@@ -48,26 +49,6 @@ extension DeviceHome {
             }
         }
         return stores
-    }
-
-    /// A whole store as this device can read it.
-    private static func pull(
-        _ store: StoreIdentifier, of account: SignedInAccount, _ keyring: Keyring?
-    ) async throws(LinkFailure) -> ChangeSet {
-        let link = HTTPTransport(store, of: account, generation: keyring?.current ?? 0)
-        let changes = try await link.pull(since: nil)
-        guard let keyring else { return changes }
-        guard let sealer = keyring.sealer(of: store) else {
-            throw LinkFailure(.refused, "this device has no key of the store")
-        }
-        do throws(SealingFault) {
-            var opened = try sealer.open(changes, within: IntakeLimits(nil).message)
-            opened.records.removeAll { $0.content.isSealed }
-            return opened
-        } catch {
-            throw LinkFailure(
-                .unreachable, "the server sent what a sealed account does not have: \(error)")
-        }
     }
 
     /// Sends this device's values that are to be kept, so that the first sync finds them in the

@@ -124,6 +124,50 @@ extension AccountClient {
         ).done()
     }
 
+    /// A store as this device can read it. Boxes that its keys do not open stay.
+    /// - Parameter keyring: The device's keys; nil for an account that is not sealed.
+    package static func store(
+        _ store: StoreIdentifier, _ account: SignedInAccount, _ keyring: Keyring?
+    ) async throws(LinkFailure) -> ChangeSet {
+        let link = HTTPTransport(store, of: account, generation: keyring?.current ?? 0)
+        let changes = try await link.pull(since: nil)
+        guard let keyring else { return changes }
+        return try opened(store, by: keyring) { sealer throws(SealingFault) in
+            try sealer.open(changes, within: IntakeLimits(nil).message)
+        }
+    }
+
+    /// A page of a store's history, as this device can read it.
+    /// - Parameters:
+    ///   - place: The ``HistoryPage/next`` of the page before; nil for the first one.
+    ///   - keyring: The device's keys; nil for an account that is not sealed.
+    package static func history(
+        of store: StoreIdentifier, from place: String?, _ account: SignedInAccount,
+        _ keyring: Keyring?
+    ) async throws(LinkFailure) -> HistoryPage {
+        let link = HTTPTransport(store, of: account, generation: keyring?.current ?? 0)
+        let page = try await withCheckedContinuation { continuation in
+            link.history(of: nil, from: place, max: 1_000) { continuation.resume(returning: $0) }
+        }.get()
+        guard let keyring else { return page }
+        return try opened(store, by: keyring) { sealer throws(SealingFault) in
+            try sealer.open(page, within: IntakeLimits(nil).message)
+        }
+    }
+
+    private static func opened<Opened>(
+        _ store: StoreIdentifier, by keyring: Keyring,
+        _ open: (Sealer) throws(SealingFault) -> Opened
+    ) throws(LinkFailure) -> Opened {
+        guard let sealer = keyring.sealer(of: store) else {
+            throw LinkFailure(.refused, "this device has no key of the store \(store.string)")
+        }
+        do throws(SealingFault) { return try open(sealer) } catch {
+            throw LinkFailure(
+                .unreachable, "the server sent what a sealed account does not have: \(error)")
+        }
+    }
+
     private static func wholePath(_ store: StoreIdentifier) -> [String] {
         ["stores", store.string, "whole"]
     }

@@ -56,11 +56,22 @@ struct ManagedAccount {
 
     /// Downloads everything in the account.
     ///
+    /// A sealed account's file is made on this device, which opens the values.
     /// - Parameter take: Called with each piece, in order. An error that it throws ends the export.
-    /// - Throws: ``LinkFailure``, or the error of `take`; the pieces so far are not a whole file then.
+    /// - Throws: ``LinkFailure``, ``Failure``, or the error of `take`; the pieces so far are not a whole file then.
     func export(
         withHistory: Bool, take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws {
+        if case .person(_, let home) = manager {
+            let sealing = try await home.sealing()
+            if sealing.server.generation > 0 {
+                guard !sealing.isLocked, let keyring = sealing.keyring else {
+                    throw AccountSealer.locked
+                }
+                return try await AccountOpening(account: sealing.account, keyring: keyring).export(
+                    withHistory: withHistory, take)
+            }
+        }
         try await request(
             .get, path + ["export"], query: withHistory ? [("with_history", "true")] : []
         ).export(take: take)

@@ -132,8 +132,10 @@ extension Problem {
                 + "gets it."
         }
         return generation == 0
-            ? "This device has a key, but the account is not sealed on this server."
-            : "This device has a newer key than the account is sealed with on this server."
+            ? "This device has a key, but the account is not sealed on this server. `ubiquity encryption "
+                + "status` says more."
+            : "This device has a newer key than the account is sealed with on this server. `ubiquity "
+                + "encryption status` says more."
     }
 
     private init(_ refusal: AccessRefusal) {

@@ -133,11 +133,11 @@ internal import Testing
         try keep(1, [1, 2], now: 1_000)
         #expect(try box(1) == [1, 2])
         #expect(try box(2) == nil)
-        #expect(try box(1, of: AccountID("other")) == nil)
+        #expect(try box(1, of: AccountID("00000000000000ff")) == nil)
         #expect(try box(1, now: 1_000 + HandoverShelf.keptMilliseconds) == nil)
         try keep(1, [3], now: 1_001)
         #expect(try box(1) == [3])
-        for number in 2...17 { try keep(number, [number], now: 1_000 + Int64(number)) }
+        for number in UInt8(2)...17 { try keep(number, [number], now: 1_000 + Int64(number)) }
         #expect(try box(1) == nil && box(2) == [2] && box(17) == [17])
         try storage.removeCodes(expiredBy: 1_002 + HandoverShelf.keptMilliseconds)
         #expect(try box(2) == nil && box(3) == [3])

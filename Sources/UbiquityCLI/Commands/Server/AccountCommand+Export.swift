@@ -22,6 +22,9 @@ extension AccountCommand {
                 it. It does not include what this device has not sent yet; `ubiquity sync` sends \
                 it. With a name: any account, for server operators.
 
+                Of a sealed account, this device opens the values. The operator's export has them \
+                sealed, and nobody can import them.
+
                 Only you can read the file. It gets its name when it is complete.
 
                 JSON: {"file", "bytes"}.

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ClientTestSupport
+import Foundation
+import NIOHTTP1
+import Synchronization
+import Testing
+import Ubiquity
+import UbiquityCore
+import UbiquityWire
+
+/// What a device does to have its account sealed, with a server that answers as it is told.
+@Suite struct `A device that seals its account` {
+    private static let key = Bytes32([UInt8](0..<32))!
+    private static let keyring = Keyring([1: .account(key)])
+    private static let store = try! StoreIdentifier("notes")
+    private static let cursor = Position(epoch: 1, revision: 2).cursor
+
+    private let folder: TemporaryFolder
+    private let home: DeviceHome
+
+    init() throws {
+        folder = try TemporaryFolder()
+        home = try DeviceHome(path: folder.file("home"))
+    }
+
+    private func signIn(to server: StubServer) throws {
+        try home.update { state in
+            state.signIn(
+                SignedInAccount(
+                    server: server.address, account: "42", accountName: "Ada", device: "00ff",
+                    deviceName: "desk", credential: "secret"))
+        }
+    }
+
+    private static func mark(_ keyring: Keyring?, unsealed: [String] = []) -> StubServer.Reply {
+        var wire = WireSealing()
+        wire.generation = keyring?.current ?? 0
+        wire.check = Data(keyring?.check?.bytes ?? [])
+        wire.unsealed = unsealed
+        return .init(body: WireFormat.protobuf.encode(wire))
+    }
+
+    private static func problem(_ status: Int, _ code: String) -> StubServer.Reply {
+        var wire = WireProblem()
+        (wire.status, wire.code) = (UInt32(status), code)
+        return .init(
+            "application/x-protobuf", status: .init(statusCode: status),
+            WireFormat.protobuf.encode(wire))
+    }
+
+    private static func whole(_ records: [Record]) -> StubServer.Reply {
+        var wire = WireChanges()
+        (wire.cursor, wire.whole, wire.serverMilliseconds) = (cursor.text, true, 5)
+        wire.records = records.map(WireRecord.init)
+        return .init(body: WireFormat.protobuf.encode(wire))
+    }
+
+    private static func record(_ key: String, sealedBy keyring: Keyring? = nil) throws -> Record {
+        let record = Record(
+            key: try Key(key), content: .value(.string("text")),
+            stamp: Stamp(HybridTimestamp(milliseconds: 5, counter: 0), DeviceID(rawValue: 1)))
+        return keyring?.sealer(of: store)?.seal(record) ?? record
+    }
+
+    @Test func `reads a store again that has changed, and replaces it sealed`() async throws {
+        let tries = Mutex(0)
+        let isSealed = Mutex(false)
+        let clear = try Self.record("k")
+        let server = try await StubServer { request in
+            if request.uri == "/v1/sealing" {
+                return Self.mark(Self.keyring, unsealed: isSealed.withLock { $0 } ? [] : ["notes"])
+            }
+            if request.method == .GET { return Self.whole([clear]) }
+            let count = tries.withLock { tries in
+                tries += 1
+                return tries
+            }
+            if count < 3 { return Self.problem(409, "store-changed") }
+            isSealed.withLock { $0 = true }
+            return .init(status: .noContent)
+        }
+        try signIn(to: server)
+        try home.update { $0.keep(Self.keyring) }
+        let sealed = Mutex<[StoreIdentifier]>([])
+        let progress = try await home.continueSealing { store in sealed.withLock { $0 += [store] } }
+        #expect(progress.step == .done && !progress.isLocked)
+        #expect(sealed.withLock { $0 } == [Self.store])
+        let puts = server.requests.filter { $0.method == .PUT }
+        #expect(puts.count == 3)
+        let sent = try WireFormat.protobuf.decode(WireWholeStore.self, from: puts[2].body)
+        #expect(sent.cursor == Self.cursor.text && sent.generation == 1)
+        #expect(try sent.records.map { wire in try Record(wire).content.isSealed } == [true])
+    }
+
+    @Test func `removes what its keys do not open only if a person says so`() async throws {
+        let other = Keyring([1: .account(Bytes32([UInt8](1...32))!)])
+        let strange = try Self.record("strange", sealedBy: other)
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!))
+        let isSealed = Mutex(false)
+        let own = try Self.record("own", sealedBy: Self.keyring)
+        let server = try await StubServer { request in
+            if request.uri == "/v1/sealing" {
+                return Self.mark(next, unsealed: isSealed.withLock { $0 } ? [] : ["notes"])
+            }
+            if request.method == .GET { return Self.whole([own, strange]) }
+            isSealed.withLock { $0 = true }
+            return .init(status: .noContent)
+        }
+        try signIn(to: server)
+        try home.update { $0.keep(next) }
+        await #expect(throws: SealingError.unopened(Self.store, [strange.key])) {
+            try await home.continueSealing()
+        }
+        #expect(server.requests.allSatisfy { $0.method == .GET })
+        #expect(try await home.continueSealing(drops: true).step == .done)
+        let put = try #require(server.requests.first { $0.method == .PUT })
+        let sent = try WireFormat.protobuf.decode(WireWholeStore.self, from: put.body)
+        #expect(sent.records.map(\.key) == ["own"])
+    }
+
+    @Test func `sends nothing of a store in which a server has put a clear value`() async throws {
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!))
+        let clear = try Self.record("k")
+        let server = try await StubServer { request in
+            request.uri == "/v1/sealing"
+                ? Self.mark(next, unsealed: ["notes"]) : Self.whole([clear])
+        }
+        try signIn(to: server)
+        try home.update { $0.keep(next) }
+        await #expect(throws: SealingError.fault(Self.store, .clearValue(clear.key))) {
+            try await home.continueSealing()
+        }
+        #expect(server.requests.allSatisfy { $0.method == .GET })
+    }
+
+    @Test func `keeps a proposal until it is the account's key, or another one is`() async throws {
+        let mark = Mutex<Keyring?>(nil)
+        let server = try await StubServer { _ in Self.mark(mark.withLock { $0 }) }
+        try signIn(to: server)
+        let account = try #require(try home.load().signedIn)
+        #expect(try await home.continueSealing().step == .propose)
+        let proposal = try #require(try home.propose(account))
+        #expect(try home.propose(account) == proposal)
+        #expect(try await home.continueSealing().step == .mark)
+        mark.withLock { $0 = Self.keyring }
+        let lost = try await home.continueSealing()
+        #expect(lost.step == .getKey && lost.isLocked)
+        #expect(try home.load().proposal == nil)
+        mark.withLock { $0 = nil }
+        let second = try #require(try home.propose(account))
+        #expect(second != proposal)
+        mark.withLock { $0 = second }
+        #expect(try await home.continueSealing().step == .done)
+        #expect(try home.load().keyring == second)
+        mark.withLock { $0 = nil }
+        #expect(try await home.continueSealing().step == .restored)
+    }
+
+    @Test func `takes only the keys that the account is sealed with`() async throws {
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!))
+        let server = try await StubServer { _ in Self.mark(next) }
+        try signIn(to: server)
+        let progress = try await home.sealing()
+        #expect(throws: SealingError.oldKeys) { try home.keep(Self.keyring, of: progress) }
+        let other = try #require(Self.keyring.adding(Bytes32([UInt8](3...34))!))
+        #expect(throws: SealingError.otherKeys) { try home.keep(other, of: progress) }
+        let later = try #require(next.adding(Self.key))
+        #expect(throws: SealingError.otherKeys) { try home.keep(later, of: progress) }
+        #expect(try home.load().keyring == nil)
+        try home.keep(next, of: progress)
+        #expect(try home.load().keyring == next)
+    }
+
+    // MARK: - Signing in
+
+    /// A server that signs a device in, without a handover.
+    private func server(_ mark: Keyring?) async throws -> StubServer {
+        var answer = WireSignInAnswer()
+        (answer.account, answer.accountName) = ("42", "Ada")
+        (answer.device, answer.credential) = ("00000000000000ff", "secret")
+        let body = WireFormat.protobuf.encode(answer)
+        return try await StubServer { request in
+            switch request.uri {
+            case "/v1/sign-in": .init(body: body)
+            case "/v1/sealing": Self.mark(mark)
+            case let uri where uri.hasPrefix("/v1/handovers/"): Self.problem(404, "not-found")
+            default: .init(status: .noContent)
+            }
+        }
+    }
+
+    @Test func `is not signed in by a code with a secret if there are no keys`() async throws {
+        for mark in [nil, Self.keyring] {
+            let server = try await server(mark)
+            await #expect(throws: SealingError.noHandover) {
+                try await home.signIn(
+                    server: server.address, by: .code("1"), deviceName: "d", secret: .random())
+            }
+            #expect(try home.load().signedIn == nil)
+            #expect(server.requests.last?.method == .DELETE)
+        }
+    }
+
+    @Test func `is asked before it signs in to an account that is not sealed`() async throws {
+        let server = try await server(nil)
+        try home.update { $0.sealedServers = [ExactString(server.address)] }
+        await #expect(throws: SealingError.notSealed) {
+            try await home.signIn(server: server.address, by: .code("1"), deviceName: "d")
+        }
+        #expect(try home.load().signedIn == nil)
+        let signedIn = try await home.signIn(
+            server: server.address, by: .code("1"), deviceName: "d", acceptsUnsealed: { true })
+        #expect(signedIn.sealing.step == .propose)
+        #expect(try home.load().signedIn?.account == "42")
+    }
+}
