@@ -113,7 +113,11 @@ extension SyncEngine {
                 shown.changed = measureClock(changes.serverMilliseconds, by: stream, at: now)
             }
             receive(changes, stamped: shown, at: now)
-        case .ready(let cursor, let config): becomeLive(cursor, config, at: now)
+        case .ready(let cursor, let config):
+            do throws(LinkFailure) {
+                try checkTimes(config.serverMilliseconds, at: now)
+            } catch { return breakStream(error, at: now) }
+            becomeLive(cursor, config, at: now)
         case .resync:
             link.close()
             wait(link.backoff.fail(using: &random), at: now)

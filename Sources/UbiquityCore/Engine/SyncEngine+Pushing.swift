@@ -48,6 +48,11 @@ extension SyncEngine {
         guard let inFlight = pushInFlight, inFlight.number == number else { return }
         outbox.state = .ready
         var failure = failure
+        if case .clockAhead(let serverMilliseconds) = failure.kind {
+            do throws(LinkFailure) { try checkTimes(serverMilliseconds, at: now) } catch {
+                failure = error
+            }
+        }
         switch failure.kind {
         case .unauthorized, .sealed:
             link.close()

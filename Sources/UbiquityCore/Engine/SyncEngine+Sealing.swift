@@ -142,7 +142,7 @@ extension SyncEngine {
     /// - Throws: The reason the device takes nothing of it.
     func opened(_ changes: ChangeSet, at now: ClockReading) throws(LinkFailure) -> ChangeSet {
         guard let sealer else { return changes }
-        try checkTimes(changes.records, changes.serverMilliseconds, at: now)
+        try checkTimes(of: changes.records, changes.serverMilliseconds, at: now)
         var opened = changes
         do throws(SealingFault) {
             opened = try sealer.open(changes, within: intake.message)
@@ -158,7 +158,7 @@ extension SyncEngine {
     /// The same for an answer to a push. What the key does not open stays as it came.
     func opened(_ answer: PushAnswer, at now: ClockReading) throws(LinkFailure) -> PushAnswer {
         guard let sealer else { return answer }
-        try checkTimes(answer.superseding, answer.serverMilliseconds, at: now)
+        try checkTimes(of: answer.superseding, answer.serverMilliseconds, at: now)
         do throws(SealingFault) {
             return try sealer.open(answer, within: intake.message)
         } catch { throw Self.failure(error) }
@@ -185,9 +185,11 @@ extension SyncEngine {
         LinkFailure(.unreachable, "the server sent what a sealed account does not have: \(fault)")
     }
 
-    private func checkTimes(
-        _ records: [Record], _ milliseconds: Int64, at now: ClockReading
+    /// - Throws: The reason the device follows no such time of a server of a sealed account.
+    func checkTimes(
+        of records: [Record] = [], _ milliseconds: Int64, at now: ClockReading
     ) throws(LinkFailure) {
+        guard sealer != nil else { return }
         let latest = now.wall + Self.aheadMax
         let isAhead =
             milliseconds > latest

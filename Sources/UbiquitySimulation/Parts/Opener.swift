@@ -6,12 +6,14 @@ import UbiquityCore
 struct Opener {
     /// Nil if the account is not sealed.
     var sealer: Sealer?
+    /// Seals with the key before; nil if there was none.
+    var older: Sealer?
 
     /// The same record with its value. One that does not open stays as it is, and no checker expects it.
     func opened(_ record: Record) -> Record {
         var elements = Int.max
         guard let sealer, record.content.isSealed,
-            case .opened(let opened) = sealer.open(record, isCurrent: true, within: &elements)
+            case .opened(let opened) = sealer.open(record, isCurrent: false, within: &elements)
         else { return record }
         return opened
     }
@@ -43,11 +45,10 @@ struct Opener {
         }
     }
 
-    /// The keys of writes that a server could read.
+    /// The keys of writes that a server could read, or that no device can open.
     func readable(_ push: Push) -> Set<Key> {
-        guard sealer != nil else { return [] }
         let clear = push.transactions.flatMap(\.writes).filter { write in
-            write.content != .deleted && (!write.content.isSealed || opened(write) == write)
+            write.content != .deleted && (!write.content.isSealed || opened(write).content.isSealed)
         }
         return Set(clear.map(\.key))
     }

@@ -42,7 +42,7 @@ extension VirtualWorld {
     package func keyring(of account: Int) -> Keyring? { nil }
 
     /// The number of the key that an account is sealed with; 0 if it is not.
-    func generation(of account: Int) -> UInt32 { keyring(of: account)?.current ?? 0 }
+    func generation(of account: Int) -> UInt32 { server.sealings[account]?.generation ?? 0 }
 
     /// What a server of a sealed account has, as the devices see it.
     func opener(of store: StoreReference) -> Opener {
