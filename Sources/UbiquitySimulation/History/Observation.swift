@@ -207,6 +207,8 @@ package struct Commit {
     package var isWhole = false
     /// The keys of what a server can read of a sealed store, or an older key opens.
     package var readable: Set<Key> = []
+    /// What a hostile server could pass off with what it has of a write.
+    package var forgeries: [String] = []
     /// Whether it is a revision of its own.
     var isChange: Bool { isWhole || !writes.isEmpty }
 

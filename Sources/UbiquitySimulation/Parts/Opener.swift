@@ -45,11 +45,68 @@ struct Opener {
         }
     }
 
-    /// The keys of writes that a server could read, or that no device can open.
+    /// The keys of writes that a server could read or guess, or that no device can open.
     func readable(_ push: Push) -> Set<Key> {
-        let clear = push.transactions.flatMap(\.writes).filter { write in
-            write.content != .deleted && (!write.content.isSealed || opened(write).content.isSealed)
+        var readable: Set<Key> = []
+        for transaction in push.transactions {
+            let opened = transaction.writes.map(opened)
+            let guess = ValueFingerprint.digest(of: opened.map { ($0.key, $0.content) })
+            for (write, opened) in zip(transaction.writes, opened) where write.content != .deleted {
+                let isNamed = write.key.part?.text.string.first == "d"
+                if !write.content.isSealed || opened.content.isSealed || isNamed
+                    || write.stamp.digest == guess
+                {
+                    readable.insert(write.key)
+                }
+            }
         }
-        return Set(clear.map(\.key))
+        return readable
+    }
+
+    // MARK: - A hostile server
+
+    /// What a server could pass off with what it has of a record, though nobody has sealed it so.
+    /// - Parameter record: Sealed with the present key.
+    func forgeries(of record: Record) -> [String] {
+        guard let sealer, case .value(.sealed(let box)) = record.content,
+            box.generation == sealer.generation, let other = try? Key("other"),
+            let part = PartID("v1")
+        else { return [] }
+        var elsewhere = record
+        elsewhere.key = record.key.part.map { other.part($0) } ?? other
+        var forged = ["as another key": elsewhere]
+        if !record.key.isCount {
+            var (later, foreign, twin, inside) = (record, record, record, record)
+            later.stamp.timestamp = record.stamp.timestamp.next
+            foreign.stamp = Stamp(
+                record.stamp.timestamp, DeviceID(rawValue: ~record.stamp.device.rawValue),
+                digest: record.stamp.digest)
+            twin.stamp.digest = record.stamp.digest ^ 1
+            inside.key = record.key.isPart ? record.key.whole : record.key.part(part)
+            forged["at another time"] = later
+            forged["of another device"] = foreign
+            forged["of another transaction"] = twin
+            forged["as another part"] = inside
+            let known = opened(record)
+            forged["in clear"] = known
+            forged["with an older key"] = older?.seal(known)
+        }
+        var taken = forged.filter { isTaken($0.value) }.map(\.key).sorted()
+        var changed = opened(record)
+        changed.content = .value(.string("another value"))
+        if !record.key.isCount, case .value(.sealed(let another)) = sealer.seal(changed).content,
+            another.bytes.prefix(17) == box.bytes.prefix(17)
+        {
+            taken.append("with one tag for two values")
+        }
+        return taken
+    }
+
+    private func isTaken(_ record: Record) -> Bool {
+        var elements = Int.max
+        guard case .opened? = sealer?.open(record, isCurrent: true, within: &elements) else {
+            return false
+        }
+        return true
     }
 }

@@ -125,6 +125,7 @@ final class VirtualDatabase {
                 partsMax: partsMax)
             commit.isSealed = admission.generation > 0
             commit.readable = store.unsealed(with: admission.generation)
+            commit.forgeries = admitted.writes.last.map(opener.forgeries) ?? []
             world.note(.committed(commit))
             // Looking at all of it takes a while.
             if admitted.position.revision.isMultiple(of: 8) { noteHistory(of: name) }

@@ -46,8 +46,12 @@ extension VirtualWorld {
 
     /// What a server of a sealed account has, as the devices see it.
     func opener(of store: StoreReference) -> Opener {
-        Opener(
-            sealer: keyring(of: store.account)?.sealer(of: Self.identifier(ofStore: store.store)))
+        guard let keyring = keyring(of: store.account) else { return Opener() }
+        let identifier = Self.identifier(ofStore: store.store)
+        var older = keyring
+        older.roots[keyring.current] = nil
+        return Opener(
+            sealer: keyring.sealer(of: identifier), older: older.sealer(of: identifier))
     }
 
     static func identifier(ofStore number: Int) -> StoreIdentifier {
