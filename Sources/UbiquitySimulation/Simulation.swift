@@ -48,11 +48,12 @@ package struct Simulation: Sendable {
 
     private func drawScenario(_ chance: Chance) -> Scenario {
         let hasNodes = nodes.map { $0 > 1 } ?? (seed % Self.seedsPerSharedDatabase == 0)
+        let sealing = Chance(seed: seed &* 0x27D4_EB2F)
         var scenario = Scenario(
             chance, merging: Chance(seed: ~seed), lines: Chance(seed: seed &* 0x9E37_79B9),
             folding: Chance(seed: seed &* 0xC2B2_AE35),
             nodes: hasNodes ? Chance(seed: seed &* 0x85EB_CA6B) : nil,
-            isSealed: Chance(seed: seed &* 0x27D4_EB2F).coin())
+            sealing: sealing.coin() ? sealing : nil)
         if let nodes { scenario.nodes = nodes }
         return scenario
     }

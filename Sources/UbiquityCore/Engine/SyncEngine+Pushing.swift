@@ -48,12 +48,17 @@ extension SyncEngine {
         guard let inFlight = pushInFlight, inFlight.number == number else { return }
         outbox.state = .ready
         var failure = failure
+        if case .clockAhead(let serverMilliseconds) = failure.kind {
+            do throws(LinkFailure) { try checkTimes([], serverMilliseconds, at: now) } catch {
+                failure = error
+            }
+        }
         switch failure.kind {
         case .unauthorized, .sealed:
             link.close()
             waitAfter(failure, at: now)
         case .clockAhead where outbox.unknownPush != nil: link.close()
-        case .clockAhead(let serverMilliseconds) where isBelievable(serverMilliseconds, at: now):
+        case .clockAhead(let serverMilliseconds):
             restamp(aheadOf: serverMilliseconds, sentAt: inFlight.sentAt, at: now)
             retryPush(after: outbox.backoff.fail(using: &random), at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):
@@ -68,7 +73,7 @@ extension SyncEngine {
         case .tooLarge:
             failure.detail = hold(inFlight.push, failure, at: now)
             noteHeld()
-        case .timedOut, .unreachable, .cursorGone, .clockAhead:
+        case .timedOut, .unreachable, .cursorGone:
             if failure.kind == .timedOut { shrink(after: inFlight.push) }
             outbox.unknownPush = counts.fetches
             retryPush(after: outbox.backoff.fail(using: &random), at: now)

@@ -139,11 +139,6 @@ extension SyncEngine {
     /// and counts are the server's to say, and a clock that follows one never goes back.
     private static let aheadMax: Int64 = 86_400_000
 
-    /// Whether this device may believe what the time is at a server of a sealed account.
-    func isBelievable(_ milliseconds: Int64, at now: ClockReading) -> Bool {
-        meta.generation == 0 || milliseconds <= now.wall + Self.aheadMax
-    }
-
     /// Opens what a server of a sealed account sent. A record that the account's key does not open
     /// leaves the one that this device has.
     /// - Throws: The reason the device takes nothing of it.
@@ -197,7 +192,7 @@ extension SyncEngine {
     ) throws(LinkFailure) {
         let latest = max(
             milliseconds, records.lazy.map { $0.stamp.timestamp.milliseconds }.max() ?? 0)
-        if isBelievable(latest, at: now) { return }
+        guard meta.generation > 0, latest > now.wall + Self.aheadMax else { return }
         throw LinkFailure(
             .unreachable,
             "the server's time is more than a day ahead of this device's, which a sealed account does "

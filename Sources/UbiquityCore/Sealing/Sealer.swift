@@ -69,7 +69,7 @@ package struct Sealer: Sendable {
     }
 
     /// The record with what is in its box, of any generation; nil if no key of this device opens it.
-    func open(
+    package func open(
         _ sealed: SealedBox, of record: Record, within elements: inout Int
     ) -> Record? {
         guard let keys = keys[sealed.generation] else { return nil }

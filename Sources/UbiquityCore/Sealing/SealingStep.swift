@@ -47,7 +47,10 @@ package enum SealingStep: Hashable, Sendable {
                 return unsealed.first.map { .seal($0) } ?? .drop
             }
             let isNext = current == generation && proposal.previous ?? 0 == generation
-            return isNext && (generation == 0 || isOwn) ? .mark : .drop
+            guard isNext, generation == 0 || isOwn else { return .drop }
+            // With two keys in between, nothing would open it.
+            let waiting = generation == 0 ? nil : unsealed.first
+            return waiting.map { .seal($0) } ?? .mark
         }
         if generation == 0, keyring == nil { return .propose }
         if current > generation { return .restored }

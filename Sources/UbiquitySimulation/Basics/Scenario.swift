@@ -49,9 +49,13 @@ package struct Scenario: Sendable {
     /// The maximum error of a device's wall clock, in hours.
     package var skewHoursMax = 0
     package var faults: Set<Fault> = []
-    /// Whether all accounts are sealed, from their first day. A device has its person's keys a while
-    /// after the sign-in.
+    /// Whether all accounts are sealed, from their first day or later. A device has its person's keys a
+    /// while after the sign-in.
     package var isSealed = false
+    /// Whether accounts are sealed in the middle of the run.
+    package var sealsLater = false
+    /// The number of keys that a sealed account gets in the run, one after the other.
+    package var generations: UInt32 = 1
     /// The number of nodes that share the server's database.
     package var nodes = 1
     /// Whether their commits wait for the database's standby.
@@ -67,12 +71,12 @@ package struct Scenario: Sendable {
     ///   - folding: The source for the folding of counters and the histories, separate likewise.
     ///   - nodes: The source for several nodes and their faults, separate likewise; nil for one
     ///     node.
-    ///   - isSealed: See ``isSealed``.
+    ///   - sealing: The source for the sealing of accounts, separate likewise; nil if they are not
+    ///     sealed.
     init(
         _ chance: Chance, merging: Chance, lines: Chance, folding: Chance, nodes: Chance?,
-        isSealed: Bool = false
+        sealing: Chance? = nil
     ) {
-        self.isSealed = isSealed
         if merging.perMille(400) {
             policies = MergePolicy.allCases.filter { _ in merging.coin() }
         }
@@ -113,12 +117,18 @@ package struct Scenario: Sendable {
         if faults.contains(.snapshot) { policies.removeAll { !$0.survivesSnapshots } }
         if lines.perMille(300) { drawLines(lines) }
         if let nodes { drawNodes(nodes) }
-        guard isSealed else { return }
+        if let sealing { drawSealing(sealing) }
+    }
+
+    private mutating func drawSealing(_ chance: Chance) {
+        isSealed = true
+        sealsLater = chance.coin()
+        generations = chance.pick([1, 1, 2, 3])
         // A sealed account takes nothing from a server whose clock is a day ahead of the device's.
         skewHoursMax = min(skewHoursMax, 1)
-        faults.subtract([.clockJump, .serverClockJump, .serverClockWeeks])
-        // Parts of these are renamed when a device gets the key, which no checker follows yet.
-        policies.removeAll { $0.isExtremum || $0 == .dictionary }
+        faults.remove(.serverClockWeeks)
+        // All parts have names of their run, see above.
+        if faults.contains(.snapshot) { policies = [] }
     }
 
     private mutating func drawNodes(_ chance: Chance) {
@@ -231,7 +241,7 @@ extension Scenario: CustomStringConvertible {
         delays up to \(delayMax) ms, flushes up to \(flushMax) ms, clocks up to \(skewHoursMax) h wrong; \
         delays there up to \(delayThereMax.map { "\($0)" } ?? "the same"), \
         streams \(streamsMax == .max ? "without limit" : "\(streamsMax)"), \
-        \(isSealed ? "sealed, " : "")\(nodes) nodes\(hasSynchronousStandby ? " with a synchronous standby" : ""), \
+        \(isSealed ? "sealed\(sealsLater ? " later" : "") with \(generations) keys, " : "")\(nodes) nodes\(hasSynchronousStandby ? " with a synchronous standby" : ""), \
         lines \(qualities.map { "\($0.isBuffering ? "buffering " : "")\($0.bytesPerSecond ?? 0)" }), \
         faults of \(faults.map(\.rawValue).sorted().joined(separator: ", "))
         """

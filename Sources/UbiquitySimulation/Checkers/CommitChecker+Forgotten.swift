@@ -25,7 +25,8 @@ extension CommitChecker {
                     + "author had from another device, and which was deleted since"
             }
             guard let last = latest[commit.store]?[write.key], last.content == .deleted,
-                isLater(last, than: write), mayBeRepeated(write, in: commit)
+                isLater(last, than: write, isSealed: commit.isSealed),
+                mayBeRepeated(write, in: commit)
             else { continue }
             return "\(commit.store) has brought back \(write.key) from before it was deleted"
         }

@@ -43,6 +43,7 @@ package final class CommitChecker: Checker {
             greatestServerMilliseconds = max(
                 greatestServerMilliseconds, commit.serverMilliseconds)
             defer { note(commit) }
+            if commit.isWhole { return lostBySealing(commit) }
             return checkTransactions(of: commit) ?? checkChanges(in: commit)
                 ?? wonAtLast(in: commit) ?? revived(in: commit, history)
                 ?? wronglyRefused(in: commit, history) ?? tooManyParts(in: commit)
@@ -106,13 +107,16 @@ package final class CommitChecker: Checker {
     func isCount(_ write: Record) -> Bool { write.key.part?.text.string.first == "c" }
 
     /// By the contract: the time, then the device. Equal ones do not matter here.
-    func isLater(_ a: Record, than b: Record) -> Bool {
+    /// - Parameter isSealed: Whether the server compares maxima and minima, which it cannot read, by
+    ///   their times.
+    func isLater(_ a: Record, than b: Record, isSealed: Bool) -> Bool {
         switch (a.key.part?.text.string.first, a.content.value, b.content.value) {
         // Of a run's counts, the one with more times.
         case ("c", .array(let a)?, .array(let b)?) where a[0] != b[0]: return a[0] > b[0]
         // Of a run's maxima or minima, the better one; of equal ones, the removed one.
-        case ("x", let mine?, let other?) where mine != other: return place(mine) > place(other)
-        case ("n", let mine?, let other?) where mine != other:
+        case ("x", let mine?, let other?) where mine != other && !isSealed:
+            return place(mine) > place(other)
+        case ("n", let mine?, let other?) where mine != other && !isSealed:
             let (a, b) = (place(mine), place(other))
             return a.0 != b.0 ? a.0 < b.0 : a.1 > b.1
         default: break
@@ -175,7 +179,7 @@ extension CommitChecker {
                     && write.stamp.timestamp <= commit.newestCompacted
                     ? nil : "\(commit.store) has nothing under \(write.key), which it took"
             }
-            if isLater(write, than: after) {
+            if isLater(write, than: after, isSealed: commit.isSealed) {
                 return "\(commit.store) has an earlier write under \(write.key) than it took"
             }
         }
@@ -190,9 +194,13 @@ extension CommitChecker {
             }
             // Of two counts, the one with more times may be the earlier write, and be folded at once.
             let isOfLater = pushed.contains { write in
-                write.key == key && (commit.before[key].map { isLater(write, than: $0) } ?? true)
+                write.key == key
+                    && (commit.before[key].map {
+                        isLater(write, than: $0, isSealed: commit.isSealed)
+                    } ?? true)
             }
-            if let before = commit.before[key], isLater(before, than: after),
+            if let before = commit.before[key],
+                isLater(before, than: after, isSealed: commit.isSealed),
                 pushed.contains(after) || !isOfLater
             {
                 return "\(commit.store) replaced \(key) by an earlier write"
@@ -200,6 +208,29 @@ extension CommitChecker {
         }
         for key in commit.before.keys where commit.after[key] == nil {
             return "\(commit.store) lost \(key)"
+        }
+        return nil
+    }
+
+    /// Whoever seals a whole store keeps each value with its time; only parts of dictionaries, maxima
+    /// and minima may get other names, or give way to them.
+    func lostBySealing(_ commit: Commit) -> String? {
+        for (key, before) in commit.before {
+            guard before.content.value != nil, !"dxn".contains(key.part?.text.string.first ?? "-")
+            else { continue }
+            guard let after = commit.after[key], after.content == before.content,
+                after.stamp.withoutDigest == before.stamp.withoutDigest
+            else { return "\(commit.store) has lost \(key) when it was sealed" }
+        }
+        for (key, after) in commit.after {
+            if after.content == .deleted { return "\(commit.store) was sealed with a deletion" }
+            if commit.before.values.contains(where: {
+                $0.stamp.withoutDigest == after.stamp.withoutDigest
+                    && $0.key.whole == key.whole && $0.content != .deleted
+            }) {
+                continue
+            }
+            return "\(commit.store) was sealed with \(key), which it did not have"
         }
         return nil
     }

@@ -53,7 +53,7 @@ package final class CursorChecker: Checker {
     }
 
     private func note(_ commit: Commit) -> String? {
-        guard !commit.writes.isEmpty else { return nil }
+        guard commit.isChange else { return nil }
         let last = logs[commit.store]?.revision ?? 0
         guard commit.position.revision == last + 1 else {
             return "after revision \(last), \(commit.store) has \(commit.position.revision)"

@@ -95,7 +95,7 @@ package final class HistoryChecker: Checker {
     /// Why nothing from before a moment is known.
     private func forgotten(_ view: HistoryView) -> String? {
         let floor = view.state.history.floor
-        guard floor.revision > 0, view.hasRoom else { return nil }
+        guard floor.revision > view.log.began, view.hasRoom else { return nil }
         let isOld = floor.milliseconds + view.rule.limits.milliseconds <= view.greatestNow
         return isOld ? nil : "reaches back to revision \(floor.revision) only"
     }
@@ -110,7 +110,7 @@ package final class HistoryChecker: Checker {
                     of: view.lines.map(\.line), at: .revision(revision), in: view.state)
             } catch {
                 let age = view.greatestNow - error.knownSince
-                guard age >= view.rule.limits.milliseconds else {
+                guard age >= view.rule.limits.milliseconds || revision <= view.log.began else {
                     return "does not know revision \(revision)"
                 }
                 continue

@@ -16,12 +16,16 @@ extension MergeChecker {
 
             /// - Parameter undone: For each removal or plain write, the acts that its author had
             ///   seen.
-            init(acts: [AppOperation], sure: [AppOperation], undone: [Int: Set<Int>]) {
+            ///   - hidden: Others that may have been undone.
+            init(
+                acts: [AppOperation], sure: [AppOperation], undone: [Int: Set<Int>],
+                hidden: Set<Int> = []
+            ) {
                 func gone(by acts: [AppOperation]) -> Set<Int> {
                     acts.reduce(into: []) { $0.formUnion(undone[$1.number] ?? []) }
                 }
                 (self.acts, self.sure) = (acts, sure)
-                (mayBeGone, mustBeGone) = (gone(by: acts), gone(by: sure))
+                (mayBeGone, mustBeGone) = (gone(by: acts).union(hidden), gone(by: sure))
             }
         }
 
@@ -37,6 +41,8 @@ extension MergeChecker {
         let made: Made
         let hasGoneBack: Bool
         let clocks: ClockLedger?
+        /// See ``MergeChecker/isSealed``.
+        let isSealed: Bool
 
         /// - Parameter numbers: The acts in a record.
         func complaint(_ numbers: (Key, PropertyListValue) -> [Int]) -> String? {
@@ -146,6 +152,9 @@ extension MergeChecker {
             }
             if value == AppOperation.integer(in: plain) { return nil }
             guard let act = offers[value] else { return "nobody ever offered it" }
+            // A removal in a sealed account deletes the parts that its author saw. A copy may have got
+            // another name since.
+            if isSealed, hasGoneBack { return nil }
             return mustBeGone.contains(act) ? "act \(act) offered it, and it was undone" : nil
         }
 
@@ -205,7 +214,9 @@ extension MergeChecker {
                     if !mayComeBack, replaced(present, by: act) {
                         return "the field \(field) has \(present), which act \(act.number) replaced"
                     }
-                    if !mayComeBack, !mayBeGone.contains(act.number),
+                    // Who clears an entry of a sealed account clears what he has seen of it.
+                    let mayShowEarlier = mayComeBack || isSealed && mayBeCleared
+                    if !mayShowEarlier, !mayBeGone.contains(act.number),
                         let winner = acts.first(where: { $0.number == present }),
                         clocks?.isLater(act, than: winner) ?? false
                     {

@@ -28,9 +28,16 @@ package final class MergeChecker: Checker {
     /// Nil if times prove nothing.
     private var clocks: ClockLedger?
 
+    /// Whether accounts are sealed, from the beginning or later: parts get other names then, each raise
+    /// of a maximum is a part, and an entry that two devices wrote at once is two.
+    private let isSealed: Bool
+
     /// - Parameter timeTolerance: As for ``SurvivalChecker``.
-    package init(policies: [Key: MergePolicy], timeTolerance: Int64? = nil) {
+    package init(
+        policies: [Key: MergePolicy], timeTolerance: Int64? = nil, isSealed: Bool = false
+    ) {
         self.policies = policies
+        self.isSealed = isSealed
         clocks = timeTolerance.map { ClockLedger(lag: $0 / 2) }
     }
 
@@ -117,6 +124,10 @@ package final class MergeChecker: Checker {
     /// A greater value of a run replaces its smaller ones.
     private func offered(_ part: Key, _ value: Int64?, _ policy: MergePolicy) -> [Int] {
         guard let value else { return [] }
+        if isSealed {
+            let number = AppOperation.number(in: .integer(value))
+            return list(number.flatMap { acts[$0]?.offer == value ? $0 : nil })
+        }
         return runs[part, default: []].filter { number in
             acts[number]?.offer.map { !policy.isBetter($0, than: value) } ?? false
         }
@@ -129,9 +140,14 @@ package final class MergeChecker: Checker {
         excuse(Set(records.map(\.key)), on: disk) { act in
             switch act.act {
             case .count, .add: false
-            case .offer(let part, _): records.contains { $0.key.part == part }
+            case .offer(let part, _): isSealed || records.contains { $0.key.part == part }
             case .put(let field, _), .clear(let field):
-                records.contains { $0.key.part.map { $0 == PartID("d\(field)") } ?? true }
+                records.contains { record in
+                    guard let part = record.key.part else { return true }
+                    if part == PartID("d\(field)") { return true }
+                    return part.isHiddenEntry
+                        && AppOperation.field(in: record.content.value) ?? field == field
+                }
             default: true
             }
         }
@@ -175,7 +191,7 @@ package final class MergeChecker: Checker {
                         .map { ($0, numbers(in: $0)) },
                     unsettled: Set(folds.unsettled.flatMap { runs[$0] ?? [] }),
                     made: made(key, store, history), hasGoneBack: hasGoneBack(store, history),
-                    clocks: clocks)
+                    clocks: clocks, isSealed: isSealed)
                 if let complaint = outcome.complaint(numbers) {
                     return "\(store) shows \(text(shown)) under \(key): \(complaint)"
                 }
@@ -209,7 +225,26 @@ package final class MergeChecker: Checker {
             undone: Dictionary(
                 uniqueKeysWithValues: mine.compactMap { act in
                     act.seenRecords.map { (act.number, numbers(in: $0)) }
-                }))
+                }),
+            hidden: isSealed ? hidden(mine) : [])
+    }
+
+    /// The offers that may have been undone unnamed: who raised a maximum has deleted the smaller ones
+    /// that he saw, and who removes it has undone all of them.
+    private func hidden(_ acts: [AppOperation]) -> Set<Int> {
+        var hidden: Set<Int> = []
+        for seen in acts.compactMap(\.seenRecords) {
+            for (key, value) in seen where key.isPart {
+                guard let policy = policies[key.whole], policy.isExtremum,
+                    let value = AppOperation.integer(in: value)
+                else { continue }
+                let smaller = acts.filter {
+                    $0.offer.map { !policy.isBetter($0, than: value) } ?? false
+                }
+                hidden.formUnion(smaller.map(\.number))
+            }
+        }
+        return hidden
     }
 }
 

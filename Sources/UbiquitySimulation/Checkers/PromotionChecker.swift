@@ -13,7 +13,7 @@ final class PromotionChecker: Checker {
         switch observation {
         case .committed(let commit):
             let revision = positions[commit.store]?.revision ?? 0
-            let next = revision + (commit.writes.isEmpty ? 0 : 1)
+            let next = revision + (commit.isChange ? 1 : 0)
             guard commit.position.revision >= next else {
                 return "\(commit.store) was at revision \(revision), and has committed "
                     + commit.position.cursor.text

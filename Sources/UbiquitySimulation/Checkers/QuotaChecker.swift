@@ -8,7 +8,7 @@ package final class QuotaChecker: Checker {
     package init() {}
 
     package func check(_ observation: Observation, _ history: History) -> String? {
-        guard case .committed(let commit) = observation else { return nil }
+        guard case .committed(let commit) = observation, !commit.isWhole else { return nil }
         let (before, after) = (Self.usage(commit.before), Self.usage(commit.after))
         // A record that something is removed always fits, and so does a counter's fold.
         let (old, new) = (Self.usageOfRest(commit.before), Self.usageOfRest(commit.after))

@@ -30,7 +30,7 @@ package final class RoundTripChecker: Checker {
     package func check(_ observation: Observation, _ history: History) -> String? {
         if case .committed(let commit) = observation { noteFates(in: commit) }
         switch observation {
-        case .committed(let commit) where !commit.writes.isEmpty:
+        case .committed(let commit) where commit.isChange:
             logs[commit.store, default: ServerLog()].append(commit)
             for write in commit.writes {
                 if let mark = Mark(write.content.value) { committed.insert(mark.number) }

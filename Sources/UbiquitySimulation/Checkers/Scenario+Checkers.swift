@@ -8,7 +8,8 @@ extension Scenario {
             CursorChecker(), RoundTripChecker(),
             PushRateChecker(allowance: allowance) { clock.now }, ConvergenceChecker(),
             FirstSyncChecker(timeTolerance: timeTolerance),
-            MergeChecker(policies: mergedKeys, timeTolerance: timeTolerance),
+            MergeChecker(
+                policies: mergedKeys, timeTolerance: timeTolerance, isSealed: isSealed),
             SavedFirstChecker(), SealedChecker(),
             SurvivalChecker(timeTolerance: timeTolerance, keepsStamps: keepsStamps),
         ]

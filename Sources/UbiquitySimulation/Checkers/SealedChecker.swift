@@ -2,15 +2,27 @@
 
 import UbiquityCore
 
-/// Of a sealed account, nothing is sent that a server could read but deletions and counts, and
-/// nothing that the account's key does not open.
+/// Of a sealed account, no device that knows that it is sealed sends anything that a server could read
+/// but deletions and counts, or guess by a digest, nor what the account's keys do not open. What a
+/// hostile server could make of what it has, no device takes. And from the moment when a store
+/// is sealed with the account's key, neither its records nor its history have anything that a server can
+/// read, or that an older key opens.
 package final class SealedChecker: Checker {
     package init() {}
 
     package func check(_ observation: Observation, _ history: History) -> String? {
-        guard case .pushes(let process, _, _, let readable) = observation, !readable.isEmpty else {
-            return nil
+        switch observation {
+        case .pushes(let process, _, _, let readable) where !readable.isEmpty:
+            "process \(process) sent \(readable.sorted()) so that the server can read them"
+        case .committed(let commit) where !commit.readable.isEmpty:
+            "\(commit.store) has \(commit.readable.sorted()) unsealed"
+        case .committed(let commit) where !commit.forgeries.isEmpty:
+            "devices of \(commit.store) take its values \(commit.forgeries)"
+        case .settled(let settlement):
+            settlement.readable.sorted { $0.key < $1.key }.first { !$0.value.isEmpty }.map {
+                "\($0.key) has \($0.value.sorted()) unsealed in the end"
+            }
+        default: nil
         }
-        return "process \(process) sent \(readable.sorted()) so that the server can read them"
     }
 }

@@ -47,6 +47,9 @@ package final class SurvivalChecker: Checker {
         clocks?.note(observation)
         switch observation {
         case .wrote(let process, let writes): note(writes, of: process)
+        case .committed(let commit) where commit.isWhole:
+            let deletions = commit.before.values.filter { $0.content == .deleted }
+            compacted[commit.store, default: []].formUnion(deletions.map(\.key))
         case .committed(let commit):
             ledger.note(commit.writes.compactMap { Mark($0.content.value)?.number }, in: commit)
             noteTime(of: commit)

@@ -83,11 +83,20 @@ extension AppOperation {
         }
     }
 
+    /// The inner key of a dictionary's entry in a sealed account; nil for anything else.
+    static func field(in value: PropertyListValue?) -> String? {
+        guard case .array(let pair)? = value, pair.count == 2, case .string(let field) = pair[0]
+        else { return nil }
+        return field.string
+    }
+
     /// The number of the operation with this value; nil if there is none.
     package static func number(in value: PropertyListValue?) -> Int? {
         switch value {
         case .string(let text)? where text.string.hasPrefix("p"): Int(text.string.dropFirst())
         case .integer(let offer)?: Int(offer % 10_000_000)
+        // A dictionary's entry in a sealed account, with its inner key.
+        case .array(let pair)? where pair.count == 2 && field(in: value) != nil: number(in: pair[1])
         default: nil
         }
     }

@@ -127,14 +127,17 @@ package struct Settlement {
     /// All increments that the server has ever folded.
     package var folded: [StoreReference: [FoldedIncrement]]
     package var processes: [Process]
+    /// The keys of what a server can read of its sealed stores, or an older key opens.
+    package var readable: [StoreReference: Set<Key>]
 
     package init(
         server: [StoreReference: [Key: Record]], folded: [StoreReference: [FoldedIncrement]] = [:],
-        processes: [Process]
+        processes: [Process], readable: [StoreReference: Set<Key>] = [:]
     ) {
         self.server = server
         self.folded = folded
         self.processes = processes
+        self.readable = readable
     }
 
     package struct Process {
@@ -200,6 +203,14 @@ package struct Commit {
     /// Whether the account is sealed. The values are clear here, and the server has counted boxes,
     /// which may count less.
     package var isSealed = false
+    /// Whether it is none: a device has sealed the whole store, which forgets deletions and its history.
+    package var isWhole = false
+    /// The keys of what a server can read of a sealed store, or an older key opens.
+    package var readable: Set<Key> = []
+    /// What a hostile server could pass off with what it has of a write.
+    package var forgeries: [String] = []
+    /// Whether it is a revision of its own.
+    var isChange: Bool { isWhole || !writes.isEmpty }
 
     package init(
         store: StoreReference, before: [Key: Record], after: [Key: Record], position: Position,
@@ -272,7 +283,8 @@ extension Observation: CustomStringConvertible {
         case .tells(let process, _, let position, _, let own):
             "process \(process) says it has saved \(position.cursor), but for its own \(text(own))"
         case .committed(let commit):
-            "\(commit.store) has committed \(commit.position.cursor): "
+            "\(commit.store) has \(commit.isWhole ? "been sealed as" : "committed") "
+                + "\(commit.position.cursor): "
                 + commit.writes.map { text($0) }.joined(separator: " ")
         case .compacted(let store, let records, let left, _):
             "\(store) has forgotten \(records.map { text($0) }.joined(separator: " ")), and "

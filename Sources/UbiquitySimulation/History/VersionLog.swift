@@ -21,8 +21,19 @@ package struct VersionLog: Sendable {
     private var current: [Key: Int] = [:]
     /// The latest time of each device's writes so far. An earlier write that loses may be a repeat.
     private var latest: [DeviceID: HybridTimestamp] = [:]
+    /// The revision with which the store was sealed whole, and its history began anew; 0 if it was not.
+    package private(set) var began: Int64 = 0
 
     package init() {}
+
+    /// Begins anew with these records.
+    init(_ records: [Record], at moment: RecordVersion.Moment) {
+        began = moment.revision
+        for record in records {
+            current[record.key] = 0
+            add(Entry(record: record, came: moment))
+        }
+    }
 
     /// - Parameter writes: The records that the store holds since.
     package mutating func take(

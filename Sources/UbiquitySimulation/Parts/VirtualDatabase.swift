@@ -105,6 +105,7 @@ final class VirtualDatabase {
     func commit(
         _ push: Push, to name: StoreReference, limits: StoreLimits, partsMax: Int
     ) -> Result<CommittedPush, LinkFailure> {
+        if let failure = refusal(of: push.generation, name) { return .failure(failure) }
         var store = rows[name] ?? VirtualStore(log: logsVersions ? VersionLog() : nil)
         let before = store.records
         do throws(ClockAhead) {
@@ -122,7 +123,9 @@ final class VirtualDatabase {
                 limits: limits, serverMilliseconds: now,
                 newestCompacted: store.state.newestCompacted, folded: admitted.folded,
                 partsMax: partsMax)
-            commit.isSealed = opener.sealer != nil
+            commit.isSealed = admission.generation > 0
+            commit.readable = store.unsealed(with: admission.generation)
+            commit.forgeries = admitted.writes.last.map(opener.forgeries) ?? []
             world.note(.committed(commit))
             // Looking at all of it takes a while.
             if admitted.position.revision.isMultiple(of: 8) { noteHistory(of: name) }
@@ -133,6 +136,59 @@ final class VirtualDatabase {
             return .failure(
                 LinkFailure(.clockAhead(serverMilliseconds: error.serverMilliseconds), "ahead"))
         }
+    }
+
+    /// The reason a request is not served that was made with a key of this generation; nil if it is.
+    func refusal(of generation: UInt32, _ name: StoreReference) -> LinkFailure? {
+        let own = world.generation(of: name.account)
+        guard generation == own else {
+            return LinkFailure(.sealed(generation: own), "another key")
+        }
+        let isReadable = rows[name]?.state.isReadable(with: own) ?? true
+        return isReadable ? nil : LinkFailure(.busy(retryAfterMilliseconds: 5_000), "unsealed")
+    }
+
+    /// The stores of an account that are not sealed with the key of this generation yet.
+    func unsealed(_ account: Int, with generation: UInt32) -> [Int] {
+        let stores = rows.filter { name, store in
+            name.account == account
+                && store.state.contentGeneration.map { $0 != generation } ?? false
+        }
+        return stores.keys.map(\.store).sorted()
+    }
+
+    /// The stores as they are when an account gets a mark are what backups and the standby have of them:
+    /// the mark is not lost with what came after.
+    func keepMark() { (backup, history) = (rows, [rows]) }
+
+    /// Replaces a store by what a device has sealed.
+    func replace(_ name: StoreReference, by whole: WholeStore, limits: StoreLimits) -> LinkFailure?
+    {
+        guard var store = rows[name] else { return LinkFailure(.refused, "no store") }
+        let before = store.records
+        let opener = world.opener(of: name)
+        var admission = PushAdmission(limits: limits, now: now, history: historyLimits)
+        admission.generation = world.generation(of: name.account)
+        do throws(WholeRefusal) {
+            try store.replace(
+                by: whole, by: admission, in: epoch(of: name), running: running, opener)
+        } catch { return LinkFailure(.refused, "\(error)") }
+        rows[name] = store
+        let after = opener.opened(store.records)
+        let gone = before.filter { after[$0.key] == nil && $0.value.content != .deleted }
+        let writes =
+            Array(after.values)
+            + gone.values.map { Record(key: $0.key, content: .deleted, stamp: $0.stamp) }
+        var commit = Commit(
+            store: name, before: opener.opened(before), after: after,
+            position: store.state.lineage.position, push: Push([]), results: [],
+            writes: writes.sorted { $0.key < $1.key }, limits: limits, serverMilliseconds: now,
+            newestCompacted: store.state.newestCompacted)
+        (commit.isSealed, commit.isWhole) = (true, true)
+        commit.readable = store.unsealed(with: admission.generation)
+        world.note(.committed(commit))
+        noteHistory(of: name)
+        return nil
     }
 
     func see(_ client: Client, at time: Int64) { seen[client] = time }

@@ -111,9 +111,23 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         guard let account, let keyring = world.keyring(of: account), state.keyring != keyring else {
             return
         }
+        keep(keyring)
+    }
+
+    /// Makes these the account's keys on this device.
+    func keep(_ keyring: Keyring) {
         state.keep(keyring)
         notifyProcesses()
     }
+
+    /// Makes those that it has proposed the account's.
+    func adoptProposal() {
+        state.adoptProposal()
+        notifyProcesses()
+    }
+
+    /// - Parameter keyring: Nil for no proposal.
+    func propose(_ keyring: Keyring?) { state.proposal = keyring }
 
     /// The account that was signed in last.
     private(set) var lastAccount: Int?

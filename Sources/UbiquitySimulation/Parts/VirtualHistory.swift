@@ -21,6 +21,14 @@ package struct VirtualHistory: Sendable {
 
     package init() {}
 
+    /// Begins anew with these records.
+    init(_ records: [Record], at moment: RecordVersion.Moment) {
+        for record in records {
+            current[record.key] = Current(
+                record: record, revision: moment.revision, came: moment.milliseconds)
+        }
+    }
+
     /// Takes in what a push adds, and the records that it stores.
     package mutating func take(_ push: CommittedPush) {
         let change = push.history

@@ -168,6 +168,10 @@ final class VirtualHub {
     /// Some devices read too slowly.
     func overflow() { end(subscribers.filter { _ in world.chance.coin() }, .overflow) }
 
+    func end(where isMeant: (StoreReference) -> Bool) {
+        end(subscribers.filter { isMeant($0.stream.store) }, .closed)
+    }
+
     /// A device may read nothing for a while.
     private func stall(_ subscriber: Subscriber) {
         guard subscriber.stream.listener.line.strikes(.overflow) else { return }

@@ -83,9 +83,91 @@ package final class VirtualNode {
     private func check(
         _ generation: UInt32, for store: StoreReference
     ) throws(LinkFailure) {
-        let own = world.generation(of: store.account)
-        guard generation != own else { return }
-        throw LinkFailure(.sealed(generation: own), "sealed")
+        if let failure = database.refusal(of: generation, store) { throw failure }
+    }
+
+    // MARK: - Sealing
+
+    /// What the server knows of the sealing of an account.
+    struct AccountState {
+        /// Nil if it is not sealed.
+        var mark: AccountSealing?
+        /// The stores that are not sealed with its key yet.
+        var unsealed: [Int]
+    }
+
+    func sealing(
+        of account: Int, reply: @escaping (Result<AccountState, LinkFailure>) -> Void
+    ) {
+        arrive(reply) { [self] in
+            do throws(LinkFailure) {
+                try admit()
+                try needDatabase()
+            } catch { return reply(.failure(error)) }
+            let mark = server.sealings[account]
+            let unsealed = database.unsealed(account, with: mark?.generation ?? 0)
+            reply(.success(AccountState(mark: mark, unsealed: unsealed)))
+        }
+    }
+
+    /// - Parameter reply: Called with whether the account has this mark now.
+    func seal(
+        _ account: Int, with mark: AccountSealing,
+        reply: @escaping (Result<Bool, LinkFailure>) -> Void
+    ) {
+        arrive(reply) { [self] in
+            do throws(LinkFailure) {
+                try admit()
+                try needDatabase()
+            } catch { return reply(.failure(error)) }
+            reply(.success(server.seal(account, with: mark)))
+        }
+    }
+
+    /// All that a store has, whatever it is sealed with.
+    func whole(
+        _ store: StoreReference, generation: UInt32,
+        reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void
+    ) {
+        arrive(reply) { [self] in
+            do throws(LinkFailure) {
+                try admit()
+                let own = world.generation(of: store.account)
+                guard generation == own else {
+                    throw LinkFailure(.sealed(generation: own), "another key")
+                }
+                reply(.success(try changes(of: store, since: nil)))
+            } catch { reply(.failure(error)) }
+        }
+    }
+
+    func replace(
+        _ store: StoreReference, by whole: WholeStore,
+        reply: @escaping (Result<Void, LinkFailure>) -> Void
+    ) {
+        arrive(reply) { [self] in
+            do throws(LinkFailure) { try admit() } catch { return reply(.failure(error)) }
+            after(flight + slowness) { [self] in
+                let isFree = !server.isShared || mayCommit(to: [store])
+                guard isFree, database.isRunning, !database.lockedStores.contains(store) else {
+                    return reply(.failure(Self.noDatabase))
+                }
+                if let failure = database.replace(store, by: whole, limits: server.limits) {
+                    return reply(.failure(failure))
+                }
+                let position = database.position(of: store)
+                database.replicate { [self] in
+                    announce(position, of: store)
+                    reply(.success(()))
+                }
+                server.endStreams { $0 == store }
+            }
+        }
+    }
+
+    private func needDatabase() throws(LinkFailure) {
+        connect()
+        guard database.isRunning, database === server.database else { throw Self.noDatabase }
     }
 
     private func take(

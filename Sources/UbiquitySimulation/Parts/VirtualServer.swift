@@ -18,6 +18,8 @@ package final class VirtualServer {
     package var partsMax = 60
     /// The rule for dropping folded increments of counters.
     package var foldsCompaction = CompactionRule.folded
+    /// The marks of the sealed accounts.
+    private(set) var sealings: [Int: AccountSealing] = [:]
     /// The longest time of a flush, and of a message between node and database, in milliseconds.
     let flushMax: Int64
     /// The additional time of each commit, in milliseconds.
@@ -98,6 +100,22 @@ package final class VirtualServer {
     /// Whether the account has reached its maximum of streams on some node.
     package func hasAllStreams(_ account: Int) -> Bool {
         nodes.contains { $0.hub.streamCount(of: account) >= streamsMax }
+    }
+
+    // MARK: - Sealing
+
+    /// Seals an account, or gives it the next key, and ends its streams.
+    /// - Returns: Whether the account has this mark now.
+    func seal(_ account: Int, with mark: AccountSealing) -> Bool {
+        guard mark.mayReplace(sealings[account]) else { return false }
+        if sealings[account] != mark { database.keepMark() }
+        sealings[account] = mark
+        endStreams { $0.account == account }
+        return true
+    }
+
+    func endStreams(where isMeant: @escaping (StoreReference) -> Bool) {
+        for node in nodes { node.whenAwake { node.hub.end(where: isMeant) } }
     }
 
     // MARK: - Between nodes

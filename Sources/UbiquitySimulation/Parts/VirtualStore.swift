@@ -61,6 +61,37 @@ package struct VirtualStore {
         return admitted
     }
 
+    /// Replaces all records by others that are sealed with the account's key.
+    mutating func replace(
+        by whole: WholeStore, by admission: PushAdmission, in epoch: UInt64, running: Int64,
+        _ opener: Opener
+    ) throws(WholeRefusal) {
+        _ = try state.replace(by: whole, by: admission, in: epoch)
+        let moment = RecordVersion.Moment(
+            revision: state.lineage.revision, milliseconds: admission.now)
+        kept = [:]
+        for record in whole.records {
+            kept[record.key] = Kept(
+                record: record, revision: moment.revision, committed: running)
+        }
+        history = VirtualHistory(whole.records, at: moment)
+        if log != nil { log = VersionLog(opener.opened(whole.records), at: moment) }
+    }
+
+    /// The keys of what a server can read, or an older key opens, although the store is sealed. Counts
+    /// of any key are good. Versions of the past may be sealed with none that is older, because they
+    /// began with the present one.
+    /// - Parameter generation: That of the account.
+    func unsealed(with generation: UInt32) -> Set<Key> {
+        guard generation > 0, state.contentGeneration == generation else { return [] }
+        let records =
+            Array(records.values)
+            + history.lines(of: nil).map { line, content in
+                Record(key: line.key, content: content, stamp: line.stamp)
+            }
+        return Set(records.lazy.filter { !$0.isSealed(asOf: generation) }.map(\.key))
+    }
+
     func changes(since cursor: Cursor?, now: Int64) throws(LinkFailure) -> ChangeSet {
         var after: Int64 = 0
         if let position = cursor.flatMap(Position.init) {
@@ -161,6 +192,17 @@ package struct VirtualStore {
             }, by: rule, running: running)
         for kept in known.prefix(dropped?.count ?? 0) {
             folded[kept.increment.id]?.isCompacted = true
+        }
+    }
+}
+
+extension Record {
+    /// Independently of the code.
+    fileprivate func isSealed(asOf generation: UInt32) -> Bool {
+        switch content {
+        case .deleted: true
+        case .value(.sealed(let box)): box.generation == generation || box.bytes.first == 2
+        case .value: false
         }
     }
 }

@@ -42,12 +42,16 @@ extension VirtualWorld {
     package func keyring(of account: Int) -> Keyring? { nil }
 
     /// The number of the key that an account is sealed with; 0 if it is not.
-    func generation(of account: Int) -> UInt32 { keyring(of: account)?.current ?? 0 }
+    func generation(of account: Int) -> UInt32 { server.sealings[account]?.generation ?? 0 }
 
     /// What a server of a sealed account has, as the devices see it.
     func opener(of store: StoreReference) -> Opener {
-        Opener(
-            sealer: keyring(of: store.account)?.sealer(of: Self.identifier(ofStore: store.store)))
+        guard let keyring = keyring(of: store.account) else { return Opener() }
+        let identifier = Self.identifier(ofStore: store.store)
+        var older = keyring
+        older.roots[keyring.current] = nil
+        return Opener(
+            sealer: keyring.sealer(of: identifier), older: older.sealer(of: identifier))
     }
 
     static func identifier(ofStore number: Int) -> StoreIdentifier {

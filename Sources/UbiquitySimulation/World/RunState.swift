@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import UbiquityCore
+
 /// The state of a run: its time, the events to come, and the last number of each kind.
 package final class RunState {
     let clock: TrueTime
@@ -14,6 +16,8 @@ package final class RunState {
     var lastStream = 0
     var knownClocks: [Int: VirtualClock] = [:]
     var knownServerError: Int64?
+    /// The keys of the sealed accounts, whose marks their server has.
+    var keyrings: [Int: Keyring] = [:]
     /// The times until which a fault strikes everything that a device sends or receives.
     var certain: [Fault: [Int: Int64]] = [:]
 

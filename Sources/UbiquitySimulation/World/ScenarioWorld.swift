@@ -38,11 +38,7 @@ extension ScenarioWorld {
 
     package var isPeaceful: Bool { run.isPeaceful }
 
-    package func keyring(of account: Int) -> Keyring? {
-        guard scenario.isSealed else { return nil }
-        let key = (0..<Bytes32.count).map { UInt8(truncatingIfNeeded: $0 + account) }
-        return Bytes32(key).map { Keyring([1: .account($0)]) }
-    }
+    package func keyring(of account: Int) -> Keyring? { run.keyrings[account] }
 
     package func note(_ observation: @autoclosure () -> Observation) { journal.note(observation()) }
 
@@ -70,7 +66,11 @@ extension ScenarioWorld {
                         uniqueKeysWithValues: server.stores.map { name, store in
                             (name, opener(of: name).opened(store.records))
                         }),
-                    folded: server.stores.mapValues(\.increments), processes: processes)))
+                    folded: server.stores.mapValues(\.increments), processes: processes,
+                    readable: server.stores.reduce(into: [:]) { readable, store in
+                        readable[store.key] = store.value.unsealed(
+                            with: generation(of: store.key.account))
+                    })))
     }
 
     // MARK: - Time

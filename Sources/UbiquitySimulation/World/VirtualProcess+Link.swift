@@ -87,11 +87,13 @@ extension VirtualProcess: VirtualListener {
         guard let address else { return }
         let opener = world.opener(of: address.store)
         let opened = opener.opened(push)
+        // A process without the key must not know that there is one.
+        let knows = disk.content.saved.meta.generation > 0 || engine.generation > 0
         let unsaved = opened.transactions.flatMap(\.writes).filter { !disk.everHad($0) }
         world.journal.note(
             .pushes(
                 process: self.number, opened, unsaved: Set(unsaved.map(\.key)),
-                readable: opener.readable(push)))
+                readable: knows ? opener.readable(push) : []))
         noteTells(push.saved)
         let request = begin(.pushFailed(number, Self.reset))
         world.network.request(on: device, bytes: push.virtualBytes) { [world] reply in

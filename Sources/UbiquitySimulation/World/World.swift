@@ -43,13 +43,17 @@ final class World {
         if scenario.faults.contains(.hintLost) { server.lostHintsPerMille = 500 }
         if scenario.faults.contains(.hintLate) { server.hintMillisecondsMax = 30_000 }
         if scenario.faults.contains(.serverClockJump) {
-            server.clockError = chance.int64(-86_400_000...86_400_000)
+            // A device of a sealed account follows no server whose clock is a day ahead of its own.
+            let hours: Int64 = scenario.isSealed ? 12 : 24
+            server.clockError = chance.int64(-hours * 3_600_000...hours * 3_600_000)
         }
+        if scenario.isSealed, !scenario.sealsLater { sealFromTheFirstDay() }
         for number in 1...scenario.devices { addDevice(newDevice(number: number)) }
         noteClocks()
         if !scenario.faults.isEmpty { planFault() }
         planStory()
         beginOffline()
+        if scenario.isSealed { planSealing() }
     }
 
     private func addDevice(_ device: SimulatedDevice) {

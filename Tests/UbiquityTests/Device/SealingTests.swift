@@ -96,7 +96,7 @@ import UbiquityWire
     @Test func `removes what its keys do not open only if a person says so`() async throws {
         let other = Keyring([1: .account(Bytes32([UInt8](1...32))!)])
         let strange = try Self.record("strange", sealedBy: other)
-        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!))
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!, at: 1))
         let isSealed = Mutex(false)
         let own = try Self.record("own", sealedBy: Self.keyring)
         let server = try await StubServer { request in
@@ -120,7 +120,7 @@ import UbiquityWire
     }
 
     @Test func `sends nothing of a store in which a server has put a clear value`() async throws {
-        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!))
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!, at: 1))
         let clear = try Self.record("k")
         let server = try await StubServer { request in
             request.uri == "/v1/sealing"
@@ -158,14 +158,14 @@ import UbiquityWire
     }
 
     @Test func `takes only the keys that the account is sealed with`() async throws {
-        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!))
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!, at: 1))
         let server = try await StubServer { _ in Self.mark(next) }
         try signIn(to: server)
         let progress = try await home.sealing()
         #expect(throws: SealingError.oldKeys) { try home.keep(Self.keyring, of: progress) }
-        let other = try #require(Self.keyring.adding(Bytes32([UInt8](3...34))!))
+        let other = try #require(Self.keyring.adding(Bytes32([UInt8](3...34))!, at: 1))
         #expect(throws: SealingError.otherKeys) { try home.keep(other, of: progress) }
-        let later = try #require(next.adding(Self.key))
+        let later = try #require(next.adding(Self.key, at: 1))
         #expect(throws: SealingError.otherKeys) { try home.keep(later, of: progress) }
         #expect(try home.load().keyring == nil)
         try home.keep(next, of: progress)
