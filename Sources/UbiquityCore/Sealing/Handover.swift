@@ -25,6 +25,17 @@ package enum Handover {
         Keyring(bytes, with: keys(account, secret), word, bytesMax: bytesMax)
     }
 
+    /// The name under which a server keeps it, which says nothing of the secret: 32 hexadecimal digits.
+    package static func name(of account: String, _ secret: HandoverSecret) -> String {
+        var info = SealingFields("ubiquity handover name 1")
+        info.add(account.utf8)
+        return HKDF.derive(from: secret.bytes, info: info.bytes)[0].bytes.prefix(16)
+            .reduce(into: "") { name, byte in
+                if byte < 16 { name += "0" }
+                name += String(byte, radix: 16)
+            }
+    }
+
     private static let word = "ubiquity handover 1"
 
     private static func keys(_ account: String, _ secret: HandoverSecret) -> SealedBytes {

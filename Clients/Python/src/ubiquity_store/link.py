@@ -159,13 +159,13 @@ def _hear(response: HTTPResponse, say: Callable[..., None]) -> None:
             name, data, size = "", [], 0
 
 
-def exchange(method: str, server: str, path: str, body: Word, credential: str = "") -> Word:
+def exchange(method: str, server: str, path: str, body: Word | None, credential: str = "") -> Word:
     """Sends a request outside the sync. Raises UbiquityError for anything but a success."""
     words: queue.SimpleQueue[Word] = queue.SimpleQueue()
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
     headers |= {"Authorization": f"Bearer {credential}"} if credential else {}
     Link(words.put).send({"id": 0, "method": method, "server": server, "path": path,
-                          "headers": headers, "body": json.dumps(body).encode()})
+                          "headers": headers, "body": body and json.dumps(body).encode()})
     answer = words.get()
     if answer["do"] == "fail":
         raise UbiquityError(answer["why"], answer["detail"])

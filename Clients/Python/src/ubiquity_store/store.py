@@ -2,11 +2,13 @@
 """A store: it tells the engine what happens and when, and carries out its steps."""
 
 import atexit
+import json
 import logging
 import os
 import queue
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
@@ -26,6 +28,8 @@ _WAIT_SECONDS = 60.0
 _PAUSE_SECONDS_MAX = 60.0
 #: Where the sign-in is on the disk.
 _DEVICE = "device"
+#: Why a device that waits for keys goes on to wait.
+_PENDING = ("not-found", "unreachable", "timeout", "too-many-requests")
 
 
 @dataclass(frozen=True)
@@ -168,17 +172,21 @@ class Store(MutableMapping[str, Value]):
 
     def sign_in(self, server: str, code: str, *, device_name: str, account_name: str = "",
                 allows_plain_http: bool = False) -> None:
-        """Signs in with a code of the server's operator, or of another device.
-
+        """Signs in with a code of the server's operator, or of another device. One that begins with
+        `ubiquity:` brings the keys of a sealed account, and may have the address for `server`.
         `account_name` is for the code of an empty server: the name of its first account.
         """
+        if key_code := code.strip() if code.strip().lower().startswith("ubiquity:") else "":
+            address, _, code = self._keys_asked("code", code=key_code)["front"].rpartition("#")
+            server = server or address
         server = checked_address(server, allows_plain_http)
         if ";" in code:
             raise UbiquityError("refused", "the server's key, after the ;, cannot be checked here")
         with self._signing:
-            self._sign_in(server, code, device_name, account_name)
+            self._sign_in(server, code, device_name, account_name, key_code)
 
-    def _sign_in(self, server: str, code: str, device_name: str, account_name: str) -> None:
+    def _sign_in(self, server: str, code: str, device_name: str, account_name: str,
+                 key_code: str) -> None:
         # A disk that does not work does not use up a code.
         self._adopt(self._device)
         body = {"code": code, "deviceName": device_name, "accountName": account_name}
@@ -195,9 +203,47 @@ class Store(MutableMapping[str, Value]):
         if folder in folders.values():
             folder, last = str(last + 1), last + 1
         folder = folders.get(account["account"], folder)
-        self._adopt({"signedIn": account, "folder": folder, "lastFolder": last,
-                     "folders": folders | {account["account"]: folder}})
+        device = old | {"signedIn": account, "folder": folder, "lastFolder": last,
+                        "folders": folders | {account["account"]: folder}}
+        # Without its keys, the device is locked, and `unlock` can have them later.
+        with suppress(UbiquityError):
+            if key_code:
+                device = _with_keys(device, account, self._keys(key_code, account, 0))
+        self._adopt(device)
         _revoke(old)
+
+    def unlock_code(self) -> str:
+        """A code to show, and to pass to `unlock`: a device with the account's keys approves it."""
+        return str(self._keys_asked("code")["code"])
+
+    def unlock(self, code: str, timeout: float = 900.0) -> None:
+        """Takes a sealed account's keys: by a code of `unlock_code`, whose approval it awaits; by
+        one that a device with the keys shows; or by the recovery key."""
+        if not (account := self._device.get("signedIn")):
+            raise UbiquityError("unauthorized", "this device is not signed in")
+        keys = self._keys(code.strip(), account, timeout)
+        with self._signing:
+            self._adopt(_with_keys(self._device, account, keys))
+
+    def _keys(self, code: str, account: Word, timeout: float) -> Word:
+        named, begun = {"code": code, "account": account["account"]}, time.monotonic()
+        told = self._keys_asked("code", **named)
+        while True:
+            try:
+                said = exchange("GET", account["server"], told["path"], None, account["credential"])
+                data = json.dumps(said).encode()
+                return dict(self._keys_asked("unlock", **named, answer=data)["keyring"])
+            except UbiquityError as error:
+                is_waiting = told["isAwaited"] and time.monotonic() - begun < timeout
+                if not is_waiting or error.code not in _PENDING:
+                    raise
+            time.sleep(1)
+
+    def _keys_asked(self, do: str, **fields: Any) -> Word:
+        answer = self._ask(lambda engine: engine.handle({"do": do, **fields}))
+        if "problem" in answer:
+            raise UbiquityError("code-invalid", answer["problem"])
+        return answer
 
     def sign_out(self) -> None:
         """Signs out. The values stay here; the server is asked to revoke the credential."""
@@ -210,7 +256,7 @@ class Store(MutableMapping[str, Value]):
         try:
             if not self.synchronize():
                 raise OSError("the store is not saved")
-            self._disk.save(_DEVICE, {"entries": [], "meta": encode(device, 4)})
+            self._disk.save(_DEVICE, {"entries": [], "meta": encode(device, 5)})
         except DISK_ERRORS as error:
             raise UbiquityError("storage", f"the sign-in cannot be saved: {error}") from None
         self._device = device
@@ -301,7 +347,8 @@ class Store(MutableMapping[str, Value]):
             case "patience": self._link.set_patience(step["id"], step["milliseconds"])
             case "notify": self._changes.put(Change(step["reason"], tuple(step["keys"])))
             case "synced":
-                error = "error" in step and UbiquityError("sync", step["error"], step["refused"])
+                code = "locked" if step.get("code") == "locked" else "sync"
+                error = "error" in step and UbiquityError(code, step["error"], step["refused"])
                 self._answer(step["id"], error)
             case "synchronized": self._answer("synchronize", step["isSaved"])
             case "close": self._answer("close")
@@ -351,6 +398,10 @@ class Store(MutableMapping[str, Value]):
             self._disk.close()
         for asked in [*self._asked]:
             self._answer(asked, UbiquityError(*reason))
+
+
+def _with_keys(device: Word, account: Word, keys: Word) -> Word:
+    return device | {"keyrings": device.get("keyrings", {}) | {account["account"]: keys}}
 
 
 def _revoke(device: Word) -> None:

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The keys of a sealed account on their way to a device. What is asked here concerns no store, and
+/// changes nothing.
+enum Unlocking {
+    /// - Returns: Nil for a word that is not one of these. With `problem`, a sentence, if it cannot be.
+    static func answer(
+        to word: ExactString, _ event: StoredFields
+    ) throws(StoredFieldError) -> PropertyListValue? {
+        switch word {
+        case "code": return try code(event)
+        case "unlock": return try unlock(event)
+        case "handOver": return try handOver(event)
+        default: return nil
+        }
+    }
+
+    // MARK: - Codes
+
+    /// What a code says that a person typed or scanned, and where its keys are in an account; without
+    /// it, a new code of a device that waits for keys.
+    private static func code(_ event: StoredFields) throws(StoredFieldError) -> PropertyListValue {
+        guard let text = try event.string("code") else {
+            let code = KeyCode(front: waitingFront.string, secret: newSecret())
+            return .fields(["code": .string(code.text)])
+        }
+        guard let code = KeyCode(text) else { return problem(mistyped) }
+        let front = PropertyListValue.string(code.front)
+        guard let account = try event.string("account") else {
+            return .fields(["front": front])
+        }
+        let path: String
+        if let secret = code.secret {
+            path = "/v1/handovers/" + Handover.name(of: account, secret)
+        } else if RecoveryKey(text: text) != nil {
+            path = "/v1/sealing"
+        } else {
+            return problem(
+                "this is neither a code with keys nor a recovery key, or it was mistyped")
+        }
+        return .fields([
+            "front": front, "path": .string(path),
+            "isAwaited": .boolean(ExactString(code.front) == waitingFront),
+        ])
+    }
+
+    /// The front of the code of a device that waits for keys.
+    private static let waitingFront: ExactString = "unlock"
+
+    private static func newSecret() -> HandoverSecret? {
+        var (generator, bytes) = (SystemRandomNumberGenerator(), [UInt8]())
+        for _ in 0..<HandoverSecret.bytesCount / 8 {
+            bytes.append(bigEndian: generator.next() as UInt64)
+        }
+        return HandoverSecret(bytes)
+    }
+
+    // MARK: - Keys
+
+    /// Opens the keys that are in the server's answer, in JSON: a `Handover`, or the `Sealing` with
+    /// what it keeps for the recovery key.
+    private static func unlock(
+        _ event: StoredFields
+    ) throws(StoredFieldError) -> PropertyListValue {
+        let (code, account) = (try event.text("code"), try event.text("account"))
+        let keyring: Keyring?
+        do throws(WireFault) {
+            let answer = try WireFields((try? event.data("answer")) ?? [], within: .small)
+            if let secret = KeyCode(code)?.secret {
+                keyring = try bytes(answer, "box").flatMap {
+                    Handover.open($0, of: account, with: secret)
+                }
+            } else {
+                guard try answer.number("generation") > 0 else {
+                    return problem("the account is not sealed: it needs no key")
+                }
+                keyring = try recovered(answer, with: code)
+            }
+        } catch { return problem("the server's answer cannot be read: \(error.description)") }
+        guard let keyring else {
+            return problem(
+                "the code does not open the account's keys: it belongs to others, or to older ones")
+        }
+        return .fields(["keyring": keyring.fields])
+    }
+
+    /// - Returns: Nil also for keys of which the server's mark is not.
+    private static func recovered(
+        _ answer: WireFields, with code: String
+    ) throws(WireFault) -> Keyring? {
+        guard let wrap = try bytes(answer, "recovery"),
+            let keyring = RecoveryKey(text: code)?.open(wrap),
+            UInt64(keyring.current) == (try answer.number("generation")),
+            let check = try bytes(answer, "check").flatMap({ Bytes32($0) }), keyring.check == check
+        else { return nil }
+        return keyring
+    }
+
+    private static func bytes(
+        _ answer: WireFields, _ name: ExactString
+    ) throws(WireFault) -> [UInt8]? {
+        Base64.decode(try answer.text(name).utf8)
+    }
+
+    /// Seals the keys of this device for the one that shows a code.
+    private static func handOver(
+        _ event: StoredFields
+    ) throws(StoredFieldError) -> PropertyListValue {
+        guard let secret = KeyCode(try event.text("code"))?.secret else { return problem(mistyped) }
+        guard let fields = event["keyring"] else {
+            return problem("this device has no keys to hand over")
+        }
+        let account = try event.text("account")
+        let box = Handover.seal(try Keyring(fields: fields), of: account, with: secret)
+        guard let box else { return problem("the keys of so many stores do not fit") }
+        return .fields([
+            "path": .string("/v1/handovers/" + Handover.name(of: account, secret)),
+            "box": .string(String(decoding: Base64.encode(box), as: UTF8.self)),
+        ])
+    }
+
+    private static let mistyped = "the code was mistyped, or a part of it is missing"
+
+    private static func problem(_ sentence: String) -> PropertyListValue {
+        .fields(["problem": .string(sentence)])
+    }
+}
