@@ -310,7 +310,8 @@ export interface Device {
     identifier: string, options?: StoreOptions): Promise<Store<Schema>>;
   /**
    * With a code, or with the token of an identity provider that the server trusts. A code that begins with
-   * `ubiquity:` brings the keys of a sealed account too, and may have the server's address.
+   * `ubiquity:` brings the keys of a sealed account too, and may have the server's address; without the keys, nobody is
+   * signed in.
    */
   signIn(options: Omit<SignInOptions, 'server'> & ({ server: string; identityToken: string }
     /** `accountName`: with the code of an empty server's log, which makes its first account. */
@@ -323,11 +324,11 @@ export interface Device {
     userCode: string; link: string; expires: Date | null;
     account(options?: { signal?: AbortSignal }): Promise<Account>;
   }>;
-  /** A code to show on a device that is locked, and to pass to `unlock`: a device with the keys approves it. */
+  /** A code to show on a device that is locked, and to pass to `unlock`: a device with the keys approves it. Asks the server. */
   unlockCode(): Promise<string>;
   /**
-   * Takes the keys of a sealed account: by a code of `unlockCode`, for whose approval it waits 15 minutes; by one that a
-   * device with the keys shows; or by the recovery key. Stores that are open go on with them.
+   * Takes the keys of a sealed account: by a code of `unlockCode`, for whose approval it waits 15 minutes, or by the
+   * recovery key. Stores that are open go on with them.
    * @throws {UbiquityError} `code-invalid` if there are no keys for the code.
    */
   unlock(code: string, until?: Until): Promise<void>;

@@ -20,8 +20,8 @@ enum Unlocking {
     /// What a code says that a person typed or scanned, and where its keys are in an account; without
     /// it, a new code of a device that waits for keys.
     private static func code(_ event: StoredFields) throws(StoredFieldError) -> PropertyListValue {
-        guard let text = try event.string("code") else {
-            let code = KeyCode(front: waitingFront.string, secret: newSecret())
+        guard let text = try typed(event) else {
+            let code = KeyCode(front: try waitingFront(event), secret: newSecret())
             return .fields(["code": .string(code.text)])
         }
         guard let code = KeyCode(text) else { return problem(mistyped) }
@@ -40,12 +40,39 @@ enum Unlocking {
         }
         return .fields([
             "front": front, "path": .string(path),
-            "isAwaited": .boolean(ExactString(code.front) == waitingFront),
+            "isAwaited": .boolean(stores(in: code.front) != nil),
         ])
     }
 
-    /// The front of the code of a device that waits for keys.
-    private static let waitingFront: ExactString = "unlock"
+    private static let waiting = Array("unlock".utf8)
+
+    /// What the code of a device that waits for keys says: that it does, and for which stores if it is
+    /// confined to some.
+    private static func waitingFront(_ event: StoredFields) throws(StoredFieldError) -> String {
+        var front = String(decoding: waiting, as: UTF8.self)
+        for (index, store) in (try event.array("stores") ?? []).enumerated() {
+            guard case .string(let name) = store, let store = try? StoreIdentifier(name.string)
+            else { throw .otherType("stores") }
+            front += (index == 0 ? "#" : ",") + store.string
+        }
+        return front
+    }
+
+    /// The stores that the device is confined to which shows a code; empty for all.
+    /// - Returns: Nil for a code of another kind.
+    private static func stores(in front: String) -> Set<StoreIdentifier>? {
+        let front = Array(front.utf8)
+        if front == waiting { return [] }
+        guard front.starts(with: waiting + [UInt8(ascii: "#")]) else { return nil }
+        var stores: Set<StoreIdentifier> = []
+        for name in front.dropFirst(waiting.count + 1).split(separator: UInt8(ascii: ",")) {
+            guard let store = try? StoreIdentifier(String(decoding: name, as: UTF8.self)) else {
+                return nil
+            }
+            stores.insert(store)
+        }
+        return stores.isEmpty ? nil : stores
+    }
 
     private static func newSecret() -> HandoverSecret? {
         var (generator, bytes) = (SystemRandomNumberGenerator(), [UInt8]())
@@ -62,7 +89,7 @@ enum Unlocking {
     private static func unlock(
         _ event: StoredFields
     ) throws(StoredFieldError) -> PropertyListValue {
-        let (code, account) = (try event.text("code"), try event.text("account"))
+        let (code, account) = (try typed(event) ?? "", try event.text("account"))
         let keyring: Keyring?
         do throws(WireFault) {
             let answer = try WireFields((try? event.data("answer")) ?? [], within: .small)
@@ -102,21 +129,36 @@ enum Unlocking {
         Base64.decode(try answer.text(name).utf8)
     }
 
-    /// Seals the keys of this device for the one that shows a code.
+    /// Seals the keys of this device for the one that waits for them and shows a code.
     private static func handOver(
         _ event: StoredFields
     ) throws(StoredFieldError) -> PropertyListValue {
-        guard let secret = KeyCode(try event.text("code"))?.secret else { return problem(mistyped) }
+        guard let code = KeyCode(try typed(event) ?? "") else { return problem(mistyped) }
+        guard let secret = code.secret, let stores = stores(in: code.front) else {
+            return problem("this is not the code of a device that waits for keys")
+        }
         guard let fields = event["keyring"] else {
             return problem("this device has no keys to hand over")
         }
         let account = try event.text("account")
-        let box = Handover.seal(try Keyring(fields: fields), of: account, with: secret)
+        let keyring = try Keyring(fields: fields)
+        let box = Handover.seal(
+            stores.isEmpty ? keyring : keyring.confined(to: stores), of: account, with: secret)
         guard let box else { return problem("the keys of so many stores do not fit") }
         return .fields([
             "path": .string("/v1/handovers/" + Handover.name(of: account, secret)),
             "box": .string(String(decoding: Base64.encode(box), as: UTF8.self)),
         ])
+    }
+
+    /// The code, without blanks around it. Nil if there is none.
+    private static func typed(_ event: StoredFields) throws(StoredFieldError) -> String? {
+        guard let text = try event.string("code") else { return nil }
+        let blank: UInt8 = 0x20
+        var bytes = Array(text.utf8)[...]
+        while let first = bytes.first, first <= blank { bytes.removeFirst() }
+        while let last = bytes.last, last <= blank { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private static let mistyped = "the code was mistyped, or a part of it is missing"

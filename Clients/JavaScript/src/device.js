@@ -138,7 +138,7 @@ export class Device {
    */
   async signIn({ server = undefined, code = undefined, accountName = undefined, identityToken = '',
     deviceName = 'browser', allowsPlainHTTP = false, isWanted = undefined }) {
-    const keyCode = isKeyCode(code) ? code.trim() : '';
+    const keyCode = isKeyCode(code) ? code : '';
     if (keyCode) {
       const front = await frontOf(this, keyCode);
       const end = front.indexOf('#');
@@ -181,10 +181,10 @@ export class Device {
       throw new UbiquityError('declined', 'nobody was signed in; the code is used up');
     }
     const now = { server, allowsPlainHTTP, account, accountName, device, deviceName, credential };
-    // Without its keys, the device is locked, and `unlock` can have them later.
-    const keyring = keyCode ? await keysOf(this, keyCode, now, signal).catch(() => null) : null;
     let old = null;
     try {
+      // The code says that the account is sealed: without the keys, it is another one, or they came too late.
+      const keyring = keyCode ? await keysOf(this, keyCode, now, signal) : null;
       await this.adopt((state) => {
         old = state.signedIn;
         return withKeys(signedIn(state, now), account, keyring);
@@ -252,18 +252,22 @@ export class Device {
 
   // The keys of a sealed account
 
-  unlockCode() { return newCode(this); }
+  async unlockCode() {
+    const { device } = this.checkedAccount();
+    // A device that is confined to some stores must not ask for the keys of all.
+    return newCode(this, checkedList(await this.ask(['devices', device]), 'stores').map(String));
+  }
 
   /** @param {string} code @param {{signal?: AbortSignal}} options */
   async unlock(code, { signal = undefined } = {}) {
     const account = this.checkedAccount();
-    const keyring = await keysOf(this, String(code).trim(), account, this.until(signal));
+    const keyring = await keysOf(this, String(code), account, this.until(signal));
     await this.adopt((state) => withKeys(state, account.account, keyring));
   }
 
   async handOver(code) {
     const account = this.checkedAccount();
-    await handOver(this, String(code).trim(), account, this.state.keyrings?.[account.account]);
+    await handOver(this, String(code), account, this.state.keyrings?.[account.account]);
   }
 
   /** @param {AbortSignal | undefined} signal @returns {AbortSignal} */

@@ -49,8 +49,8 @@ async function ask(compile, question) {
   return answer;
 }
 
-/** A code with a new secret, for a device that waits for keys. @param {import('./device.js').Device} device */
-export const newCode = async ({ compile }) => (await ask(compile, { do: 'code' })).code;
+/** A code with a new secret, of a device that may use these stores only, if any. @param {import('./device.js').Device} device */
+export const newCode = async ({ compile }, stores) => (await ask(compile, { do: 'code', stores })).code;
 
 /** What a code would be without a secret. @param {import('./device.js').Device} device */
 export const frontOf = async ({ compile }, code) => (await ask(compile, { do: 'code', code })).front;

@@ -3,7 +3,7 @@
 /** Devices of a sealed account, with a real server. */
 
 import assert from 'node:assert/strict';
-import { passOn, served, serverTest, until } from './support/server.js';
+import { identifier, passOn, served, serverTest, until } from './support/server.js';
 import { sealAccount } from './support/sealing.js';
 
 const problem = (code) => JSON.stringify({ type: `urn:ubiquity:problem:${code}`, code, detail: code });
@@ -104,18 +104,32 @@ serverTest('a sign-in code with a secret brings the keys', (stage) => withHandov
   const { store: a } = await sealedStore(stage, server);
   a.set('theme', 'dark');
   await a.synchronizeNow();
-  const { code } = await a.device.pair();
   const secret = (await a.device.unlockCode()).split(';')[1];
-  const keyCode = `ubiquity:${server}#${code};${secret}`;
-  await a.device.handOver(keyCode);
+  const signIn = async () => ({ code: `ubiquity:${server}#${(await a.device.pair()).code};${secret}` });
+  // Without a handover, the device is not signed in, and what the server knows of it is revoked.
   const b = await stage.openStore('b');
-  await b.device.signIn({ code: keyCode });
+  await assert.rejects(b.device.signIn(await signIn()), { code: 'not-found' });
+  assert.equal(b.device.account, null);
+  assert.equal((await a.device.devices()).length, 1);
+  await a.device.handOver(`ubiquity:unlock;${secret}`);
+  await b.device.signIn(await signIn());
   await b.initialSync();
   assert.equal(b.get('theme'), 'dark');
-  // Without a handover, the device is signed in all the same.
-  const c = await stage.openStore('c');
-  await c.device.signIn({ code: `ubiquity:${server}#${(await a.device.pair()).code};${(await a.device.unlockCode()).split(';')[1]}` });
-  await until(c, () => c.status.connection === 'locked');
+}));
+
+serverTest('a device that is confined to a store asks for the key of that store', (stage) => withHandovers(stage, async (server) => {
+  const { store: a } = await sealedStore(stage, server);
+  a.set('theme', 'dark');
+  await a.synchronizeNow();
+  const b = await stage.openStore('b');
+  await b.device.signIn({ server, code: (await a.device.pair({ stores: [identifier] })).code });
+  const code = await b.device.unlockCode();
+  assert.match(code, /^ubiquity:unlock#TEAM\.example\.js;/);
+  await a.device.handOver(code);
+  await b.device.unlock(code);
+  await b.synchronizeNow();
+  assert.equal(b.get('theme'), 'dark');
+  assert.deepEqual(Object.keys(Object.values(b.device.state.keyrings)[0]['1']), [identifier]);
 }));
 
 serverTest('codes that give no keys are refused with a sentence', (stage) => withHandovers(stage, async (server) => {

@@ -101,7 +101,7 @@ class UnlockingTests(ServerTest):
             raise UbiquityError("not-found", "no")
 
         def hand_over(code: str) -> None:
-            handed = a._keys_asked("handOver", code=code, account=account,
+            handed = a._ask_keys("handOver", code=code, account=account,
                                    keyring=a._device["keyrings"][account])
             boxes[handed["path"]] = handed["box"]
 
@@ -111,9 +111,11 @@ class UnlockingTests(ServerTest):
             b.unlock(code)
             b.sync()
             self.assertEqual(b["theme"], "dark")
+            c, sign_in = self.open("c"), f"ubiquity:{self.server.url}#{self.server.code('ann')};"
+            with self.assertRaises(UbiquityError):
+                c.sign_in("", sign_in + typed(secrets.token_bytes(16)), device_name="c")
+            self.assertIsNone(c.account)
             sign_in = f"ubiquity:{self.server.url}#{self.server.code('ann')};{code.split(';')[1]}"
-            hand_over(sign_in)
-            c = self.open("c")
             c.sign_in("", sign_in, device_name="c")
             c.sync()
             self.assertEqual(c["theme"], "dark")

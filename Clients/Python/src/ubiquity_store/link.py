@@ -170,10 +170,9 @@ def exchange(method: str, server: str, path: str, body: Word | None, credential:
     if answer["do"] == "fail":
         raise UbiquityError(answer["why"], answer["detail"])
     try:
-        fields = json.loads(answer["body"][:_FIELDS_BYTES_MAX] or b"{}")
-    except (ValueError, RecursionError):
+        fields: Word = dict(json.loads(answer["body"][:_FIELDS_BYTES_MAX] or b"{}"))
+    except (TypeError, ValueError, RecursionError):
         fields = {}
-    fields = fields if isinstance(fields, dict) else {}
     if not 200 <= answer["status"] < 300:
         detail = str(fields.get("detail") or f"{server} answered {answer['status']}")
         raise UbiquityError(str(fields.get("code") or "unreachable"), detail.removesuffix("."))

@@ -28,8 +28,6 @@ _WAIT_SECONDS = 60.0
 _PAUSE_SECONDS_MAX = 60.0
 #: Where the sign-in is on the disk.
 _DEVICE = "device"
-#: Why a device that waits for keys goes on to wait.
-_PENDING = ("not-found", "unreachable", "timeout", "too-many-requests")
 
 
 @dataclass(frozen=True)
@@ -174,22 +172,18 @@ class Store(MutableMapping[str, Value]):
                 allows_plain_http: bool = False) -> None:
         """Signs in with a code of the server's operator, or of another device. One that begins with
         `ubiquity:` brings the keys of a sealed account, and may have the address for `server`.
-        `account_name` is for the code of an empty server: the name of its first account.
-        """
-        if key_code := code.strip() if code.strip().lower().startswith("ubiquity:") else "":
-            address, _, code = self._keys_asked("code", code=key_code)["front"].rpartition("#")
-            server = server or address
-        server = checked_address(server, allows_plain_http)
-        if ";" in code:
+        `account_name` is for the code of an empty server: the name of its first account."""
+        address, _, front = self._ask_keys("code", code=code)["front"].rpartition("#")
+        server = checked_address(server or address, allows_plain_http)
+        if ";" in front:
             raise UbiquityError("refused", "the server's key, after the ;, cannot be checked here")
         with self._signing:
-            self._sign_in(server, code, device_name, account_name, key_code)
+            self._sign_in(server, code, front, device_name, account_name)
 
-    def _sign_in(self, server: str, code: str, device_name: str, account_name: str,
-                 key_code: str) -> None:
+    def _sign_in(self, server: str, code: str, front: str, device_name: str, name: str) -> None:
         # A disk that does not work does not use up a code.
         self._adopt(self._device)
-        body = {"code": code, "deviceName": device_name, "accountName": account_name}
+        body = {"code": front, "deviceName": device_name, "accountName": name}
         answer = exchange("POST", server, "/v1/sign-in", {k: v for k, v in body.items() if v})
         fields = {name: answer.get(name) for name in ("account", "device", "credential")}
         account = {name: field for name, field in fields.items() if isinstance(field, str)}
@@ -205,41 +199,49 @@ class Store(MutableMapping[str, Value]):
         folder = folders.get(account["account"], folder)
         device = old | {"signedIn": account, "folder": folder, "lastFolder": last,
                         "folders": folders | {account["account"]: folder}}
-        # Without its keys, the device is locked, and `unlock` can have them later.
-        with suppress(UbiquityError):
-            if key_code:
-                device = _with_keys(device, account, self._keys(key_code, account, 0))
-        self._adopt(device)
+        try:
+            # A secret says that the account is sealed. Without the keys, it is another one.
+            if ";" in code:
+                device["keyrings"] = old.get("keyrings", {}) | self._keys(code, account)
+            self._adopt(device)
+        except UbiquityError:
+            _revoke(device)
+            raise
         _revoke(old)
 
     def unlock_code(self) -> str:
         """A code to show, and to pass to `unlock`: a device with the account's keys approves it."""
-        return str(self._keys_asked("code")["code"])
+        account = self._signed_in()
+        # A device that is confined to some stores must not ask for the keys of all.
+        stores = _request("GET", account, f"/v1/devices/{account['device']}").get("stores", [])
+        return str(self._ask_keys("code", stores=[*map(str, stores)])["code"])
 
     def unlock(self, code: str, timeout: float = 900.0) -> None:
-        """Takes a sealed account's keys: by a code of `unlock_code`, whose approval it awaits; by
-        one that a device with the keys shows; or by the recovery key."""
-        if not (account := self._device.get("signedIn")):
-            raise UbiquityError("unauthorized", "this device is not signed in")
-        keys = self._keys(code.strip(), account, timeout)
+        """Takes a sealed account's keys: by a code of `unlock_code`, or by the recovery key."""
+        keys = self._keys(code, self._signed_in(), timeout)
         with self._signing:
-            self._adopt(_with_keys(self._device, account, keys))
+            self._adopt(self._device | {"keyrings": self._device.get("keyrings", {}) | keys})
 
-    def _keys(self, code: str, account: Word, timeout: float) -> Word:
+    def _signed_in(self) -> Word:
+        if "signedIn" not in self._device:
+            raise UbiquityError("unauthorized", "this device is not signed in")
+        return dict(self._device["signedIn"])
+
+    def _keys(self, code: str, account: Word, timeout: float = 0) -> Word:
         named, begun = {"code": code, "account": account["account"]}, time.monotonic()
-        told = self._keys_asked("code", **named)
+        told = self._ask_keys("code", **named)
         while True:
             try:
-                said = exchange("GET", account["server"], told["path"], None, account["credential"])
-                data = json.dumps(said).encode()
-                return dict(self._keys_asked("unlock", **named, answer=data)["keyring"])
+                data = json.dumps(_request("GET", account, told["path"])).encode()
+                keys = self._ask_keys("unlock", **named, answer=data)["keyring"]
+                return {account["account"]: keys}
             except UbiquityError as error:
                 is_waiting = told["isAwaited"] and time.monotonic() - begun < timeout
-                if not is_waiting or error.code not in _PENDING:
+                if not is_waiting or error.code not in ("not-found", "unreachable", "timeout"):
                     raise
             time.sleep(1)
 
-    def _keys_asked(self, do: str, **fields: Any) -> Word:
+    def _ask_keys(self, do: str, **fields: Any) -> Word:
         answer = self._ask(lambda engine: engine.handle({"do": do, **fields}))
         if "problem" in answer:
             raise UbiquityError("code-invalid", answer["problem"])
@@ -400,13 +402,12 @@ class Store(MutableMapping[str, Value]):
             self._answer(asked, UbiquityError(*reason))
 
 
-def _with_keys(device: Word, account: Word, keys: Word) -> Word:
-    return device | {"keyrings": device.get("keyrings", {}) | {account["account"]: keys}}
+def _request(method: str, account: Word, path: str) -> Word:
+    return exchange(method, account["server"], path, None, account["credential"])
 
 
 def _revoke(device: Word) -> None:
     """If the server is away, another device can do it."""
     if account := device.get("signedIn"):
         with suppress(UbiquityError):
-            path = f"/v1/devices/{account['device']}"
-            exchange("DELETE", account["server"], path, {}, account["credential"])
+            _request("DELETE", account, f"/v1/devices/{account['device']}")
