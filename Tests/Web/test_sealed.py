@@ -112,6 +112,23 @@ class Sealed(Accessible, PageTest):
         browser.run("location.hash = '#/back/' + arguments[0]", STORE)
         browser.says("Locked", ".head .status")
 
+    def test_a_code_with_a_secret_signs_in_and_the_page_takes_no_keys(self):
+        self.sealed()
+        browser = self.browser().open(self.server.url)
+        browser.find("form input.code")
+        code = self.server.code(self.name, False)
+        secret = sealing.typed(secrets.token_bytes(16))
+        browser.run("""
+            const clipboardData = new DataTransfer();
+            clipboardData.setData('text', arguments[0]);
+            document.querySelector('form input.code').dispatchEvent(
+                new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));""",
+                    f"ubiquity:{self.server.url}#{code};{secret}")
+        browser.click("form .button.main", "Sign in")
+        browser.find(".shell")
+        browser.run("location.hash = '#/data/' + arguments[0]", STORE)
+        browser.says("Locked", ".head .status")
+
     def test_an_account_that_is_sealed_while_the_page_is_open_locks_it(self):
         device = self.account()
         browser = self.signed_in()
