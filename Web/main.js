@@ -10,6 +10,7 @@ import {
     bdi, button, dialog, dialogHead, field, fill, h, icon, iconButton, keepTimesFresh, mark, plainPage, setCurrent, toast,
 } from './dom.js';
 import { finish, providerOf, takeAnswer } from './identity.js';
+import { lockedView } from './locked-view.js';
 import { Model, readConfig, sentenceOf } from './model.js';
 import { signInView } from './sign-in-view.js';
 import { identifierPattern } from './text.js';
@@ -169,6 +170,8 @@ async function showShell(model, code) {
     };
 
     let dispose = () => {};
+    /** Whether what is shown is for a browser without the account's key. */
+    let isLocked = false;
     const show = async () => {
         // What somebody types belongs to the store that is still open.
         unfold(false);
@@ -189,7 +192,9 @@ async function showShell(model, code) {
         }
         dispose();
         const known = { data: dataView, back: backView, devices: devicesView };
-        const made = (Object.hasOwn(known, view) ? known[view] : dataView)(model, { openStore: askForStore, failure });
+        isLocked = model.isLocked;
+        const draw = isLocked && view !== 'devices' ? lockedView : Object.hasOwn(known, view) ? known[view] : dataView;
+        const made = draw(model, { openStore: askForStore, failure });
         dispose = made.dispose ?? (() => {});
         for (const link of links) {
             setCurrent(link, link.dataset.view === (view === 'devices' ? 'devices' : 'data'));
@@ -230,6 +235,7 @@ async function showShell(model, code) {
     lookAgain(3_000);
     let wasConnected = false;
     model.addEventListener('status', () => {
+        if (model.store && model.isLocked !== isLocked) show();
         const isConnected = model.status?.connection === 'connected';
         if (isConnected && !wasConnected) {
             refresh();

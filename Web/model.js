@@ -6,7 +6,7 @@
  */
 
 import { openDevice, unsentStores, UbiquityError } from './client/browser.js';
-import { fromWire } from './client/exact.js';
+import { checkedList, compareText, fromWire } from './client/exact.js';
 import { ownAddress, shownName } from './text.js';
 
 /** Of several servers on one host, each has its own. */
@@ -65,6 +65,8 @@ export class Model extends EventTarget {
     others = new Map();
     /** The writes of the store that is shown which the server has refused. */
     refused = [];
+    /** The store that was locked when it was last connected. */
+    locked = null;
     /** The store that is open to be sent. */
     sending = null;
     isSending = false;
@@ -227,6 +229,35 @@ export class Model extends EventTarget {
     }
 
     get status() { return this.store?.status ?? null; }
+
+    /** Whether the account is sealed, and this browser does not have its key; as last known, while there is no connection. */
+    get isLocked() {
+        const connection = this.status?.connection;
+        if (connection === 'locked') this.locked = this.store;
+        else if (!['connecting', 'waiting'].includes(connection)) this.locked = null;
+        return this.store !== null && this.locked === this.store;
+    }
+
+    /** What can be seen of the shown store's keys without the account's key, in the order of the keys. */
+    async sealedKeys() {
+        const { identifier } = this.store;
+        const mark = await this.device.ask(['sealing']);
+        const whole = await this.device.ask(['stores', identifier, 'whole'], { query: { generation: Number(mark?.generation) || 0 } });
+        const keys = new Map();
+        for (const { key, value, device, milliseconds } of checkedList(whole, 'records')) {
+            if (!value) continue;
+            const box = value.sealed?.box;
+            const size = typeof box === 'string' ? Math.floor(box.length * 3 / 4) : 0;
+            const date = new Date(Number(milliseconds));
+            const known = keys.get(key) ?? { key: String(key), isSealed: true, size: 0, deviceID: null, date: new Date(0) };
+            known.size += size;
+            if (!value.sealed) known.isSealed = false;
+            if (date >= known.date) Object.assign(known, { date, deviceID: /^0*$/.test(device) ? null : device });
+            keys.set(key, known);
+        }
+        return [...keys.values()].sort((a, b) => compareText(a.key, b.key));
+    }
+
     keys() { return this.store?.keys() ?? []; }
 
     /** The value of a key in the protocol's form, which tells all types apart; null for none. */

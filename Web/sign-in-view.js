@@ -15,6 +15,13 @@ export function codeInput(length, value = '') {
     const input = h('input.code', { required: true, autocomplete: 'one-time-code', autocapitalize: 'characters',
         spellcheck: 'false', maxlength: length + length / 4 - 1, value: grouped(value),
         placeholder: Array(length / 4).fill('XXXX').join('-') });
+    // Of a code with a secret, this page takes no keys: a person has to want that, where it says whom it trusts.
+    input.addEventListener('paste', (event) => {
+        const front = /^\s*ubiquity:(?:[^;]*#)?([^;#]+);/i.exec(event.clipboardData?.getData('text') ?? '')?.[1];
+        if (!front) return;
+        event.preventDefault();
+        input.value = grouped(front);
+    });
     input.addEventListener('input', () => {
         // Only at the end: in the middle, the cursor would jump.
         if (input.selectionStart === input.value.length) input.value = grouped(input.value);

@@ -62,6 +62,8 @@ export type ErrorCode =
   | 'storage' | 'engine'
   /** Nobody is signed in, or not any more. The person did not want to. */
   | 'unauthorized' | 'declined'
+  /** The account is sealed, and this device does not have its key: `unlock`. A code that gives no keys. */
+  | 'locked' | 'code-invalid'
   /** There is no answer, or none in time. The process that has the connection does not respond. */
   | 'unreachable' | 'timedOut' | 'heldUp'
   /** The server does not do it, or not now. `refused`: also what this client does not do. */
@@ -103,6 +105,7 @@ export interface Change<Key extends string = string> { reason: Reason | 'localCh
 export interface Until { signal?: AbortSignal }
 
 export interface Status {
+  /** `locked`: the account is sealed, and this device does not have its key. Nothing is sent until `unlock`. */
   connection: 'signedOut' | 'connecting' | 'connected' | 'polling' | 'waiting' | 'unauthorized'
     | 'locked';
   /** Why the store syncs, or does not, as a sentence. */
@@ -305,10 +308,14 @@ export interface Device {
   readonly account: Account | null;
   openStore<Schema extends object = AnyValues>(
     identifier: string, options?: StoreOptions): Promise<Store<Schema>>;
-  /** With a code, or with the token of an identity provider that the server trusts. */
-  signIn(options: SignInOptions & ({ code: string } | { identityToken: string }
-    /** With the code of an empty server's log, which makes its first account. */
-    | { code: string; accountName: string }) & {
+  /**
+   * With a code, or with the token of an identity provider that the server trusts. A code that begins with
+   * `ubiquity:` brings the keys of a sealed account too, and may have the server's address; without the keys, nobody is
+   * signed in.
+   */
+  signIn(options: Omit<SignInOptions, 'server'> & ({ server: string; identityToken: string }
+    /** `accountName`: with the code of an empty server's log, which makes its first account. */
+    | { server?: string; code: string; accountName?: string }) & {
     /** Asked before the device takes the account; if not, the device is signed out again. */
     isWanted?: (accountName: string) => boolean | Promise<boolean>;
   }): Promise<Account>;
@@ -317,6 +324,16 @@ export interface Device {
     userCode: string; link: string; expires: Date | null;
     account(options?: { signal?: AbortSignal }): Promise<Account>;
   }>;
+  /** A code to show on a device that is locked, and to pass to `unlock`: a device with the keys approves it. Asks the server. */
+  unlockCode(): Promise<string>;
+  /**
+   * Takes the keys of a sealed account: by a code of `unlockCode`, for whose approval it waits 15 minutes, or by the
+   * recovery key. Stores that are open go on with them.
+   * @throws {UbiquityError} `code-invalid` if there are no keys for the code.
+   */
+  unlock(code: string, until?: Until): Promise<void>;
+  /** Gives this device's keys to the one of this account that shows a code of `unlockCode`. */
+  handOver(code: string): Promise<void>;
   signOut(options?: { wipes?: boolean }): Promise<void>;
   /** Signs out, closes, and removes everything of this home, also of accounts from before. */
   erase(): Promise<void>;

@@ -31,6 +31,8 @@ enum ClientCommand {
         /// The request or its stream broke off; true for a time-out.
         case fail(request: Int, isTimeout: Bool)
         case wake
+        /// The device has got the keys of the account.
+        case unlock(Keyring)
     }
 
     struct Start {
@@ -42,6 +44,8 @@ enum ClientCommand {
         var firstSync: FirstSyncPolicy
         /// The keys that the app declares a policy for at its start.
         var policies: [Key: MergePolicy]
+        /// Nil if the account is not sealed, or if the device does not have its keys yet.
+        var keyring: Keyring?
     }
 
     struct Write {
@@ -92,6 +96,7 @@ extension ClientCommand.Event {
                 + #""seed":"\#(String(start.seed, radix: 16))","#
                 + #""firstSync":"\#(start.firstSync.rawValue)","#
                 + #""policies":{\#(policies.joined(separator: ","))}"#
+                + (start.keyring.map { "," + Self.keys($0) } ?? "")
         case .kill(let keepsSave): return #""do":"kill","keepsSave":\#(keepsSave)"#
         case .write(let writes):
             return #""do":"write","writes":[\#(writes.map(\.text).joined(separator: ","))]"#
@@ -116,7 +121,17 @@ extension ClientCommand.Event {
             let why = isTimeout ? "timeout" : "unreachable"
             return #""do":"fail","request":\#(request),"why":"\#(why)""#
         case .wake: return #""do":"wake""#
+        case .unlock(let keyring): return #""do":"unlock","# + Self.keys(keyring)
         }
+    }
+
+    private static func keys(_ keyring: Keyring) -> String {
+        guard case .dictionary(let generations) = keyring.fields else { return "" }
+        let keys = generations.sorted { $0.key < $1.key }.compactMap { generation, key in
+            guard case .string(let key) = key else { return nil as String? }
+            return #""\#(generation.string)":"\#(key.string)""#
+        }
+        return #""keys":{\#(keys.joined(separator: ","))}"#
     }
 }
 

@@ -46,7 +46,10 @@ extension ClientProcess {
         } catch {
             return complain(request, "\(error): \(String(decoding: request.body, as: UTF8.self))")
         }
-        world.note(.pushes(process: number, push, unsaved: unsaved(push)))
+        let opened = opened(push)
+        world.note(
+            .pushes(
+                process: number, opened, unsaved: unsaved(opened), readable: readable(push)))
         let limits = world.server.limits
         world.network.request(on: device, bytes: push.virtualBytes) {
             [world, storeReference, name] reply in
@@ -59,11 +62,44 @@ extension ClientProcess {
             heard(request.id, result) { [self] answer in
                 answered(request.id, WireFormat.json.encode(WirePushAnswer(answer)), .answer) {
                     [self] _, _ in
-                    noteRefused(push, answer)
+                    noteRefused(opened, answer)
                 }
             }
         }
     }
+
+    /// The push as the apps wrote it.
+    private func opened(_ push: Push) -> Push {
+        guard let sealer = world.keyring(of: ConformanceWorld.account)?.sealer(of: Self.store)
+        else { return push }
+        var push = push
+        push.transactions = push.transactions.map { transaction in
+            transaction.mapContents { record in
+                var elements = Int.max
+                guard record.content.isSealed,
+                    case .opened(let opened) = sealer.open(
+                        record, isCurrent: true, within: &elements)
+                else { return record.content }
+                return opened.content
+            }
+        }
+        return push
+    }
+
+    /// The keys of writes that the server of a sealed account could read.
+    private func readable(_ push: Push) -> Set<Key> {
+        guard world.scenario.isSealed else { return [] }
+        let writes = push.transactions.flatMap(\.writes)
+        return Set(
+            writes.filter { $0.content != .deleted && !$0.content.isSealed }.map(\.key))
+    }
+
+    private static let store: StoreIdentifier = {
+        guard let store = try? StoreIdentifier(storeName) else {
+            preconditionFailure("The store's name is not an identifier.")
+        }
+        return store
+    }()
 
     /// A refused write is withdrawn, with what it had replaced here.
     private func noteRefused(_ push: Push, _ answer: PushAnswer) {
@@ -89,21 +125,22 @@ extension ClientProcess {
         let cursor = text.flatMap { Cursor($0) }
         if text != nil, cursor == nil { return complain(request, "its cursor is malformed") }
         let isSaved = cursor != nil && request.query["saved"] != "false"
+        let generation = request.query["generation"].flatMap { UInt32($0) } ?? 0
         if request.headers["accept"]?.hasPrefix("text/event-stream") == true {
-            listen(request.id, since: cursor, isSaved)
+            listen(request.id, since: cursor, isSaved, generation)
         } else {
-            pull(request.id, since: cursor, isSaved)
+            pull(request.id, since: cursor, isSaved, generation)
         }
     }
 
-    private func pull(_ id: Int, since cursor: Cursor?, _ isSaved: Bool) {
+    private func pull(_ id: Int, since cursor: Cursor?, _ isSaved: Bool, _ generation: UInt32) {
         world.note(.pulls(process: number))
         world.network.request(on: device, answerBytes: \.virtualBytes) {
             [world, storeReference, name]
             (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
             world.server.chosenNode.pull(
                 storeReference, since: cursor, isSaved: isSaved, withConfig: false, by: name,
-                reply: reply)
+                generation: generation, reply: reply)
         } done: { [self] result in
             heard(id, result) { [self] changes in
                 answered(
@@ -119,6 +156,7 @@ extension ClientProcess {
             (reply: @escaping (Result<ChangeSet, LinkFailure>) -> Void) in
             world.server.chosenNode.pull(
                 storeReference, since: nil, isSaved: false, withConfig: true, by: name,
+                generation: world.keyring(of: ConformanceWorld.account)?.current ?? 0,
                 reply: reply)
         } done: { [self] result in
             heard(request.id, result) { [self] changes in
@@ -167,9 +205,11 @@ extension ClientProcess {
 
     // MARK: - Streams
 
-    private func listen(_ id: Int, since cursor: Cursor?, _ isSaved: Bool) {
+    private func listen(
+        _ id: Int, since cursor: Cursor?, _ isSaved: Bool, _ generation: UInt32
+    ) {
         world.note(.opensStream(process: number))
-        let stream = ClientStream(id: id, process: self)
+        let stream = ClientStream(id: id, process: self, generation: generation)
         streams[id] = stream
         world.network.request(on: device) {
             [world] (reply: (Result<Void, LinkFailure>) -> Void) in
@@ -221,13 +261,17 @@ final class ClientStream: VirtualListener {
     private let id: Int
     /// Released with the streams of the process.
     private let process: ClientProcess
+    private let generation: UInt32
     /// Whether the head of the answer has come.
     var hasBegun = false
     private(set) lazy var stream = VirtualStream(
         number: id, listener: self, store: process.storeReference, device: process.name,
-        world: process.world)
+        world: process.world, generation: generation)
 
-    init(id: Int, process: ClientProcess) { (self.id, self.process) = (id, process) }
+    /// - Parameter generation: The number of the account's key that the client has named.
+    init(id: Int, process: ClientProcess, generation: UInt32) {
+        (self.id, self.process, self.generation) = (id, process, generation)
+    }
 
     var line: any VirtualLine { process.device }
 
@@ -258,7 +302,10 @@ extension HTTPAnswer {
         case .busy(let milliseconds):
             (code, wait) = (chance.coin() ? .tooManyRequests : .unavailable, milliseconds)
         case .tooManyStreams(let milliseconds): (code, wait) = (.tooManyStreams, milliseconds)
-        case .refused, .sealed, .unreachable, .timedOut: code = .malformed
+        case .sealed(let generation):
+            code = .sealed
+            problem.generation = generation
+        case .refused, .unreachable, .timedOut: code = .malformed
         }
         problem.type = "urn:ubiquity:problem:\(code.rawValue)"
         problem.status = UInt32(code.status)

@@ -73,7 +73,7 @@ final class ClientProcess: ScenarioProgram {
         let start = ClientCommand.Start(
             account: "\(ConformanceWorld.account)", name: name, credential: credential,
             store: Self.storeName, seed: world.chance.number(),
-            firstSync: world.scenario.firstSync, policies: rule)
+            firstSync: world.scenario.firstSync, policies: rule, keyring: device.state.keyring)
         if !world.hasProcesses { noteLeading(true) }
         tell(.start(start)) { [self] _, answer in
             if answer.state == nil { world.complain("the client's answer to a start has no state") }
@@ -84,12 +84,19 @@ final class ClientProcess: ScenarioProgram {
         work()
     }
 
-    static let storeName = "conformance"
+    /// As the virtual world names the store, whose keys follow from it.
+    static let storeName = "store\(ConformanceWorld.store)"
     var credential: String { "ubd_\(device.number)" }
 
     // MARK: - VirtualProgram
 
-    func followDevice() {}
+    /// The device has got the keys of its account.
+    func followDevice() {
+        whenRunning { [self] in
+            guard let keyring = device.state.keyring else { return }
+            tell(.unlock(keyring), .server)
+        }
+    }
 
     var openStreams: [VirtualStream] { streams.sorted { $0.key < $1.key }.map(\.value.stream) }
 

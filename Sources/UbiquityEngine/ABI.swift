@@ -19,7 +19,8 @@ public func buffer(_ count: Int32) -> UnsafeMutableRawPointer? {
     return place.baseAddress
 }
 
-/// Takes the event of `count` bytes in the buffer. The first one is `start`, or `pool`.
+/// Takes the event of `count` bytes in the buffer. The first one is `start`, or `pool`; what is asked
+/// of codes and keys may come before.
 /// - Parameters:
 ///   - wall: The milliseconds since 1970 by the device's clock.
 ///   - uptime: The milliseconds of a clock that nobody sets.
@@ -27,7 +28,9 @@ public func buffer(_ count: Int32) -> UnsafeMutableRawPointer? {
 @_expose(wasm, "handle") @_cdecl("ubiquity_handle")
 public func handle(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
     answer(to: count) { event throws(StoredFieldError) in
-        switch try event.word("do") {
+        let word = try event.word("do")
+        if let answer = try Unlocking.answer(to: word, event) { return answer }
+        switch word {
         case "start":
             engine = nil
             engine = try Engine(starting: event, wall: wall, uptime: uptime)

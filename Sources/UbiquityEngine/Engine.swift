@@ -194,13 +194,18 @@ final class Engine {
         case .finishSync(let number, let failure):
             // The engine's own are nobody's.
             guard let id = trips.removeValue(forKey: number) else { return }
-            let isHeldUp = failure?.kind == .unreachable && driver.status.isHeldUp
+            let status = driver.status
+            let isHeldUp = failure?.kind == .unreachable && status.isHeldUp
             add(
                 "synced",
                 [
                     "id": .integer(id),
-                    "error": failure.map { .string($0.detail) },
-                    "code": failure.map { .string(isHeldUp ? "heldUp" : $0.word) },
+                    "error": failure.map {
+                        .string(status.isLocked ? EngineStatus.locked : $0.detail)
+                    },
+                    "code": failure.map {
+                        .string(status.isLocked ? "locked" : isHeldUp ? "heldUp" : $0.word)
+                    },
                     "refused": failure.map { .keys($0.refusedKeys) },
                 ])
         case .listen, .hangUp, .push, .pull: send(effect, at: now)

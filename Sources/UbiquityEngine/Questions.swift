@@ -11,7 +11,8 @@ extension Engine {
             "explanation": .string(status.explanation),
             "account": driver.signedIn.map { .string($0.accountName) },
             "accountID": driver.signedIn.map { .string($0.account) },
-            "lastError": link.lastError.map { .string($0) },
+            "lastError": status.isLocked
+                ? .string(EngineStatus.locked) : link.lastError.map { .string($0) },
             "lastSync": link.lastSync.map { .integer($0) },
             "nextRetry": link.nextRetry.map { .integer($0) },
             "pendingKeys": .keys(status.pendingKeys),
@@ -74,6 +75,14 @@ extension PropertyListValue {
 }
 
 extension EngineStatus {
+    /// A device without the account's key, which sends nothing.
+    var isLocked: Bool { connection == .locked }
+
+    static let locked = "the \(sealed)"
+    private static let sealed =
+        "account is sealed, and this device does not have its key: unlock it with a code that "
+        + "another device approves, or with the recovery key"
+
     fileprivate var connection: LinkStatus.State {
         if !isSignedIn { return .signedOut }
         // Signed in a moment ago, and not connected yet.
@@ -94,7 +103,7 @@ extension EngineStatus {
         case .polling:
             "Connected without a stream, and asks now and then\(why.isEmpty ? "" : ": ")\(why)."
         case .unauthorized: "The server refuses this device: \(why). Sign in again."
-        case .locked: "The account is sealed, and this device does not have its key."
+        case .locked: "The \(Self.sealed)."
         case .waiting: "Not connected: \(why.isEmpty ? "not tried yet" : why)."
         }
     }

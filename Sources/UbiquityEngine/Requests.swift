@@ -37,10 +37,7 @@ struct Requests {
     ) -> [ExactString: PropertyListValue?] {
         last += 1
         all[last] = purpose
-        var query = query
-        if generation > 0, body == nil {
-            query += (query.isEmpty ? "?" : "&") + "generation=\(generation)"
-        }
+        let query = body == nil ? Self.naming(generation, in: query) : query
         var (path, accept) = (Self.path(of: store, resource) + query, "application/json")
         switch purpose {
         case .config: path = "/v1/config"
@@ -72,6 +69,12 @@ struct Requests {
 
     static func path(of store: String, _ resource: String = "changes") -> String {
         "/v1/stores/\(store)/\(resource)"
+    }
+
+    /// A query that also names the key which the device has.
+    static func naming(_ generation: UInt32, in query: String) -> String {
+        guard generation > 0 else { return query }
+        return query + (query.isEmpty ? "?" : "&") + "generation=\(generation)"
     }
 
     /// A cursor's characters need no escapes, except for a server that is not ours.

@@ -166,7 +166,8 @@ struct StreamPool {
         if let single {
             path =
                 Requests.path(of: single.string)
-                + Requests.query(places[0].since, places[0].isSaved)
+                + Requests.naming(
+                    places[0].generation, in: Requests.query(places[0].since, places[0].isSaved))
         } else {
             var json = JSONText()
             json.add(places)

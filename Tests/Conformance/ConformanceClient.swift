@@ -67,6 +67,8 @@ final class ClientProcess {
     private var credential = ""
     private var device = DeviceID.unassigned
     private var signIn = DeviceState()
+    /// The number of the account's key that requests name; 0 for none.
+    private var generation: UInt32 = 0
     private var tripNumbers: [Int: Int] = [:]
     private var answer: [String: Any] = [:]
     private var said: State?
@@ -103,6 +105,9 @@ final class ClientProcess {
             let (file, leads) = (driver?.file ?? 0, command["isLeading"] as? Bool ?? false)
             driver?.handle(.leading(file: file, leads), at: now)
         case "wake": break
+        case "unlock":
+            try takeKeys(command)
+            driver?.handle(.accountSignalled, at: now)
         default: try heard(command, action, now)
         }
         run(now)
@@ -124,11 +129,12 @@ final class ClientProcess {
         var settings = SyncEngine.Settings()
         settings.emptyMax = 2
         settings.firstSync = FirstSyncPolicy(rawValue: text("firstSync")) ?? .serverWins
-        signIn = DeviceState()
+        (signIn, generation) = (DeviceState(), 0)
         signIn.signIn(
             SignedInAccount(
                 server: "https://conformance.example", account: text("account"),
                 accountName: "", device: text("name"), deviceName: "", credential: credential))
+        try takeKeys(command)
         var driver = Driver(
             content: disk.changes(after: -1), device: signIn,
             store: try StoreIdentifier(text("store")), settings: settings,
@@ -137,6 +143,15 @@ final class ClientProcess {
             driver.engine.setPolicy(.register, resolver: AppOperation.resolver, for: try Key(key))
         }
         self.driver = driver
+    }
+
+    private func takeKeys(_ command: [String: Any]) throws {
+        guard let keys = command["keys"] as? [String: String] else { return }
+        var fields: [ExactString: PropertyListValue] = [:]
+        for (generation, key) in keys {
+            fields[ExactString(generation)] = .string(ExactString(key))
+        }
+        signIn.keep(try Keyring(fields: .dictionary(fields)))
     }
 
     private func write(_ writes: [[String: Any]], _ now: ClockReading) throws {
@@ -207,7 +222,8 @@ final class ClientProcess {
                 answer["reads"] = true
             case .readAccount:
                 driver?.handle(.accountRead(signIn), at: now)
-            case .connect, .open, .release, .use, .synchronized, .report, .close: break
+            case .connect(_, _, let generation): self.generation = generation
+            case .open, .release, .use, .synchronized, .report, .close: break
             }
         }
     }
@@ -248,7 +264,9 @@ final class ClientProcess {
     }
 
     private func query(_ cursor: Cursor?, _ isSaved: Bool) -> String {
-        cursor.map { "?since=\($0.text)" + (isSaved ? "" : "&saved=false") } ?? ""
+        let since = cursor.map { "since=\($0.text)" + (isSaved ? "" : "&saved=false") }
+        let parts = [since, generation > 0 ? "generation=\(generation)" : nil].compactMap(\.self)
+        return parts.isEmpty ? "" : "?" + parts.joined(separator: "&")
     }
 
     private func send(

@@ -5,7 +5,9 @@
 /**
  * Who is signed in, and the folder of each account that ever was. The first account takes over what was
  * written before it; another one never sees it.
- * @typedef {{signedIn: SignedIn | null, folder: string, folders: Record<string, string>}} State
+ * `keyrings`: the keys of each account that is sealed, as the engine reads them.
+ * @typedef {{signedIn: SignedIn | null, folder: string, folders: Record<string, string>,
+ *     keyrings?: Record<string, any>}} State
  * @returns {State}
  */
 export const newState = () => ({ signedIn: null, folder: '1', folders: {} });
@@ -21,13 +23,20 @@ export function signedIn(state, account) {
   const isTaken = Object.values(state.folders).includes(state.folder);
   const known = Object.hasOwn(state.folders, account.account) ? state.folders[account.account] : null;
   const folder = known ?? (isTaken ? newFolder() : state.folder);
-  return { signedIn: account, folder, folders: Object.fromEntries(
-    [...Object.entries(state.folders), [account.account, folder]]) };
+  return { ...state, signedIn: account, folder, folders: withEntry(state.folders, account.account, folder) };
 }
+
+/** Like JSON.parse, this makes `__proto__` an ordinary property too. */
+const withEntry = (entries, name, value) => Object.fromEntries([...Object.entries(entries ?? {}), [name, value]]);
+
+/** The keys in place of those that the account had here; the same state without any. @returns {State} */
+export const withKeys = (state, account, keyring) =>
+  (keyring ? { ...state, keyrings: withEntry(state.keyrings, account, keyring) } : state);
 
 /** @param {State} state @returns {State} */
 export function signedOut(state, wipes) {
   if (!wipes) return { ...state, signedIn: null };
-  return { signedIn: null, folder: newFolder(),
-    folders: Object.fromEntries(Object.entries(state.folders).filter(([, folder]) => folder !== state.folder)) };
+  const folders = Object.fromEntries(Object.entries(state.folders).filter(([, folder]) => folder !== state.folder));
+  const keyrings = Object.fromEntries(Object.entries(state.keyrings ?? {}).filter(([account]) => Object.hasOwn(folders, account)));
+  return { signedIn: null, folder: newFolder(), folders, ...(Object.keys(keyrings).length ? { keyrings } : {}) };
 }

@@ -6,8 +6,9 @@
  */
 
 import { checkedList } from './exact.js';
-import { newState, owned, signedIn, signedOut } from './account.js';
-import { RequestError, isCredential, isLoopback, request, serverAddress } from './http.js';
+import { newState, owned, signedIn, signedOut, withKeys } from './account.js';
+import { isCredential, isLoopback, request, serverAddress } from './http.js';
+import { frontOf, handOver, isKeyCode, keysOf, newCode, repeat } from './keys.js';
 import { Pool } from './pool.js';
 import { Store } from './store.js';
 import { UbiquityError, WireError } from './values.js';
@@ -16,19 +17,6 @@ const document = 'account';
 /** The longest that a sign-in request can be approved. */
 const requestMilliseconds = 660_000;
 const date = (milliseconds) => (Number(milliseconds) ? new Date(Number(milliseconds)) : null);
-
-async function sleep(milliseconds, signal) {
-  await new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve(undefined);
-    };
-    const timer = setTimeout(end, milliseconds);
-    signal.addEventListener('abort', end);
-  });
-  signal.throwIfAborted();
-}
 
 /** @param {Folder} folder @param {() => Promise<WebAssembly.Module>} compile @param {import('./pool.js').Slots} [slots] */
 export async function openDeviceIn(folder, compile, slots = undefined) {
@@ -148,8 +136,14 @@ export class Device {
    * Signs in with a code from the operator, or from another device, or with an identity provider's token.
    * With the code of an empty server's log, `accountName` is the name of its first account.
    */
-  async signIn({ server, code = undefined, accountName = undefined, identityToken = '',
+  async signIn({ server = undefined, code = undefined, accountName = undefined, identityToken = '',
     deviceName = 'browser', allowsPlainHTTP = false, isWanted = undefined }) {
+    const keyCode = isKeyCode(code) ? code : '';
+    if (keyCode) {
+      const front = await frontOf(this, keyCode);
+      const end = front.indexOf('#');
+      [server, code] = [server ?? front.slice(0, Math.max(end, 0)), front.slice(end + 1)];
+    }
     // The part after the semicolon is the server's key, which this platform cannot check.
     if (code?.includes?.(';')) {
       throw new UbiquityError('refused', 'the link carries the server\'s key, which cannot be checked here; '
@@ -160,7 +154,7 @@ export class Device {
       throw new UbiquityError('refused', 'an identity token has visible characters of ASCII only, and no spaces');
     }
     const terms = { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP,
-      identityToken: token, isWanted };
+      identityToken: token, isWanted, keyCode };
     await this.prepare();
     return this.complete(token ? {} : { code, accountName }, terms);
   }
@@ -173,7 +167,7 @@ export class Device {
   }
 
   async complete(secret, terms) {
-    const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted } = terms;
+    const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted, keyCode = '' } = terms;
     const { signal = this.requests.signal } = terms;
     const answer = await request({ server, credential: identityToken }, ['sign-in'],
       { method: 'POST', body: { ...secret, deviceName }, signal });
@@ -186,12 +180,14 @@ export class Device {
       await revoke({ server, device, credential });
       throw new UbiquityError('declined', 'nobody was signed in; the code is used up');
     }
+    const now = { server, allowsPlainHTTP, account, accountName, device, deviceName, credential };
     let old = null;
     try {
+      // The code says that the account is sealed: without the keys, it is another one, or they came too late.
+      const keyring = keyCode ? await keysOf(this, keyCode, now, signal) : null;
       await this.adopt((state) => {
         old = state.signedIn;
-        return signedIn(state,
-          { server, allowsPlainHTTP, account, accountName, device, deviceName, credential });
+        return withKeys(signedIn(state, now), account, keyring);
       });
     } catch (error) {
       await revoke({ server, device, credential });
@@ -210,19 +206,10 @@ export class Device {
     const end = Date.now() + requestMilliseconds;
     /** @param {{signal?: AbortSignal}} options */
     const account = async ({ signal = undefined } = {}) => {
-      const signals = [this.requests.signal, ...(signal ? [signal] : [])];
-      const stop = /** @type {any} */ (AbortSignal).any(signals);
+      const stop = this.until(signal);
       const terms = { server: address, deviceName, allowsPlainHTTP, signal: stop };
       await this.prepare();
-      for (;;) {
-        try { return await this.complete({ request: secret }, terms); } catch (error) {
-          const why = error instanceof RequestError ? error.failure : null;
-          const isPending = why?.code === 'sign-in-pending'
-            || ['busy', 'unreachable', 'timedOut'].includes(why?.kind);
-          if (!isPending || stop.aborted || Date.now() > end) throw error;
-          await sleep(Math.max(pause, why.wait ?? 0), stop);
-        }
-      }
+      return repeat(() => this.complete({ request: secret }, terms), 'sign-in-pending', pause, end, stop);
     };
     return { userCode: String(userCode), link: `${address}#${userCode}`,
       expires: date(answer?.expiresMilliseconds), account };
@@ -253,7 +240,7 @@ export class Device {
     // From here on, nothing belongs to anybody, so that the next start removes what this one does not.
     await this.adopt((state) => {
       account = state.signedIn;
-      return { ...signedOut(state, true), folders: {} };
+      return signedOut({ ...state, folders: {} }, true);
     });
     // At once: when the credential is gone from the disk, nobody can revoke it any more.
     const revoked = account ? revoke(account) : null;
@@ -263,13 +250,46 @@ export class Device {
     await revoked;
   }
 
+  // The keys of a sealed account
+
+  async unlockCode() {
+    const { device } = this.checkedAccount();
+    // A device that is confined to some stores must not ask for the keys of all.
+    return newCode(this, checkedList(await this.ask(['devices', device]), 'stores').map(String));
+  }
+
+  /** @param {string} code @param {{signal?: AbortSignal}} options */
+  async unlock(code, { signal = undefined } = {}) {
+    const account = this.checkedAccount();
+    const keyring = await keysOf(this, String(code), account, this.until(signal));
+    await this.adopt((state) => withKeys(state, account.account, keyring));
+  }
+
+  async handOver(code) {
+    const account = this.checkedAccount();
+    await handOver(this, String(code), account, this.state.keyrings?.[account.account]);
+  }
+
+  /** @param {AbortSignal | undefined} signal @returns {AbortSignal} */
+  until(signal) {
+    return /** @type {any} */ (AbortSignal).any([this.requests.signal, ...(signal ? [signal] : [])]);
+  }
+
   // The person's devices
 
-  async ask(segments, options = {}) {
+  /** @returns {SignedIn} */
+  checkedAccount() {
     const account = this.state.signedIn;
     if (!account) throw new UbiquityError('unauthorized', 'this device is not signed in');
+    return account;
+  }
+
+  /** @param {SignedIn} account */
+  askAs(account, segments, options = {}) {
     return request(account, segments, { signal: this.requests.signal, ...options });
   }
+
+  async ask(segments, options = {}) { return this.askAs(this.checkedAccount(), segments, options); }
 
   async pair(wanted = {}) {
     const answer = await this.ask(['codes'], { method: 'POST', body: rights(wanted) });

@@ -171,6 +171,28 @@ function slotsOf(count) {
   });
 }
 
+test('the stream of a store names the key that its device has, alone and with others', { skip, timeout: deadline }, async () => {
+  /** @type {string[]} */
+  const asked = [];
+  await served(async (incoming, answer) => {
+    let text = '';
+    for await (const more of incoming) text += more;
+    asked.push(text || incoming.url);
+    answer.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    const stores = text ? JSON.parse(text).stores.map(({ identifier }) => ({ store: identifier })) : [{}];
+    for (const store of stores) answer.write(`event: ready\ndata: ${JSON.stringify({ ...store, cursor: '1-1', config: {} })}\n\n`);
+  }, async (server) => {
+    const pool = new Pool(/** @type {any} */ (module));
+    const stops = ['T.a', 'T.b'].map((store) => pool.listen({ server, headers: { Accept: 'text/event-stream' },
+      stream: { store, since: '1-0', saved: true, generation: 2 } }, () => {}));
+    await soon(() => asked.some((one) => one.startsWith('{')));
+    for (const stop of stops) stop();
+  });
+  assert.ok(asked.includes('/v1/stores/T.a/changes?since=1-0&generation=2'), asked.join());
+  const { stores } = JSON.parse(/** @type {string} */ (asked.find((one) => one.startsWith('{'))));
+  assert.deepEqual(stores.map(({ generation }) => generation), [2, 2]);
+});
+
 test('requests go a few at a time, in order', async () => {
   const turns = new Turns(2);
   const ends = [await turns.take(), await turns.take()];

@@ -23,7 +23,7 @@ const run = promisify(execFile);
 
 /** What the examples take for granted. */
 const given = `import { Device, Store, openDevice, openStore, real } from 'ubiquity-store';
-declare const [store, device, server, userCode]: [Store, Device, string, string];
+declare const [store, device, server, userCode, scanned]: [Store, Device, string, string, string];
 declare function show(code: string): void;
 declare function createElement(...terms: any[]): any;
 declare function useSyncExternalStore<T>(subscribe: (heard: () => void) => () => void, get: () => T): T;

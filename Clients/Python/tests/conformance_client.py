@@ -140,10 +140,19 @@ class Device:
         self.account = {"folder": "1", "folders": {account: "1"}, "signedIn": {
             "server": SERVER, "account": account, "accountName": "", "device": name,
             "deviceName": "", "credential": command["credential"]}}
+        self.take_keys(command)
         words = ("do", "boot", "seed", "store", "firstSync", "policies")
         self.tell({word: command[word] for word in words if word in command} | {
             "content": self.disk.load("1"), "device": self.account})
         self.tell({"do": "leading", "file": 0, "isLeading": True})
+
+    def take_keys(self, command: Word) -> None:
+        if "keys" in command:
+            self.account["keyrings"] = {self.account["signedIn"]["account"]: command["keys"]}
+
+    def do_unlock(self, command: Word) -> None:
+        self.take_keys(command)
+        self.tell({"do": "accountChanged"})
 
     def do_kill(self, command: Word) -> None:
         if command.get("keepsSave") and self.saving:

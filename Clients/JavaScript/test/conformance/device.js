@@ -53,14 +53,23 @@ export class Process {
 
   // What happens
 
-  start({ account, name, credential, store, seed, firstSync, policies, boot }) {
+  start({ account, name, credential, store, seed, firstSync, policies, boot, keys }) {
     this.engine = new Engine(module);
     this.saving = null;
     this.shown = null;
     this.account = { folder: '1', folders: { [account]: '1' }, signedIn: {
       server, account, accountName: '', device: name, deviceName: '', credential } };
+    this.takeKeys(keys);
     this.handle({ do: 'start', boot, seed, store, firstSync, policies, content: this.disk.changes(),
       device: this.account });
+  }
+
+  /** @param {Record<string, string>} [keys] */
+  takeKeys(keys) { if (keys) this.account.keyrings = { [this.account.signedIn.account]: keys }; }
+
+  unlock({ keys }) {
+    this.takeKeys(keys);
+    this.handle({ do: 'accountChanged' });
   }
 
   kill({ keepsSave }) {

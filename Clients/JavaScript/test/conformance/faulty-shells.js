@@ -229,4 +229,9 @@ export const faultyShells = {
   'rule-unasked': class extends Process {
     perform(step) { if (step.do !== 'decide') super.perform(step); }
   },
+
+  /** A process does not hear that the device has got the keys of its account. */
+  'keys-unheard': class extends Process {
+    unlock() {}
+  },
 };

@@ -159,21 +159,20 @@ def _hear(response: HTTPResponse, say: Callable[..., None]) -> None:
             name, data, size = "", [], 0
 
 
-def exchange(method: str, server: str, path: str, body: Word, credential: str = "") -> Word:
+def exchange(method: str, server: str, path: str, body: Word | None, credential: str = "") -> Word:
     """Sends a request outside the sync. Raises UbiquityError for anything but a success."""
     words: queue.SimpleQueue[Word] = queue.SimpleQueue()
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
     headers |= {"Authorization": f"Bearer {credential}"} if credential else {}
     Link(words.put).send({"id": 0, "method": method, "server": server, "path": path,
-                          "headers": headers, "body": json.dumps(body).encode()})
+                          "headers": headers, "body": body and json.dumps(body).encode()})
     answer = words.get()
     if answer["do"] == "fail":
         raise UbiquityError(answer["why"], answer["detail"])
     try:
-        fields = json.loads(answer["body"][:_FIELDS_BYTES_MAX] or b"{}")
-    except (ValueError, RecursionError):
+        fields: Word = dict(json.loads(answer["body"][:_FIELDS_BYTES_MAX] or b"{}"))
+    except (TypeError, ValueError, RecursionError):
         fields = {}
-    fields = fields if isinstance(fields, dict) else {}
     if not 200 <= answer["status"] < 300:
         detail = str(fields.get("detail") or f"{server} answered {answer['status']}")
         raise UbiquityError(str(fields.get("code") or "unreachable"), detail.removesuffix("."))

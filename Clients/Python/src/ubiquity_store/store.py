@@ -2,11 +2,13 @@
 """A store: it tells the engine what happens and when, and carries out its steps."""
 
 import atexit
+import json
 import logging
 import os
 import queue
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
@@ -168,20 +170,20 @@ class Store(MutableMapping[str, Value]):
 
     def sign_in(self, server: str, code: str, *, device_name: str, account_name: str = "",
                 allows_plain_http: bool = False) -> None:
-        """Signs in with a code of the server's operator, or of another device.
-
-        `account_name` is for the code of an empty server: the name of its first account.
-        """
-        server = checked_address(server, allows_plain_http)
-        if ";" in code:
+        """Signs in with a code of the server's operator, or of another device. One that begins with
+        `ubiquity:` brings the keys of a sealed account, and may have the address for `server`.
+        `account_name` is for the code of an empty server: the name of its first account."""
+        address, _, front = self._ask_keys("code", code=code)["front"].rpartition("#")
+        server = checked_address(server or address, allows_plain_http)
+        if ";" in front:
             raise UbiquityError("refused", "the server's key, after the ;, cannot be checked here")
         with self._signing:
-            self._sign_in(server, code, device_name, account_name)
+            self._sign_in(server, code, front, device_name, account_name)
 
-    def _sign_in(self, server: str, code: str, device_name: str, account_name: str) -> None:
+    def _sign_in(self, server: str, code: str, front: str, device_name: str, name: str) -> None:
         # A disk that does not work does not use up a code.
         self._adopt(self._device)
-        body = {"code": code, "deviceName": device_name, "accountName": account_name}
+        body = {"code": front, "deviceName": device_name, "accountName": name}
         answer = exchange("POST", server, "/v1/sign-in", {k: v for k, v in body.items() if v})
         fields = {name: answer.get(name) for name in ("account", "device", "credential")}
         account = {name: field for name, field in fields.items() if isinstance(field, str)}
@@ -195,9 +197,55 @@ class Store(MutableMapping[str, Value]):
         if folder in folders.values():
             folder, last = str(last + 1), last + 1
         folder = folders.get(account["account"], folder)
-        self._adopt({"signedIn": account, "folder": folder, "lastFolder": last,
-                     "folders": folders | {account["account"]: folder}})
+        device = old | {"signedIn": account, "folder": folder, "lastFolder": last,
+                        "folders": folders | {account["account"]: folder}}
+        try:
+            # A secret says that the account is sealed. Without the keys, it is another one.
+            if ";" in code:
+                device["keyrings"] = old.get("keyrings", {}) | self._keys(code, account)
+            self._adopt(device)
+        except UbiquityError:
+            _revoke(device)
+            raise
         _revoke(old)
+
+    def unlock_code(self) -> str:
+        """A code to show, and to pass to `unlock`: a device with the account's keys approves it."""
+        account = self._signed_in()
+        # A device that is confined to some stores must not ask for the keys of all.
+        stores = _request("GET", account, f"/v1/devices/{account['device']}").get("stores", [])
+        return str(self._ask_keys("code", stores=[*map(str, stores)])["code"])
+
+    def unlock(self, code: str, timeout: float = 900.0) -> None:
+        """Takes a sealed account's keys: by a code of `unlock_code`, or by the recovery key."""
+        keys = self._keys(code, self._signed_in(), timeout)
+        with self._signing:
+            self._adopt(self._device | {"keyrings": self._device.get("keyrings", {}) | keys})
+
+    def _signed_in(self) -> Word:
+        if "signedIn" not in self._device:
+            raise UbiquityError("unauthorized", "this device is not signed in")
+        return dict(self._device["signedIn"])
+
+    def _keys(self, code: str, account: Word, timeout: float = 0) -> Word:
+        named, begun = {"code": code, "account": account["account"]}, time.monotonic()
+        told = self._ask_keys("code", **named)
+        while True:
+            try:
+                data = json.dumps(_request("GET", account, told["path"])).encode()
+                keys = self._ask_keys("unlock", **named, answer=data)["keyring"]
+                return {account["account"]: keys}
+            except UbiquityError as error:
+                is_waiting = told["isAwaited"] and time.monotonic() - begun < timeout
+                if not is_waiting or error.code not in ("not-found", "unreachable", "timeout"):
+                    raise
+            time.sleep(1)
+
+    def _ask_keys(self, do: str, **fields: Any) -> Word:
+        answer = self._ask(lambda engine: engine.handle({"do": do, **fields}))
+        if "problem" in answer:
+            raise UbiquityError("code-invalid", answer["problem"])
+        return answer
 
     def sign_out(self) -> None:
         """Signs out. The values stay here; the server is asked to revoke the credential."""
@@ -210,7 +258,7 @@ class Store(MutableMapping[str, Value]):
         try:
             if not self.synchronize():
                 raise OSError("the store is not saved")
-            self._disk.save(_DEVICE, {"entries": [], "meta": encode(device, 4)})
+            self._disk.save(_DEVICE, {"entries": [], "meta": encode(device, 5)})
         except DISK_ERRORS as error:
             raise UbiquityError("storage", f"the sign-in cannot be saved: {error}") from None
         self._device = device
@@ -301,7 +349,8 @@ class Store(MutableMapping[str, Value]):
             case "patience": self._link.set_patience(step["id"], step["milliseconds"])
             case "notify": self._changes.put(Change(step["reason"], tuple(step["keys"])))
             case "synced":
-                error = "error" in step and UbiquityError("sync", step["error"], step["refused"])
+                code = "locked" if step.get("code") == "locked" else "sync"
+                error = "error" in step and UbiquityError(code, step["error"], step["refused"])
                 self._answer(step["id"], error)
             case "synchronized": self._answer("synchronize", step["isSaved"])
             case "close": self._answer("close")
@@ -353,9 +402,12 @@ class Store(MutableMapping[str, Value]):
             self._answer(asked, UbiquityError(*reason))
 
 
+def _request(method: str, account: Word, path: str) -> Word:
+    return exchange(method, account["server"], path, None, account["credential"])
+
+
 def _revoke(device: Word) -> None:
     """If the server is away, another device can do it."""
     if account := device.get("signedIn"):
         with suppress(UbiquityError):
-            path = f"/v1/devices/{account['device']}"
-            exchange("DELETE", account["server"], path, {}, account["credential"])
+            _request("DELETE", account, f"/v1/devices/{account['device']}")

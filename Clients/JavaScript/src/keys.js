@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** How a device gets the keys of a sealed account. Codes and keys are the engine's to read and to make. */
+
+import { Engine, clocks } from './engine.js';
+import { RequestError } from './http.js';
+import { UbiquityError } from './values.js';
+
+/** How long a handover stays on the server, and how often a device that waits looks for it. */
+const handoverMilliseconds = 900_000;
+const pauseMilliseconds = 1_000;
+
+/** Whether a code carries a secret, and belongs into no link. */
+export const isKeyCode = (code) => /^\s*ubiquity:/i.test(code ?? '');
+
+async function sleep(milliseconds, signal) {
+  await new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve(undefined);
+    };
+    const timer = setTimeout(end, milliseconds);
+    signal.addEventListener('abort', end);
+  });
+  signal.throwIfAborted();
+}
+
+/**
+ * Tries again and again what fails with one of these codes, or because the server is away or busy.
+ * @param {() => Promise<any>} attempt @param {string} pending @param {number} pause In milliseconds, at least.
+ * @param {number} end In milliseconds since 1970. @param {AbortSignal} signal
+ */
+export async function repeat(attempt, pending, pause, end, signal) {
+  for (;;) {
+    try { return await attempt(); } catch (error) {
+      const why = error instanceof RequestError ? error.failure : null;
+      const isPending = why?.code === pending || ['busy', 'unreachable', 'timedOut'].includes(why?.kind);
+      if (!isPending || signal.aborted || Date.now() > end) throw error;
+      await sleep(Math.max(pause, why.wait ?? 0), signal);
+    }
+  }
+}
+
+/** Asks an engine without a store. @param {() => Promise<WebAssembly.Module>} compile */
+async function ask(compile, question) {
+  const answer = new Engine(await compile()).handle(question, clocks());
+  if (answer.problem) throw new UbiquityError('code-invalid', answer.problem);
+  return answer;
+}
+
+/** A code with a new secret, of a device that may use these stores only, if any. @param {import('./device.js').Device} device */
+export const newCode = async ({ compile }, stores) => (await ask(compile, { do: 'code', stores })).code;
+
+/** What a code would be without a secret. @param {import('./device.js').Device} device */
+export const frontOf = async ({ compile }, code) => (await ask(compile, { do: 'code', code })).front;
+
+const segments = (path) => path.split('/').slice(2);
+
+/**
+ * The keys that a code opens.
+ * @param {import('./device.js').Device} device @param {SignedIn} signedIn @param {AbortSignal} signal
+ */
+export async function keysOf(device, code, signedIn, signal) {
+  const named = { code, account: signedIn.account };
+  const { path, isAwaited } = await ask(device.compile, { do: 'code', ...named });
+  // Another device has still to approve a code that this one shows.
+  const end = isAwaited ? Date.now() + handoverMilliseconds : 0;
+  const answer = await repeat(() => device.askAs(signedIn, segments(path), { signal }), 'not-found',
+    pauseMilliseconds, end, signal);
+  const said = new TextEncoder().encode(JSON.stringify(answer));
+  return (await ask(device.compile, { do: 'unlock', ...named, answer: said })).keyring;
+}
+
+/** Leaves keys for the device that shows a code. @param {import('./device.js').Device} device @param {SignedIn} signedIn */
+export async function handOver(device, code, signedIn, keyring) {
+  const { path, box } = await ask(device.compile, { do: 'handOver', code, account: signedIn.account, keyring });
+  await device.askAs(signedIn, segments(path), { method: 'PUT', body: { box } });
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Devices of a sealed account, with a real server. */
+
+import assert from 'node:assert/strict';
+import { identifier, passOn, served, serverTest, until } from './support/server.js';
+import { sealAccount } from './support/sealing.js';
+
+const problem = (code) => JSON.stringify({ type: `urn:ubiquity:problem:${code}`, code, detail: code });
+
+/** The server of a stage, with the place for handovers that not every server has. */
+function withHandovers(stage, body) {
+  const boxes = new Map();
+  return served(async (incoming, answer) => {
+    const name = /^\/v1\/handovers\/([0-9a-f]{32})$/.exec(incoming.url)?.[1];
+    if (!name) return passOn(stage, incoming, answer);
+    let text = '';
+    for await (const piece of incoming) text += piece;
+    if (incoming.method === 'PUT') {
+      boxes.set(name, text);
+      return answer.writeHead(204).end();
+    }
+    const found = boxes.get(name);
+    answer.writeHead(found ? 200 : 404, { 'Content-Type': 'application/json' });
+    return answer.end(found ?? problem('not-found'));
+  }, body);
+}
+
+/** A store in an account that was sealed before, at an address. */
+async function lockedStore(stage, server, name) {
+  const store = await stage.openStore(name);
+  await store.device.signIn({ server, code: await stage.server.code('ann'), deviceName: name });
+  await until(store, () => store.status.connection === 'locked');
+  return store;
+}
+
+/** A store with the account's key, and the recovery key. */
+async function sealedStore(stage, server = stage.server.url) {
+  const store = await stage.openStore('a');
+  await store.device.signIn({ server, code: await stage.server.code('ann'), deviceName: 'a' });
+  const recoveryKey = await sealAccount(store.device.state.signedIn);
+  await store.device.unlock(recoveryKey);
+  await store.synchronizeNow();
+  return { store, recoveryKey };
+}
+
+serverTest('a device without the key keeps what is written, and says what to do', async (stage) => {
+  await sealedStore(stage);
+  const b = await lockedStore(stage, stage.server.url, 'b');
+  b.set('mine', 1);
+  assert.equal(await b.synchronize(), true);
+  const { connection, explanation, lastError, pendingKeys } = b.status;
+  assert.equal(connection, 'locked');
+  assert.match(explanation, /^The account is sealed, and this device does not have its key: unlock it .*\.$/);
+  assert.match(lastError, /^the account is sealed, .* recovery key$/);
+  assert.deepEqual(pendingKeys, ['mine']);
+  await assert.rejects(b.synchronizeNow(), { code: 'locked', message: lastError });
+});
+
+serverTest('the recovery key unlocks a device, and what waited is sent as boxes', async (stage) => {
+  const { store: a, recoveryKey } = await sealedStore(stage);
+  a.set('secret', 'a text that nobody else reads');
+  a.increment('steps', 3);
+  await a.synchronizeNow();
+  const b = await lockedStore(stage, stage.server.url, 'b');
+  b.set('waited', 'until there was a key');
+  await b.device.unlock(` ${recoveryKey.toLowerCase()} `);
+  await b.synchronizeNow();
+  assert.equal(b.get('secret'), 'a text that nobody else reads');
+  assert.equal(b.get('steps'), 3);
+  await until(a, () => a.get('waited') === 'until there was a key');
+  const { server, credential } = a.device.state.signedIn;
+  const answer = await fetch(`${server}/v1/stores/${a.identifier}/whole?generation=1`,
+    { headers: { Authorization: `Bearer ${credential}` } });
+  const text = await answer.text();
+  assert.match(text, /"box"/);
+  assert.doesNotMatch(text, /nobody else|there was a key/);
+  assert.equal((await b.history('secret'))[0].value, 'a text that nobody else reads');
+  assert.equal((await b.valuesAt(new Date())).values.get('waited'), 'until there was a key');
+});
+
+serverTest('a device with the key hands it to one that shows a code', (stage) => withHandovers(stage, async (server) => {
+  const { store: a } = await sealedStore(stage, server);
+  a.set('theme', 'dark');
+  await a.synchronizeNow();
+  const b = await lockedStore(stage, server, 'b');
+  const code = await b.device.unlockCode();
+  assert.match(code, /^ubiquity:unlock;([0-9A-Z]{4}-){7}[0-9A-Z]{2}$/);
+  const unlocked = b.device.unlock(code);
+  await a.device.handOver(code);
+  await unlocked;
+  await b.synchronizeNow();
+  assert.equal(b.get('theme'), 'dark');
+  // The keys are on the disk.
+  await b.close();
+  const again = await stage.openStore('b');
+  await again.synchronizeNow();
+  again.set('theme', 'light');
+  await again.synchronizeNow();
+  await until(a, () => a.get('theme') === 'light');
+}));
+
+serverTest('a sign-in code with a secret brings the keys', (stage) => withHandovers(stage, async (server) => {
+  const { store: a } = await sealedStore(stage, server);
+  a.set('theme', 'dark');
+  await a.synchronizeNow();
+  const secret = (await a.device.unlockCode()).split(';')[1];
+  const signIn = async () => ({ code: `ubiquity:${server}#${(await a.device.pair()).code};${secret}` });
+  // Without a handover, the device is not signed in, and what the server knows of it is revoked.
+  const b = await stage.openStore('b');
+  await assert.rejects(b.device.signIn(await signIn()), { code: 'not-found' });
+  assert.equal(b.device.account, null);
+  assert.equal((await a.device.devices()).length, 1);
+  await a.device.handOver(`ubiquity:unlock;${secret}`);
+  await b.device.signIn(await signIn());
+  await b.initialSync();
+  assert.equal(b.get('theme'), 'dark');
+}));
+
+serverTest('a device that is confined to a store asks for the key of that store', (stage) => withHandovers(stage, async (server) => {
+  const { store: a } = await sealedStore(stage, server);
+  a.set('theme', 'dark');
+  await a.synchronizeNow();
+  const b = await stage.openStore('b');
+  await b.device.signIn({ server, code: (await a.device.pair({ stores: [identifier] })).code });
+  const code = await b.device.unlockCode();
+  assert.match(code, /^ubiquity:unlock#TEAM\.example\.js;/);
+  await a.device.handOver(code);
+  await b.device.unlock(code);
+  await b.synchronizeNow();
+  assert.equal(b.get('theme'), 'dark');
+  assert.deepEqual(Object.keys(Object.values(b.device.state.keyrings)[0]['1']), [identifier]);
+}));
+
+serverTest('codes that give no keys are refused with a sentence', (stage) => withHandovers(stage, async (server) => {
+  const { store: a, recoveryKey } = await sealedStore(stage, server);
+  const b = await lockedStore(stage, server, 'b');
+  const code = await b.device.unlockCode();
+  const mistyped = code.slice(0, -1) + (code.endsWith('0') ? '1' : '0');
+  const refused = (text, message) => assert.rejects(b.device.unlock(text), { code: 'code-invalid', message });
+  await refused(mistyped, /mistyped/);
+  await refused(recoveryKey.slice(0, -1), /neither a code with keys nor a recovery key/);
+  await refused('7KQ2-M9XD-4TRW', /neither/);
+  await assert.rejects(b.device.signIn({ code: mistyped }), { code: 'code-invalid' });
+  // Of another account, at the same server.
+  const other = await stage.openStore('o');
+  await other.device.signIn({ server, code: await stage.server.code('bob'), deviceName: 'o' });
+  await assert.rejects(other.device.unlock(recoveryKey), { code: 'code-invalid', message: /is not sealed/ });
+  const otherKey = await sealAccount(other.device.state.signedIn);
+  await refused(otherKey, /does not open/);
+  await assert.rejects(b.device.handOver(code), { code: 'code-invalid', message: /no keys to hand over/ });
+  // Nobody approves it, and nobody waits any longer.
+  const stop = new AbortController();
+  const waiting = b.device.unlock(code, stop);
+  stop.abort();
+  await assert.rejects(waiting);
+  assert.equal(b.status.connection, 'locked');
+  await a.device.handOver(code);
+  await b.device.unlock(code);
+  await b.synchronizeNow();
+}));
+
+serverTest('wiping takes the keys with the values', async (stage) => {
+  const { store: a } = await sealedStore(stage);
+  await a.device.signOut();
+  assert.equal(Object.keys(a.device.state.keyrings).length, 1);
+  await a.device.signIn({ server: stage.server.url, code: await stage.server.code('ann') });
+  await a.synchronizeNow();
+  await a.device.signOut({ wipes: true });
+  assert.equal(a.device.state.keyrings, undefined);
+});

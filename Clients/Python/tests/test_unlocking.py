@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices of a sealed account, with a real server, and beside a device in JavaScript and one in Swift."""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import unittest
+from base64 import b64encode
+from typing import Any
+from unittest import mock
+from urllib.request import Request, urlopen
+
+from support import DEADLINE, IDENTIFIER, ServerTest
+from test_sealing import VECTORS, fields, hkdf, recovery, typed
+
+from ubiquity_store import Store, UbiquityError, link
+
+NODE = VECTORS.parents[1] / "Clients/JavaScript/src/node.js"
+SCRIPT = f"""
+import {{ openStore }} from '{NODE}';
+const [home, server, code, recoveryKey] = process.argv.slice(1);
+const store = await openStore({{ home, identifier: '{IDENTIFIER}' }});
+await store.device.signIn({{ server, code }});
+await store.device.unlock(recoveryKey);
+await store.synchronizeNow();
+store.set('javascript', [...store.values().values()]);
+store.increment('count', 2);
+await store.synchronizeNow();
+await store.close();
+"""
+
+
+def sign_in_code() -> str:
+    """The secret of a code that nobody has left keys for."""
+    return "ubiquity:unlock;" + typed(secrets.token_bytes(16))
+
+
+class UnlockingTests(ServerTest):
+    def sealed(self, name: str = "a") -> tuple[Store, str]:
+        """A device with the key of an account that it has sealed, and the recovery key."""
+        store = self.signed_in(name)
+        self.key, recovery_key = secrets.token_bytes(32), secrets.token_bytes(20)
+        case = {"recoveryKey": recovery_key.hex(), "keys": {"1": b64encode(self.key).decode()}}
+        mark = {"generation": 1, "recovery": b64encode(recovery(case)).decode(),
+                "check": b64encode(hkdf(self.key, fields("ubiquity check 1", 1), 1)[0]).decode()}
+        account = store._device["signedIn"]
+        request = Request(f"{self.server.url}/v1/sealing", json.dumps(mark).encode(), {
+            "Authorization": f"Bearer {account['credential']}",
+            "Content-Type": "application/json"}, method="PUT")
+        urlopen(request, timeout=DEADLINE).close()
+        store.unlock(typed(recovery_key))
+        store.sync()
+        return store, typed(recovery_key)
+
+    def locked(self, name: str) -> Store:
+        store = self.open(name)
+        store.sign_in(self.server.url, self.server.code("ann"), device_name=name)
+        with self.assertRaises(UbiquityError) as raised:
+            store.sync()
+        self.assertEqual(raised.exception.code, "locked")
+        self.assertEqual(store.status["connection"], "locked")
+        return store
+
+    def test_a_device_without_the_key_says_what_to_do_and_the_recovery_key_unlocks_it(self) -> None:
+        a, recovery_key = self.sealed()
+        a["secret"] = "a text"
+        a.sync()
+        b = self.locked("b")
+        b["waited"] = 1
+        self.assertIn("unlock it with a code", b.status["explanation"])
+        self.assertEqual(b.status["pendingKeys"], ["waited"])
+        b.unlock(recovery_key.lower())
+        b.sync()
+        a.sync()
+        self.assertEqual((b["secret"], a["waited"]), ("a text", 1))
+        # The keys are on the disk.
+        b.close()
+        again = self.open("b")
+        again.sync()
+        again.sign_out()
+        again.sign_in(self.server.url, self.server.code("ann"), device_name="b")
+        again.sync()
+
+    def test_a_handover_unlocks_a_device_and_a_sign_in_brings_the_keys(self) -> None:
+        a, _ = self.sealed()
+        a["theme"] = "dark"
+        a.sync()
+        account = a._device["signedIn"]["account"]
+        boxes: dict[str, str] = {}
+        real = link.exchange
+
+        def exchange(method: str, server: str, path: str, *more: Any) -> Any:
+            if not path.startswith("/v1/handovers/"):
+                return real(method, server, path, *more)
+            if path in boxes:
+                return {"box": boxes[path]}
+            # Another device approves it meanwhile.
+            hand_over(code)
+            raise UbiquityError("not-found", "no")
+
+        def hand_over(code: str) -> None:
+            handed = a._ask_keys("handOver", code=code, account=account,
+                                   keyring=a._device["keyrings"][account])
+            boxes[handed["path"]] = handed["box"]
+
+        with mock.patch("ubiquity_store.store.exchange", exchange):
+            b = self.locked("b")
+            code = b.unlock_code()
+            b.unlock(code)
+            b.sync()
+            self.assertEqual(b["theme"], "dark")
+            c, sign_in = self.open("c"), f"ubiquity:{self.server.url}#{self.server.code('ann')};"
+            with self.assertRaises(UbiquityError):
+                c.sign_in("", sign_in + typed(secrets.token_bytes(16)), device_name="c")
+            self.assertIsNone(c.account)
+            sign_in = f"ubiquity:{self.server.url}#{self.server.code('ann')};{code.split(';')[1]}"
+            c.sign_in("", sign_in, device_name="c")
+            c.sync()
+            self.assertEqual(c["theme"], "dark")
+
+    def test_codes_that_give_no_keys_are_refused(self) -> None:
+        b = self.signed_in("b")
+        for code in ("7KQ2-M9XD-4TRW", "ubiquity:unlock;7KQ2", typed(bytes(20))[:-1]):
+            with self.assertRaises(UbiquityError) as raised:
+                b.unlock(code)
+            self.assertEqual(raised.exception.code, "code-invalid")
+        with self.assertRaisesRegex(UbiquityError, "is not sealed"):
+            b.unlock(typed(bytes(20)))
+        self.sealed("a")
+        with self.assertRaisesRegex(UbiquityError, "does not open"):
+            b.unlock(typed(bytes(20)))
+        with self.assertRaises(UbiquityError) as raised:
+            b.unlock(sign_in_code(), timeout=0)
+        self.assertEqual(raised.exception.code, "not-found")
+
+    @unittest.skipUnless(shutil.which("node") and NODE.exists(), "there is no Node, or no client for it")
+    def test_devices_in_three_languages_read_one_anothers_boxes(self) -> None:
+        a, recovery_key = self.sealed()
+        a.write({"python": {"text": "ü", "list": [1, -0.0, b"x", True]}})
+        a.sync()
+        self.command("c", "sign-in", "--server", self.server.url, "--code", self.server.code("ann"))
+        self.give_keys("c", a)
+        self.command("c", "set", "swift", "from the command line")
+        self.command("c", "sync")
+        words = [str(self.folder / "b"), self.server.url, self.server.code("ann"), recovery_key]
+        subprocess.run(["node", "--input-type=module", "--eval", SCRIPT, *words], check=True,
+                       timeout=DEADLINE, env=os.environ | {"NODE_NO_WARNINGS": "1"})
+        a.sync()
+        self.assertEqual(a["swift"], "from the command line")
+        self.assertEqual(a["javascript"], [a["python"], a["swift"]])
+        self.command("c", "sync")
+        self.assertEqual(self.command("c", "get", "count"), "2")
+        exact = json.loads(self.command("c", "get", "javascript", "--exact"))
+        self.assertEqual(len(exact["array"]["values"]), 2)
+
+    def give_keys(self, name: str, store: Store) -> None:
+        """Puts a store's keys into the state of a device of the command line."""
+        file = self.folder / name / "account.json"
+        state = json.loads(file.read_text())
+        file.write_text(json.dumps(state | {"keyrings": store._device["keyrings"]}))
+
+
+if __name__ == "__main__":
+    unittest.main()

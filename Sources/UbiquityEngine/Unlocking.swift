@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The keys of a sealed account on their way to a device. What is asked here concerns no store, and
+/// changes nothing.
+enum Unlocking {
+    /// - Returns: Nil for a word that is not one of these. With `problem`, a sentence, if it cannot be.
+    static func answer(
+        to word: ExactString, _ event: StoredFields
+    ) throws(StoredFieldError) -> PropertyListValue? {
+        switch word {
+        case "code": return try code(event)
+        case "unlock": return try unlock(event)
+        case "handOver": return try handOver(event)
+        default: return nil
+        }
+    }
+
+    // MARK: - Codes
+
+    /// What a code says that a person typed or scanned, and where its keys are in an account; without
+    /// it, a new code of a device that waits for keys.
+    private static func code(_ event: StoredFields) throws(StoredFieldError) -> PropertyListValue {
+        guard let text = try typed(event) else {
+            let code = KeyCode(front: try waitingFront(event), secret: newSecret())
+            return .fields(["code": .string(code.text)])
+        }
+        guard let code = KeyCode(text) else { return problem(mistyped) }
+        let front = PropertyListValue.string(code.front)
+        guard let account = try event.string("account") else {
+            return .fields(["front": front])
+        }
+        let path: String
+        if let secret = code.secret {
+            path = "/v1/handovers/" + HandoverName(of: secret, in: account).text
+        } else if RecoveryKey(text: text) != nil {
+            path = "/v1/sealing"
+        } else {
+            return problem(
+                "this is neither a code with keys nor a recovery key, or it was mistyped")
+        }
+        return .fields([
+            "front": front, "path": .string(path),
+            "isAwaited": .boolean(stores(in: code.front) != nil),
+        ])
+    }
+
+    private static let waiting = Array("unlock".utf8)
+
+    /// What the code of a device that waits for keys says: that it does, and for which stores if it is
+    /// confined to some.
+    private static func waitingFront(_ event: StoredFields) throws(StoredFieldError) -> String {
+        var front = String(decoding: waiting, as: UTF8.self)
+        for (index, store) in (try event.array("stores") ?? []).enumerated() {
+            guard case .string(let name) = store, let store = try? StoreIdentifier(name.string)
+            else { throw .otherType("stores") }
+            front += (index == 0 ? "#" : ",") + store.string
+        }
+        return front
+    }
+
+    /// The stores that the device is confined to which shows a code; empty for all.
+    /// - Returns: Nil for a code of another kind.
+    private static func stores(in front: String) -> Set<StoreIdentifier>? {
+        let front = Array(front.utf8)
+        if front == waiting { return [] }
+        guard front.starts(with: waiting + [UInt8(ascii: "#")]) else { return nil }
+        var stores: Set<StoreIdentifier> = []
+        for name in front.dropFirst(waiting.count + 1).split(separator: UInt8(ascii: ",")) {
+            guard let store = try? StoreIdentifier(String(decoding: name, as: UTF8.self)) else {
+                return nil
+            }
+            stores.insert(store)
+        }
+        return stores.isEmpty ? nil : stores
+    }
+
+    private static func newSecret() -> HandoverSecret? {
+        var (generator, bytes) = (SystemRandomNumberGenerator(), [UInt8]())
+        for _ in 0..<HandoverSecret.bytesCount / 8 {
+            bytes.append(bigEndian: generator.next() as UInt64)
+        }
+        return HandoverSecret(bytes)
+    }
+
+    // MARK: - Keys
+
+    /// Opens the keys that are in the server's answer, in JSON: a `Handover`, or the `Sealing` with
+    /// what it keeps for the recovery key.
+    private static func unlock(
+        _ event: StoredFields
+    ) throws(StoredFieldError) -> PropertyListValue {
+        let (code, account) = (try typed(event) ?? "", try event.text("account"))
+        let keyring: Keyring?
+        do throws(WireFault) {
+            let answer = try WireFields((try? event.data("answer")) ?? [], within: .small)
+            if let secret = KeyCode(code)?.secret {
+                keyring = try bytes(answer, "box").flatMap {
+                    Handover.open($0, of: account, with: secret)
+                }
+            } else {
+                guard try answer.number("generation") > 0 else {
+                    return problem("the account is not sealed: it needs no key")
+                }
+                keyring = try recovered(answer, with: code)
+            }
+        } catch { return problem("the server's answer cannot be read: \(error.description)") }
+        guard let keyring else {
+            return problem(
+                "the code does not open the account's keys: it belongs to others, or to older ones")
+        }
+        return .fields(["keyring": keyring.fields])
+    }
+
+    /// - Returns: Nil also for keys of which the server's mark is not.
+    private static func recovered(
+        _ answer: WireFields, with code: String
+    ) throws(WireFault) -> Keyring? {
+        guard let wrap = try bytes(answer, "recovery"),
+            let keyring = RecoveryKey(text: code)?.open(wrap),
+            UInt64(keyring.current) == (try answer.number("generation")),
+            let check = try bytes(answer, "check").flatMap({ Bytes32($0) }), keyring.check == check
+        else { return nil }
+        return keyring
+    }
+
+    private static func bytes(
+        _ answer: WireFields, _ name: ExactString
+    ) throws(WireFault) -> [UInt8]? {
+        Base64.decode(try answer.text(name).utf8)
+    }
+
+    /// Seals the keys of this device for the one that waits for them and shows a code.
+    private static func handOver(
+        _ event: StoredFields
+    ) throws(StoredFieldError) -> PropertyListValue {
+        guard let code = KeyCode(try typed(event) ?? "") else { return problem(mistyped) }
+        guard let secret = code.secret, let stores = stores(in: code.front) else {
+            return problem("this is not the code of a device that waits for keys")
+        }
+        guard let fields = event["keyring"] else {
+            return problem("this device has no keys to hand over")
+        }
+        let account = try event.text("account")
+        let keyring = try Keyring(fields: fields)
+        let box = Handover.seal(
+            stores.isEmpty ? keyring : keyring.confined(to: stores), of: account, with: secret)
+        guard let box else { return problem("the keys of so many stores do not fit") }
+        return .fields([
+            "path": .string("/v1/handovers/" + HandoverName(of: secret, in: account).text),
+            "box": .string(String(decoding: Base64.encode(box), as: UTF8.self)),
+        ])
+    }
+
+    /// The code, without blanks around it. Nil if there is none.
+    private static func typed(_ event: StoredFields) throws(StoredFieldError) -> String? {
+        guard let text = try event.string("code") else { return nil }
+        let blank: UInt8 = 0x20
+        var bytes = Array(text.utf8)[...]
+        while let first = bytes.first, first <= blank { bytes.removeFirst() }
+        while let last = bytes.last, last <= blank { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private static let mistyped = "the code was mistyped, or a part of it is missing"
+
+    private static func problem(_ sentence: String) -> PropertyListValue {
+        .fields(["problem": .string(sentence)])
+    }
+}

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The page in a sealed account: it is locked until a person unlocks it."""
+
+import base64
+import json
+import pathlib
+import secrets
+import sys
+import unittest
+import urllib.request
+
+from selenium.webdriver.common.keys import Keys
+
+from stage import STORE, Accessible, PageTest, answered
+
+repository = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(repository / "Clients/Python/tests"))
+
+import test_sealing as sealing  # noqa: E402
+
+
+class Sealed(Accessible, PageTest):
+    def sealed(self):
+        """A device with the key of an account that it has sealed."""
+        device = self.account()
+        file = pathlib.Path(device.home, "account.json")
+        state = json.loads(file.read_text())
+        self.signed_in_as, key, recovery = state["signedIn"], secrets.token_bytes(32), secrets.token_bytes(20)
+        self.keys, self.recovery = {"1": base64.b64encode(key).decode()}, sealing.typed(recovery)
+        check = sealing.hkdf(key, sealing.fields("ubiquity check 1", 1), 1)[0]
+        wrap = sealing.recovery({"recoveryKey": recovery.hex(), "keys": self.keys})
+        self.put("sealing", {"generation": 1, "check": base64.b64encode(check).decode(),
+                             "recovery": base64.b64encode(wrap).decode()})
+        file.write_text(json.dumps(state | {"keyrings": {self.signed_in_as["account"]: self.keys}}))
+        return device
+
+    def put(self, path, body):
+        headers = {"Authorization": f"Bearer {self.signed_in_as['credential']}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.server.url}/v1/{path}", json.dumps(body).encode(), headers, method="PUT")
+        self.assertEqual(answered(request).status, 204)
+
+    def hand_over(self, code):
+        """What a device with the key does that has read the code."""
+        digits = [sealing.DIGITS.index(digit) for digit in code.split(";")[1].replace("-", "")[:26]]
+        number = 0
+        for digit in digits:
+            number = number << 5 | digit
+        secret = (number >> 2).to_bytes(16, "big")
+        self.assertEqual(sealing.typed(secret), code.split(";")[1])
+        account = self.signed_in_as["account"]
+        name = sealing.hkdf(secret, sealing.fields("ubiquity handover name 1", account), 1)[0][:16].hex()
+        box = sealing.handover({"secret": secret.hex(), "account": account, "keys": self.keys})
+        self.put(f"handovers/{name}", {"box": base64.b64encode(box).decode()})
+
+    def locked(self):
+        """A browser that shows what it can of a sealed store."""
+        device = self.sealed()
+        device("set", "theme", "dark")
+        device("set", "signature", "Warm regards, " * 30)
+        device("sync")
+        browser = self.signed_in()
+        browser.run("location.hash = '#/data/' + arguments[0]", STORE)
+        browser.says("Locked", ".head .status")
+        browser.shows("theme", "sealed")
+        return device, browser
+
+    def ask(self, browser):
+        """Unlocks as far as the code, past what it trusts."""
+        browser.click(".note .button", "Unlock")
+        browser.says("Whoever controls this server could send you a page that reads your values. "
+                     "A device with the app does not have that risk.", "dialog")
+        browser.click("dialog .button", "Unlock this browser")
+        return browser.find("dialog .code.shown").text
+
+    def test_a_locked_browser_shows_names_and_sizes_and_the_recovery_key_unlocks_it(self):
+        device, browser = self.locked()
+        self.assertNotIn("regards", browser.text)
+        self.assertNotIn("dark", browser.text)
+        row = browser.row("signature").text
+        self.assertRegex(row, r"\d{3} bytes")
+        self.assertIn("laptop", row)
+        self.check(browser, "locked")
+        self.ask(browser)
+        self.check(browser, "the code")
+        browser.type("dialog form input", "7KQ2-M9XD")
+        browser.click("dialog form .button", "Unlock")
+        browser.says("neither a code with keys nor a recovery key", "dialog .problem")
+        browser.type("dialog form input", self.recovery.lower())
+        browser.press(Keys.ENTER)
+        browser.shows("theme", "dark")
+        browser.edit("theme", "light")
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("theme"), {"string": "light"})
+        # The key stays in this browser.
+        browser.run("location.reload()")
+        browser.shows("theme", "light")
+
+    def test_another_device_unlocks_a_browser_by_its_code(self):
+        device, browser = self.locked()
+        self.hand_over(self.ask(browser))
+        browser.shows("theme", "dark")
+        browser.gone("dialog")
+
+    def test_a_person_can_leave_it_locked(self):
+        _, browser = self.locked()
+        browser.click(".note .button", "Unlock")
+        browser.click("dialog .button", "Cancel")
+        browser.gone("dialog")
+        browser.run("location.hash = '#/devices'")
+        browser.find(".devices h2", "laptop")
+        browser.run("location.hash = '#/back/' + arguments[0]", STORE)
+        browser.says("Locked", ".head .status")
+
+    def test_a_code_with_a_secret_signs_in_and_the_page_takes_no_keys(self):
+        self.sealed()
+        browser = self.browser().open(self.server.url)
+        browser.find("form input.code")
+        code = self.server.code(self.name, False)
+        secret = sealing.typed(secrets.token_bytes(16))
+        browser.run("""
+            const clipboardData = new DataTransfer();
+            clipboardData.setData('text', arguments[0]);
+            document.querySelector('form input.code').dispatchEvent(
+                new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));""",
+                    f"ubiquity:{self.server.url}#{code};{secret}")
+        browser.click("form .button.main", "Sign in")
+        browser.find(".shell")
+        browser.run("location.hash = '#/data/' + arguments[0]", STORE)
+        browser.says("Locked", ".head .status")
+
+    def test_an_account_that_is_sealed_while_the_page_is_open_locks_it(self):
+        device = self.account()
+        browser = self.signed_in()
+        browser.run("location.hash = '#/data/' + arguments[0]", STORE)
+        browser.says("Up to date", ".head .status")
+        signed_in_as = json.loads(pathlib.Path(device.home, "account.json").read_text())["signedIn"]
+        self.signed_in_as = signed_in_as
+        self.put("sealing", {"generation": 1, "check": base64.b64encode(bytes(32)).decode()})
+        browser.says("Locked", ".head .status")
+        browser.says("This store is empty.")
+
+
+if __name__ == "__main__":
+    unittest.main()
