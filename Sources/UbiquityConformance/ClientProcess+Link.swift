@@ -78,7 +78,7 @@ extension ClientProcess {
                 var elements = Int.max
                 guard record.content.isSealed,
                     case .opened(let opened) = sealer.open(
-                        record, isCurrent: true, within: &elements)
+                        record, within: &elements)
                 else { return record.content }
                 return opened.content
             }
