@@ -162,7 +162,10 @@ extension EndToEndTests {
 
         @Test func `a file of zeros is not an export`() async throws {
             let body = [UInt8](repeating: 0, count: 60 * Self.mebibyte)
-            let server = try await StubServer { _ in .init("application/json", body) }
+            let server = try await StubServer { request in
+                request.uri == "/v1/sealing"
+                    ? .init(body: []) : .init("application/json", body)
+            }
             try await onStage { stage in
                 try signIn(stage.path("home"), at: server.address)
                 let run = try await stage.run(

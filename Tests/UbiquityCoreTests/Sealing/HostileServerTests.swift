@@ -167,7 +167,7 @@ import Testing
         #expect(a["x"] == .string("better") && b["x"] == .string("better"))
         #expect(new["x"] == nil)
         for device in [a, b, new] {
-            #expect(device.engine.status.link.lastError?.contains("older key") == true)
+            #expect(device.engine.status.link.lastError?.contains("another key") == true)
         }
     }
 

@@ -55,9 +55,6 @@ internal import Testing
         func seal(_ mark: AccountSealing) throws {
             try storage.seal(account, with: mark, now: 5, by: .operatorLocally)
         }
-        #expect(throws: StorageError.sealing(.otherGeneration(0, asked: 2))) {
-            try seal(Self.mark(2))
-        }
         try seal(Self.mark(1))
         try seal(Self.mark(1))
         try seal(Self.mark(1, recovery: [2]))

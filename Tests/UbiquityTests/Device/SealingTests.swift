@@ -83,11 +83,16 @@ import UbiquityWire
         try signIn(to: server)
         try home.update { $0.keep(Self.keyring) }
         let sealed = Mutex<[StoreIdentifier]>([])
-        let progress = try await home.continueSealing { store in sealed.withLock { $0 += [store] } }
+        // Another device began it: a person has to say so.
+        #expect(try await home.continueSealing().step == .seal(Self.store))
+        #expect(server.requests.allSatisfy { $0.method == .GET })
+        let progress = try await home.continueSealing(finishing: true) { store in
+            sealed.withLock { $0 += [store] }
+        }
         #expect(progress.step == .done && !progress.isLocked)
         #expect(sealed.withLock { $0 } == [Self.store])
         let puts = server.requests.filter { $0.method == .PUT }
-        #expect(puts.count == 3)
+        try #require(puts.count == 3)
         let sent = try WireFormat.protobuf.decode(WireWholeStore.self, from: puts[2].body)
         #expect(sent.cursor == Self.cursor.text && sent.generation == 1)
         #expect(try sent.records.map { wire in try Record(wire).content.isSealed } == [true])
@@ -110,10 +115,10 @@ import UbiquityWire
         try signIn(to: server)
         try home.update { $0.keep(next) }
         await #expect(throws: SealingError.unopened(Self.store, [strange.key])) {
-            try await home.continueSealing()
+            try await home.continueSealing(finishing: true)
         }
         #expect(server.requests.allSatisfy { $0.method == .GET })
-        #expect(try await home.continueSealing(drops: true).step == .done)
+        #expect(try await home.continueSealing(finishing: true, drops: true).step == .done)
         let put = try #require(server.requests.first { $0.method == .PUT })
         let sent = try WireFormat.protobuf.decode(WireWholeStore.self, from: put.body)
         #expect(sent.records.map(\.key) == ["own"])
@@ -129,7 +134,7 @@ import UbiquityWire
         try signIn(to: server)
         try home.update { $0.keep(next) }
         await #expect(throws: SealingError.fault(Self.store, .clearValue(clear.key))) {
-            try await home.continueSealing()
+            try await home.continueSealing(finishing: true)
         }
         #expect(server.requests.allSatisfy { $0.method == .GET })
     }
