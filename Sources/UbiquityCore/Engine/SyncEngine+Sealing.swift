@@ -55,29 +55,37 @@ extension SyncEngine {
     mutating func renewWaiting() {
         guard generation > 0 else { return }
         let keys = waiting.filter { key in
-            entries[key]?.pending.map { $0.provisional == nil && $0.generation != generation }
-                ?? false
+            entries[key]?.pending.map { isOutdated($0) || key.isClearEntry } ?? false
         }
         for key in keys.inOrder() {
             guard let write = entries[key]?.pending else { continue }
             var renewed = write
-            renewed.record.stamp = sealed(write.record.stamp)
-            renewed.generation = generation
+            if isOutdated(write) {
+                renewed.record.stamp = sealed(write.record.stamp)
+                renewed.generation = generation
+            }
             entries.update(key) { entry in
                 entry.pending = renewed
                 entry.dropPendingIfBeaten()
             }
-            // Unless the server has it already.
-            if write.generation == 0, entries[key]?.pending == renewed { rename(renewed) }
+            // Unless the server has it already. With the key, but before the sealed store was here, an
+            // entry was cleared under the name that it had.
+            if write.generation == 0 || key.isClearEntry, entries[key]?.pending == renewed {
+                rename(renewed)
+            }
         }
         if !keys.isEmpty { post(Notice(.serverChange, entries.refreshViews())) }
+    }
+
+    private func isOutdated(_ write: PendingWrite) -> Bool {
+        write.provisional == nil && write.generation != generation
     }
 
     /// Writes a part under the name that it has in a sealed account, if that is another one.
     private mutating func rename(_ write: PendingWrite) {
         let key = write.record.key
         guard let part = key.part, let policy = part.policy else { return }
-        if policy == .dictionary, !part.isHiddenEntry {
+        if key.isClearEntry {
             renameEntry(ExactString(part.name), write)
         } else if policy.isExtremum, let value = write.record.content.value {
             if let removed = ComparableValue(removed: value) {
@@ -197,6 +205,14 @@ extension SyncEngine {
             .unreachable,
             "the server's time is more than a day ahead of this device's, which a sealed account does "
                 + "not follow: set this device's clock")
+    }
+}
+
+extension Key {
+    /// Whether it is an entry of a dictionary under a name that no sealed account has.
+    fileprivate var isClearEntry: Bool {
+        guard let part else { return false }
+        return part.policy == .dictionary && !part.isHiddenEntry
     }
 }
 

@@ -241,6 +241,37 @@ import Testing
         #expect(cloud.server.records.values.count { $0.content.isSealed } == 2)
     }
 
+    @Test func `clear an entry that they know by the name from before`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        let key = try Key("d")
+        try a.write(merging: [
+            key: MergeOperation(
+                .dictionary, from: nil, to: .dictionary(["one": 1, "two": 2]))
+        ])
+        cloud.settle()
+        a.isOnline = false
+        a.cut()
+        cloud.mark(1)
+        b.keep(keyring)
+        try cloud.seal(with: sealer(keyring))
+        cloud.settle()
+        a.keep(keyring)
+        cloud.pass(milliseconds: 1_000)
+        try a.write(merging: [
+            key: MergeOperation(.dictionary, from: a["d"], to: .dictionary(["two": 2]))
+        ])
+        while a.step() {}
+        a.isOnline = true
+        cloud.pass(milliseconds: 120_000)
+        cloud.settle()
+        for device in [a, b] {
+            #expect(device["d"] == .dictionary(["two": 2]))
+            #expect(device.engine.waitingRecords.isEmpty)
+        }
+        let names = cloud.server.records.keys.compactMap { $0.part?.text.string }
+        #expect(!names.contains { $0.contains("one") })
+    }
+
     @Test func `offer to another server what it lacks under names that say nothing`() throws {
         let a = cloud.device()
         let key = try Key("d")
