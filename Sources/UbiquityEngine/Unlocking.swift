@@ -21,7 +21,8 @@ enum Unlocking {
     /// it, a new code of a device that waits for keys.
     private static func code(_ event: StoredFields) throws(StoredFieldError) -> PropertyListValue {
         guard let text = try typed(event) else {
-            let code = KeyCode(front: try waitingFront(event), secret: newSecret())
+            let asked = UnlockRequest(stores: try stores(event))
+            let code = KeyCode(front: asked.front, secret: newSecret())
             return .fields(["code": .string(code.text)])
         }
         guard let code = KeyCode(text) else { return problem(mistyped) }
@@ -40,38 +41,21 @@ enum Unlocking {
         }
         return .fields([
             "front": front, "path": .string(path),
-            "isAwaited": .boolean(stores(in: code.front) != nil),
+            "isAwaited": .boolean(UnlockRequest(front: code.front) != nil),
         ])
     }
 
-    private static let waiting = Array("unlock".utf8)
-
-    /// What the code of a device that waits for keys says: that it does, and for which stores if it is
-    /// confined to some.
-    private static func waitingFront(_ event: StoredFields) throws(StoredFieldError) -> String {
-        var front = String(decoding: waiting, as: UTF8.self)
-        for (index, store) in (try event.array("stores") ?? []).enumerated() {
+    /// The stores that the device may use which shows a code; empty for all.
+    private static func stores(
+        _ event: StoredFields
+    ) throws(StoredFieldError) -> [StoreIdentifier] {
+        var stores: [StoreIdentifier] = []
+        for store in try event.array("stores") ?? [] {
             guard case .string(let name) = store, let store = try? StoreIdentifier(name.string)
             else { throw .otherType("stores") }
-            front += (index == 0 ? "#" : ",") + store.string
+            stores.append(store)
         }
-        return front
-    }
-
-    /// The stores that the device is confined to which shows a code; empty for all.
-    /// - Returns: Nil for a code of another kind.
-    private static func stores(in front: String) -> Set<StoreIdentifier>? {
-        let front = Array(front.utf8)
-        if front == waiting { return [] }
-        guard front.starts(with: waiting + [UInt8(ascii: "#")]) else { return nil }
-        var stores: Set<StoreIdentifier> = []
-        for name in front.dropFirst(waiting.count + 1).split(separator: UInt8(ascii: ",")) {
-            guard let store = try? StoreIdentifier(String(decoding: name, as: UTF8.self)) else {
-                return nil
-            }
-            stores.insert(store)
-        }
-        return stores.isEmpty ? nil : stores
+        return stores
     }
 
     private static func newSecret() -> HandoverSecret? {
@@ -134,7 +118,7 @@ enum Unlocking {
         _ event: StoredFields
     ) throws(StoredFieldError) -> PropertyListValue {
         guard let code = KeyCode(try typed(event) ?? "") else { return problem(mistyped) }
-        guard let secret = code.secret, let stores = stores(in: code.front) else {
+        guard let secret = code.secret, let asked = UnlockRequest(front: code.front) else {
             return problem("this is not the code of a device that waits for keys")
         }
         guard let fields = event["keyring"] else {
@@ -142,9 +126,9 @@ enum Unlocking {
         }
         let account = try event.text("account")
         let keyring = try Keyring(fields: fields)
-        let box = Handover.seal(
-            stores.isEmpty ? keyring : keyring.confined(to: stores), of: account, with: secret)
-        guard let box else { return problem("the keys of so many stores do not fit") }
+        guard let box = Handover.seal(asked.keys(of: keyring), of: account, with: secret) else {
+            return problem("the keys of so many stores do not fit")
+        }
         return .fields([
             "path": .string("/v1/handovers/" + HandoverName(of: secret, in: account).text),
             "box": .string(String(decoding: Base64.encode(box), as: UTF8.self)),

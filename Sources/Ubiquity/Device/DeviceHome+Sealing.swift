@@ -112,7 +112,7 @@ extension DeviceHome {
             let found = try await AccountClient.wholeStore(
                 store, generation: generation, account)
             let whole = try sealer.sealWhole(
-                found.records, latest: SystemClock.reading().wall + Self.aheadMax,
+                found.records, latest: SystemClock.reading().wall + Sealer.aheadMax,
                 run: .random(in: .min ... .max))
             guard drops || whole.unopened.isEmpty else {
                 throw SealingError.unopened(store, whole.unopened)
@@ -136,7 +136,6 @@ extension DeviceHome {
 
     /// In milliseconds.
     private static let pauseMax: Int64 = 10_000
-    private static let aheadMax: Int64 = 86_400_000
 
     // MARK: - Keys
 
@@ -225,21 +224,12 @@ extension [UInt8] {
     }
 }
 
-extension HandoverSecret {
-    package static func random() -> HandoverSecret {
-        guard let secret = HandoverSecret(.random(bytesCount)) else {
+extension TypedSecret {
+    package static func random() -> Self {
+        guard let secret = Self(.random(bytesCount)) else {
             preconditionFailure("A secret has as many bytes as it has.")
         }
         return secret
-    }
-}
-
-extension RecoveryKey {
-    package static func random() -> RecoveryKey {
-        guard let key = RecoveryKey(.random(bytesCount)) else {
-            preconditionFailure("A recovery key has as many bytes as it has.")
-        }
-        return key
     }
 }
 

@@ -163,8 +163,7 @@ extension AccountClient {
             throw LinkFailure(.refused, "this device has no key of the store \(store.string)")
         }
         do throws(SealingFault) { return try open(sealer) } catch {
-            throw LinkFailure(
-                .unreachable, "the server sent what a sealed account does not have: \(error)")
+            throw LinkFailure(error)
         }
     }
 

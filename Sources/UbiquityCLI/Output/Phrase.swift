@@ -10,6 +10,9 @@ extension Date {
 
 /// Formats numbers and times for people.
 enum Phrase {
+    static let locked =
+        "The account is sealed, and this device does not have its key: `ubiquity unlock` gets it."
+
     /// The command that signs a device in, for a shell. A server chooses the code and perhaps its
     /// address, and people hand the line to `eval`.
     static func signIn(server: String, code: String) -> String {

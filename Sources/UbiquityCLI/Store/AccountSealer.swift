@@ -157,10 +157,7 @@ extension SealingProgress {
             return
                 "The account is not sealed: its server can read the values. `ubiquity encryption on` "
                 + "seals it."
-        case .getKey:
-            return
-                "The account is sealed, and this device does not have its key: `ubiquity unlock` gets "
-                + "it."
+        case .getKey: return Phrase.locked
         case .seal:
             let stores = server.unsealed.map(\.string).joined(separator: ", ")
             return

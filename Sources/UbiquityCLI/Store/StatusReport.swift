@@ -81,9 +81,7 @@ struct StatusReport {
         let signedIn = "This device is signed in to \(account.accountName)"
         return switch ownDevice {
         case nil: "\(signedIn). The server was not asked."
-        case .success where sealing?.isLocked ?? false:
-            "\(signedIn). The account is sealed, and this device does not have its key: `ubiquity "
-                + "unlock` gets it."
+        case .success where sealing?.isLocked ?? false: "\(signedIn). \(Phrase.locked)"
         case .success: "\(signedIn), and the server accepts it."
         case .failure(let error) where error.code == .notSignedIn: Self.unauthorized + "."
         case .failure(let error) where error.code == .refused:
@@ -106,10 +104,7 @@ struct StatusReport {
             }
             return leader.map { "\($0) is connected, and sends \(waiting.keys)." }
                 ?? "The server can be reached. \(waiting.sentence)\(sync)."
-        case .locked:
-            return
-                "The account is sealed, and this device does not have its key: `ubiquity unlock` "
-                + "gives it. \(waiting.sentence)."
+        case .locked: return "\(Phrase.locked) \(waiting.sentence)."
         case .waiting, .connecting, .signedOut, .unauthorized:
             let reason = status.link.lastError.map { ": \($0)" } ?? ""
             let retry =

@@ -143,10 +143,6 @@ extension SyncEngine {
 
     // MARK: - Answers
 
-    /// How far a time may be ahead of this device's own clock, in milliseconds. The times of deletions
-    /// and counts are the server's to say, and a clock that follows one never goes back.
-    private static let aheadMax: Int64 = 86_400_000
-
     /// Opens what a server of a sealed account sent. A record that the account's key does not open
     /// leaves the one that this device has.
     /// - Throws: The reason the device takes nothing of it.
@@ -156,7 +152,7 @@ extension SyncEngine {
         var opened = changes
         do throws(SealingFault) {
             opened = try sealer.open(changes, within: intake.message)
-        } catch { throw Self.failure(error) }
+        } catch { throw LinkFailure(error) }
         if opened.records.contains(where: { $0.content.isSealed }) {
             opened.records = opened.records.compactMap { record in
                 record.content.isSealed ? entries[record.key]?.confirmed : record
@@ -171,7 +167,7 @@ extension SyncEngine {
         try checkTimes(answer.superseding, answer.serverMilliseconds, at: now)
         do throws(SealingFault) {
             return try sealer.open(answer, within: intake.message)
-        } catch { throw Self.failure(error) }
+        } catch { throw LinkFailure(error) }
     }
 
     /// The same for versions of the past. What the key does not open stays as it came.
@@ -179,7 +175,7 @@ extension SyncEngine {
         guard let sealer else { return page }
         do throws(SealingFault) {
             return try sealer.open(page, within: IntakeLimits(nil).message)
-        } catch { throw Self.failure(error) }
+        } catch { throw LinkFailure(error) }
     }
 
     /// The same for a store as it was.
@@ -187,11 +183,7 @@ extension SyncEngine {
         guard let sealer else { return snapshot }
         do throws(SealingFault) {
             return try sealer.open(snapshot, within: IntakeLimits(nil).message)
-        } catch { throw Self.failure(error) }
-    }
-
-    private static func failure(_ fault: SealingFault) -> LinkFailure {
-        LinkFailure(.unreachable, "the server sent what a sealed account does not have: \(fault)")
+        } catch { throw LinkFailure(error) }
     }
 
     /// - Throws: If a time is too far ahead for a sealed account.
@@ -200,7 +192,7 @@ extension SyncEngine {
     ) throws(LinkFailure) {
         let latest = max(
             milliseconds, records.lazy.map { $0.stamp.timestamp.milliseconds }.max() ?? 0)
-        guard meta.generation > 0, latest > now.wall + Self.aheadMax else { return }
+        guard meta.generation > 0, latest > now.wall + Sealer.aheadMax else { return }
         throw LinkFailure(
             .unreachable,
             "the server's time is more than a day ahead of this device's, which a sealed account does "
@@ -213,6 +205,14 @@ extension Key {
     fileprivate var isClearEntry: Bool {
         guard let part else { return false }
         return part.policy == .dictionary && !part.isHiddenEntry
+    }
+}
+
+extension LinkFailure {
+    package init(_ fault: SealingFault) {
+        self.init(
+            .unreachable,
+            "the server sent what a sealed account does not have: \(fault.description)")
     }
 }
 

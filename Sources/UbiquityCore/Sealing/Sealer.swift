@@ -13,6 +13,10 @@ package struct Sealer: Sendable {
     /// The generation before; nil if this device knows none.
     var previous: UInt32? { keys.keys.filter { $0 < generation }.max() }
 
+    /// How far a time may be ahead of this device's own clock, in milliseconds. The times of deletions
+    /// and counts are the server's to say, and a clock that follows one never goes back.
+    package static let aheadMax: Int64 = 86_400_000
+
     /// - Returns: Nil without keys of the generation.
     init?(generation: UInt32, keys: [UInt32: StoreKeys]) {
         guard let current = keys[generation] else { return nil }

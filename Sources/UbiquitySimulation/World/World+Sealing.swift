@@ -153,7 +153,7 @@ private final class SealingCommand {
         } done: { [self] (result: Result<ChangeSet, LinkFailure>) in
             guard goesOn, case .success(let found) = result,
                 let sealed = try? sealer.sealWhole(
-                    found.records, latest: world.now + 86_400_000, run: world.chance.number()),
+                    found.records, latest: world.now + Sealer.aheadMax, run: world.chance.number()),
                 sealed.unopened.isEmpty
             else { return again() }
             let whole = WholeStore(

@@ -275,4 +275,18 @@ import Testing
         }
         #expect(KeyCode("ubiquity;")?.secret == nil)
     }
+
+    @Test func `a locked device asks for the keys of its stores by its code`() throws {
+        let (a, b) = (try StoreIdentifier("TEAM.example.a"), try StoreIdentifier("b"))
+        for (stores, front) in [([], "unlock"), ([a, b], "unlock#TEAM.example.a,b")] {
+            let asked = UnlockRequest(stores: stores)
+            #expect(asked.front == front && UnlockRequest(front: front) == asked)
+        }
+        for front in ["", "unloc", "unlocked", "unlock#", "unlock#,", "unlock#a b", "7KQ2-M9XD"] {
+            #expect(UnlockRequest(front: front) == nil, "\(front)")
+        }
+        let keyring = Keyring([1: .account(Bytes32([UInt8](0..<32))!)])
+        #expect(UnlockRequest(stores: []).keys(of: keyring) == keyring)
+        #expect(UnlockRequest(stores: [a]).keys(of: keyring) == keyring.confined(to: [a]))
+    }
 }

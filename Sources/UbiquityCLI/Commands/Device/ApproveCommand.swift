@@ -110,20 +110,20 @@ struct ApproveCommand: AsyncParsableCommand {
         let progress = try await sealing.progress()
         try sealing.checkKey(progress)
         guard let keyring = progress.keyring else { throw AccountSealer.locked }
+        let stores = asked.stores.map(\.string)
         Output.note(
             """
             A device of \(progress.account.accountName) asks for the key of \
-            \(asked.stores.isEmpty ? "all stores" : asked.stores.joined(separator: ", ")). \
+            \(stores.isEmpty ? "all stores" : stores.joined(separator: ", ")). \
             Give it only to a device in front of you that shows this code.
             """)
         try Question.confirm("Give it the key?", isGiven: yes, otherwise: "no key was given")
         try await AccountClient.handOver(
-            keyring.granted(asked.stores), with: secret, progress.account)
+            asked.keys(of: keyring), with: secret, progress.account)
         json.print(
             [
                 "deviceName": .null, "address": .null,
-                "stores": asked.stores.isEmpty
-                    ? .null : .array(asked.stores.map(JSON.string)),
+                "stores": stores.isEmpty ? .null : .array(stores.map(JSON.string)),
                 "seconds": .null, "approved": .boolean(true), "hasKey": .boolean(true),
             ], or: "The device has the key in a moment.")
     }

@@ -218,9 +218,7 @@ struct SignInCommand: AsyncParsableCommand {
         let isSealed = sealing.server.generation > 0
         let sentence: String
         if sealing.isLocked {
-            sentence =
-                " The account is sealed, and this device does not have its key: `ubiquity unlock` gets "
-                + "it."
+            sentence = " \(Phrase.locked)"
         } else if sealing.step == .restored {
             sentence = " " + AccountSealer.restored(sealing).sentence + "."
         } else {

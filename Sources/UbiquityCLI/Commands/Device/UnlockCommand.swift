@@ -66,7 +66,9 @@ struct UnlockCommand: AsyncParsableCommand {
 
     /// Shows the code, and waits for whoever reads it.
     private func handedOver(to account: SignedInAccount) async throws -> Keyring {
-        let stores = try await AccountClient.ownDevice(account).stores
+        let stores = try await AccountClient.ownDevice(account).stores.map { name in
+            try StoreIdentifier(name)
+        }
         let secret = HandoverSecret.random()
         let code = KeyCode(front: UnlockRequest(stores: stores).front, secret: secret).text
         Output.note(
@@ -93,31 +95,5 @@ struct UnlockCommand: AsyncParsableCommand {
             try await Task.sleep(for: .seconds(2))
         }
         throw Failure(.unavailable, "no device has given the key; run the command again")
-    }
-}
-
-/// What a locked device asks for by its code.
-struct UnlockRequest: Hashable {
-    /// Empty for the account's key.
-    var stores: [String]
-
-    init(stores: [String]) { self.stores = stores }
-
-    private static let word = "unlock"
-
-    /// Nil for another code.
-    init?(front: String) {
-        guard front != Self.word else {
-            self.init(stores: [])
-            return
-        }
-        guard front.hasPrefix(Self.word + "#") else { return nil }
-        self.init(
-            stores: front.dropFirst(Self.word.count + 1).split(separator: ",").map(String.init))
-        if stores.isEmpty { return nil }
-    }
-
-    var front: String {
-        stores.isEmpty ? Self.word : "\(Self.word)#\(stores.joined(separator: ","))"
     }
 }
