@@ -210,10 +210,10 @@ async function showShell(model, code) {
     model.addEventListener('refused', ({ identifier }) =>
         toast(`The server refused a change in ${model.storeName(identifier)}. Open it to see what is lost.`));
     document.addEventListener('visibilitychange', () => { if (!document.hidden) model.sendOthers(); });
-    model.addEventListener('change', () => {
-        // Another tab has signed out.
-        if (!model.account) location.reload();
-    });
+    // Another tab has signed out. A tab that had nothing to lose by it hears no change.
+    for (const event of ['change', 'status']) {
+        model.addEventListener(event, () => { if (!model.account) location.reload(); });
+    }
     window.addEventListener('hashchange', () => {
         const code = takeCode();
         if (code) useCode(model, code);

@@ -42,6 +42,7 @@ final class ConformanceWorld {
         mergedKeys = scenario.mergedKeys
         server.streamsMax = scenario.streamsMax
         server.partsMax = scenario.partsMax
+        sealFromTheFirstDay()
         noteClocks()
         let processes = ask(.begin)?.processes
         hasProcesses = processes != nil

@@ -97,6 +97,8 @@ const run = (database, mode, body) => new Promise((resolve, reject) => {
 export class DatabaseFolder {
   /** Why the values are gone for good, in this tab. */
   gone = '';
+  /** Whether another tab has erased everything: then nobody is signed in, either. */
+  isErased = false;
   /** @type {Promise<IDBDatabase> | null} */
   database = null;
   /** What is told when the database may be another one. */
@@ -140,9 +142,12 @@ export class DatabaseFolder {
       database.onclose = () => this.lose(opening);
       // Another tab erases everything, or is of a newer version, and waits for this one to let go.
       database.onversionchange = ({ newVersion }) => {
-        this.gone = newVersion === null ? 'another tab has erased everything; reload the page'
+        this.isErased = newVersion === null;
+        this.gone = this.isErased ? 'another tab has erased everything; reload the page'
           : 'a newer version of this page is open in another tab; reload this one';
         database.close();
+        // It may come before what that tab says of it.
+        this.tell('account');
       };
       return database;
     });
@@ -184,7 +189,8 @@ export class DatabaseFolder {
 
   // The device's sign-in
 
-  readAccount() {
+  async readAccount() {
+    if (this.isErased) return null;
     return this.transact('readonly', ({ account }) => {
       const state = account.get('account');
       return () => state.result ?? null;

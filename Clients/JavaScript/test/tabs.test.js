@@ -240,7 +240,10 @@ browserTest('all tabs follow a sign-in, a sign-out, and another account', async 
 browserTest('a home that another tab erases says so, and nothing waits', async (browser, stage) => {
   const [a, b] = [await openTab(browser), await openTab(browser)];
   await signIn(a, stage);
+  // What the other tab says of it may come late.
+  await a.run('device.folder.channel.onmessage = null;');
   await b.run('await device.erase();');
+  await a.run('await until(() => device.account === null && store.status.connection === "signedOut");');
   const outcome = await a.run(`
     store.set('late', 1);
     return [await store.synchronize(), store.status.diskError];`);

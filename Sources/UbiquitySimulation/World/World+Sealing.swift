@@ -2,15 +2,16 @@
 
 import UbiquityCore
 
-/// People who seal their accounts, and give them new keys.
-extension World {
+extension ScenarioWorld {
     /// A new key for the account, as a device proposes it.
     fileprivate func proposal(after keyring: Keyring?) -> Keyring? {
         let bytes = (0..<Bytes32.count).map { _ in UInt8(truncatingIfNeeded: chance.number()) }
         return Bytes32(bytes).flatMap { (keyring ?? Keyring([:])).adding($0, at: 0) }
     }
 
-    func sealFromTheFirstDay() {
+    /// Seals the accounts of a scenario in which they are sealed before there is a device.
+    package func sealFromTheFirstDay() {
+        guard scenario.isSealed, !scenario.sealsLater else { return }
         for account in 1...scenario.accounts {
             guard let keyring = proposal(after: nil), let mark = AccountSealing(keyring),
                 server.seal(account, with: mark)
@@ -18,7 +19,10 @@ extension World {
             run.keyrings[account] = keyring
         }
     }
+}
 
+/// People who seal their accounts, and give them new keys.
+extension World {
     /// Has people run the command, at times on two devices at once, and hand the keys over.
     func planSealing() {
         guard scenario.sealsLater || scenario.generations > 1 else { return }

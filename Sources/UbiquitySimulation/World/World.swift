@@ -47,7 +47,7 @@ final class World {
             let hours: Int64 = scenario.isSealed ? 12 : 24
             server.clockError = chance.int64(-hours * 3_600_000...hours * 3_600_000)
         }
-        if scenario.isSealed, !scenario.sealsLater { sealFromTheFirstDay() }
+        sealFromTheFirstDay()
         for number in 1...scenario.devices { addDevice(newDevice(number: number)) }
         noteClocks()
         if !scenario.faults.isEmpty { planFault() }
