@@ -43,6 +43,22 @@ struct TestingReference {
         // snippet.end
     }
 
+    @Test func `an account is sealed`() {
+        // snippet.seal
+        let cloud = TestCloud()
+        cloud.seal()
+        let phone = cloud.newDevice("phone", isSignedIn: false)
+        phone.signIn(to: cloud.account, isLocked: true)
+        let store = phone.openStore("TEAMID.com.example.notes")
+        store.set("dark", forKey: "theme")
+        cloud.settle()
+        #expect(store.status.connection == .locked)
+        phone.unlock()
+        cloud.settle()
+        #expect(store.status.pendingKeys.isEmpty)
+        // snippet.end
+    }
+
     @Test func `hours pass at once`() {
         let cloud = TestCloud()
         let laptop = cloud.newDevice("laptop")

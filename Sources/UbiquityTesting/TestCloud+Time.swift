@@ -6,7 +6,8 @@ extension TestCloud {
     ///
     /// This takes as much virtual time as needed: milliseconds if all is well, and up to five
     /// minutes if a device has to notice that the server is back. It does not wait for devices that
-    /// are offline, have a full disk or are signed out, nor for anything while the server is down.
+    /// are offline, have a full disk, are signed out or locked, nor for anything while the server is
+    /// down.
     ///
     /// Ends the program with a message if something has not settled after an hour of virtual time,
     /// for example on a network that loses nearly everything.

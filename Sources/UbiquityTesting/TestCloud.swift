@@ -74,6 +74,39 @@ public final class TestCloud: Sendable {
         return TestAccount(name: name, number: number, world: world)
     }
 
+    /// Seals an account, as `ubiquity encryption on` does: the server keeps its values so that it cannot
+    /// read them, and its history of them begins anew. Called again, it gives the account another key.
+    ///
+    /// The account's devices have the key at once, and those that sign in later, unless they are locked:
+    /// see ``TestDevice/signIn(to:isLocked:file:line:)``.
+    /// <!-- Snippets/TestingReference.swift: seal -->
+    /// ```swift
+    /// let cloud = TestCloud()
+    /// cloud.seal()
+    /// let phone = cloud.newDevice("phone", isSignedIn: false)
+    /// phone.signIn(to: cloud.account, isLocked: true)
+    /// let store = phone.openStore("TEAMID.com.example.notes")
+    /// store.set("dark", forKey: "theme")
+    /// cloud.settle()
+    /// #expect(store.status.connection == .locked)
+    /// phone.unlock()
+    /// cloud.settle()
+    /// #expect(store.status.pendingKeys.isEmpty)
+    /// ```
+    ///
+    /// - Parameter account: The account; nil for the cloud's first.
+    public func seal(
+        _ account: TestAccount? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) {
+        let account = account ?? self.account
+        precondition(
+            account.isOf(world), "\"\(account.name)\" is an account of another cloud.", file: file,
+            line: line)
+        precondition(
+            server.isRunning, "A server that is stopped seals nothing.", file: file, line: line)
+        world.inTurn { world.seal(account.number) }
+    }
+
     /// Creates a device with a correct clock and a good network, on which no app has run yet.
     /// <!-- Snippets/TestingReference.swift: new-device -->
     /// ```swift

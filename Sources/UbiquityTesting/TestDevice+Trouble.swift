@@ -77,16 +77,29 @@ extension TestDevice {
     ///
     /// `NSUbiquityIdentityDidChange` is not posted, because it names no device and would reach
     /// tests that run at the same time.
+    ///
+    /// - Parameters:
+    ///   - account: The account.
+    ///   - isLocked: Whether it does not get the keys of a sealed account, as by a code without them.
+    ///   - file: The file named in error messages.
+    ///   - line: The line named in error messages.
     public func signIn(
-        to account: TestAccount, file: StaticString = #fileID, line: UInt = #line
+        to account: TestAccount, isLocked: Bool = false, file: StaticString = #fileID,
+        line: UInt = #line
     ) {
         precondition(
             account.isOf(cloud.world), "\"\(account.name)\" is an account of another cloud.",
             file: file, line: line)
         change {
-            $0.device.signIn(account.number, accountName: account.name, deviceName: $0.name)
+            $0.device.signIn(
+                account.number, accountName: account.name, deviceName: $0.name, isLocked: true)
+            if !isLocked { $0.device.takeKeys() }
         }
     }
+
+    /// Gives the device the keys of its account, as `ubiquity unlock` does. Stores follow when time
+    /// passes. Does nothing if the account is not sealed.
+    public func unlock() { change { $0.device.takeKeys() } }
 
     /// Signs the device out for all its apps. Stores follow when time passes.
     /// <!-- Snippets/TestingReference.swift: sign-out -->

@@ -51,7 +51,9 @@ public struct TestServer: Sendable {
     ///         == "light")
     /// ```
     public func backUp() -> TestServerBackup {
-        change { TestServerBackup(stores: $0.stores, world: cloud.world) }
+        change {
+            TestServerBackup(stores: $0.stores, sealings: $0.sealings, world: cloud.world)
+        }
     }
 
     /// Replaces all of its data by an older copy, and starts it again.
@@ -62,7 +64,7 @@ public struct TestServer: Sendable {
             backup.isOf(cloud.world), "The backup is of another cloud's server.", file: file,
             line: line)
         change { server in
-            server.restore(backup.stores)
+            server.restore(backup.stores, backup.sealings)
             server.start()
         }
     }
@@ -122,7 +124,8 @@ public struct TestServer: Sendable {
 
     // MARK: - Content
 
-    /// The values of a store on the server, boxed as by `object(forKey:)`.
+    /// The values of a store on the server, boxed as by `object(forKey:)`. Those of a sealed account
+    /// as its devices see them.
     ///
     /// - Parameters:
     ///   - identifier: The store's identifier.
@@ -131,7 +134,8 @@ public struct TestServer: Sendable {
         let account = (account ?? cloud.account).number
         let records = change { server in
             let store = cloud.world.number(ofStore: identifier)
-            return server.stores[StoreReference(account: account, store: store)]?.records ?? [:]
+            let name = StoreReference(account: account, store: store)
+            return cloud.world.opener(of: name).opened(server.stores[name]?.records ?? [:])
         }
         let values = records.values.visibleValues.map { ($0.key.string, $0.value.boxed) }
         return Dictionary(values) { first, _ in first }
@@ -141,10 +145,13 @@ public struct TestServer: Sendable {
 /// A copy of all data of a ``TestServer``, see ``TestServer/backUp()``.
 public struct TestServerBackup: Sendable {
     let stores: [StoreReference: VirtualStore]
+    let sealings: [Int: AccountSealing]
     private let cloud: UUID
 
-    init(stores: [StoreReference: VirtualStore], world: TestWorld) {
-        self.stores = stores
+    init(
+        stores: [StoreReference: VirtualStore], sealings: [Int: AccountSealing], world: TestWorld
+    ) {
+        (self.stores, self.sealings) = (stores, sealings)
         cloud = world.name
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// Opens what a server has, for checkers: they compare values.
-struct Opener {
+package struct Opener {
     /// Nil if the account is not sealed.
     var sealer: Sealer?
     /// Seals with the key before; nil if there was none.
@@ -19,7 +19,7 @@ struct Opener {
         return opened
     }
 
-    func opened(_ records: [Key: Record]) -> [Key: Record] {
+    package func opened(_ records: [Key: Record]) -> [Key: Record] {
         sealer == nil ? records : records.mapValues(opened)
     }
 

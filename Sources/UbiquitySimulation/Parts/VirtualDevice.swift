@@ -91,7 +91,11 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
     /// - Parameters:
     ///   - accountName: The account's name.
     ///   - deviceName: The device's name.
-    package func signIn(_ account: Int, accountName: String? = nil, deviceName: String? = nil) {
+    ///   - isLocked: Whether it does not get the keys of a sealed account.
+    package func signIn(
+        _ account: Int, accountName: String? = nil, deviceName: String? = nil,
+        isLocked: Bool = false
+    ) {
         // As the server draws it, in no order.
         let name = names[account] ?? DeviceID(rawValue: world.chance.number() | 1)
         names[account] = name
@@ -102,7 +106,9 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
                 device: "\(name)", deviceName: deviceName ?? "\(number)", credential: ""))
         world.note(.signedIn(device: number, folder: state.folder, account: account))
         notifyProcesses()
-        guard let keyring = world.keyring(of: account), state.keyring != keyring else { return }
+        guard !isLocked, let keyring = world.keyring(of: account), state.keyring != keyring else {
+            return
+        }
         world.after(world.chance.int64(0...30_000)) { [self] in takeKeys() }
     }
 

@@ -19,7 +19,7 @@ package final class VirtualServer {
     /// The rule for dropping folded increments of counters.
     package var foldsCompaction = CompactionRule.folded
     /// The marks of the sealed accounts.
-    private(set) var sealings: [Int: AccountSealing] = [:]
+    package private(set) var sealings: [Int: AccountSealing] = [:]
     /// The longest time of a flush, and of a message between node and database, in milliseconds.
     let flushMax: Int64
     /// The additional time of each commit, in milliseconds.
@@ -114,6 +114,26 @@ package final class VirtualServer {
         return true
     }
 
+    /// Seals an account with its newest key, and at once all that it has, as a device would do.
+    package func sealWithKey(of account: Int) {
+        guard let keyring = world.keyring(of: account), let mark = AccountSealing(keyring),
+            seal(account, with: mark)
+        else { return }
+        for number in database.unsealed(account, with: keyring.current) {
+            let store = StoreReference(account: account, store: number)
+            guard let found = try? chosenNode.changes(of: store, since: nil),
+                let sealer = keyring.sealer(of: world.identifier(ofStore: number)),
+                let sealed = try? sealer.sealWhole(
+                    found.records, latest: .max, run: world.chance.number())
+            else { continue }
+            _ = database.replace(
+                store,
+                by: WholeStore(
+                    cursor: found.cursor, generation: keyring.current, records: sealed.records),
+                limits: limits)
+        }
+    }
+
     func endStreams(where isMeant: @escaping (StoreReference) -> Bool) {
         for node in nodes { node.whenAwake { node.hub.end(where: isMeant) } }
     }
@@ -160,9 +180,12 @@ package final class VirtualServer {
         database.restore()
     }
 
-    package func restore(_ backup: [StoreReference: VirtualStore]) {
+    package func restore(
+        _ backup: [StoreReference: VirtualStore], _ sealings: [Int: AccountSealing]
+    ) {
         crash()
         database.restore(backup)
+        self.sealings = sealings
     }
 
     package func overflow() { for node in nodes { node.hub.overflow() } }
@@ -255,4 +278,12 @@ extension VirtualServer {
 
     /// The hosts that take writes, in the order in which nodes try them.
     var primaries: [VirtualDatabase] { [former, database].compactMap(\.self).filter(\.isRunning) }
+}
+
+extension AccountSealing {
+    /// The mark of these keys. Nobody opens its recovery here.
+    init?(_ keyring: Keyring) {
+        guard let check = keyring.check else { return nil }
+        self.init(generation: keyring.current, check: check, recovery: [])
+    }
 }

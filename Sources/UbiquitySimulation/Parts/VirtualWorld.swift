@@ -30,6 +30,9 @@ package protocol VirtualWorld: AnyObject {
     /// The keys of an account; nil if it is not sealed.
     func keyring(of account: Int) -> Keyring?
 
+    /// The identifier of a store, from which its keys are derived.
+    func identifier(ofStore number: Int) -> StoreIdentifier
+
     /// Records an observation.
     func note(_ observation: @autoclosure () -> Observation)
 }
@@ -44,17 +47,23 @@ extension VirtualWorld {
     /// The number of the key that an account is sealed with; 0 if it is not.
     func generation(of account: Int) -> UInt32 { server.sealings[account]?.generation ?? 0 }
 
+    /// A new key for an account, as a device proposes it.
+    package func proposal(after keyring: Keyring?) -> Keyring? {
+        let bytes = (0..<Bytes32.count).map { _ in UInt8(truncatingIfNeeded: chance.number()) }
+        return Bytes32(bytes).flatMap { (keyring ?? Keyring([:])).adding($0, at: 0) }
+    }
+
     /// What a server of a sealed account has, as the devices see it.
-    func opener(of store: StoreReference) -> Opener {
+    package func opener(of store: StoreReference) -> Opener {
         guard let keyring = keyring(of: store.account) else { return Opener() }
-        let identifier = Self.identifier(ofStore: store.store)
+        let identifier = identifier(ofStore: store.store)
         var older = keyring
         older.roots[keyring.current] = nil
         return Opener(
             sealer: keyring.sealer(of: identifier), older: older.sealer(of: identifier))
     }
 
-    static func identifier(ofStore number: Int) -> StoreIdentifier {
+    package func identifier(ofStore number: Int) -> StoreIdentifier {
         guard let identifier = try? StoreIdentifier("store\(number)") else {
             preconditionFailure("A store's name is not an identifier.")
         }

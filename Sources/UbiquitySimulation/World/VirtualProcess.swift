@@ -60,7 +60,7 @@ final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
         settings.unkept = Set(unkeptKeys.map(\.name))
         driver = Driver(
             content: disk.changes(after: -1), device: device.state,
-            store: World.identifier(ofStore: store), settings: settings,
+            store: world.identifier(ofStore: store), settings: settings,
             seed: world.chance.number(), at: device.reading)
         app = App(world: world)
         if declaresRule { declareRule() }

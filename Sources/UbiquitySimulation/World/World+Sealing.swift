@@ -3,20 +3,12 @@
 import UbiquityCore
 
 extension ScenarioWorld {
-    /// A new key for the account, as a device proposes it.
-    fileprivate func proposal(after keyring: Keyring?) -> Keyring? {
-        let bytes = (0..<Bytes32.count).map { _ in UInt8(truncatingIfNeeded: chance.number()) }
-        return Bytes32(bytes).flatMap { (keyring ?? Keyring([:])).adding($0, at: 0) }
-    }
-
     /// Seals the accounts of a scenario in which they are sealed before there is a device.
     package func sealFromTheFirstDay() {
         guard scenario.isSealed, !scenario.sealsLater else { return }
         for account in 1...scenario.accounts {
-            guard let keyring = proposal(after: nil), let mark = AccountSealing(keyring),
-                server.seal(account, with: mark)
-            else { continue }
-            run.keyrings[account] = keyring
+            run.keyrings[account] = proposal(after: nil)
+            server.sealWithKey(of: account)
         }
     }
 }
@@ -110,7 +102,7 @@ private final class SealingCommand {
         let step = SealingStep.next(
             keyring: device.state.keyring, proposal: device.state.proposal,
             generation: generation, check: server.mark?.check,
-            unsealed: server.unsealed.map { World.identifier(ofStore: $0) })
+            unsealed: server.unsealed.map { world.identifier(ofStore: $0) })
         switch step {
         case .propose: propose()
         case .done where generation < world.scenario.generations: propose()
@@ -150,7 +142,7 @@ private final class SealingCommand {
     private func seal(_ number: Int) {
         let store = StoreReference(account: account, store: number)
         guard let keyring = device.state.keyring,
-            let sealer = keyring.sealer(of: World.identifier(ofStore: number))
+            let sealer = keyring.sealer(of: world.identifier(ofStore: number))
         else { return }
         world.network.request(on: device, answerBytes: \.virtualBytes) { [self] reply in
             world.server.chosenNode.whole(store, generation: keyring.current, reply: reply)
@@ -168,13 +160,5 @@ private final class SealingCommand {
                 again()
             }
         }
-    }
-}
-
-extension AccountSealing {
-    /// The mark of these keys. Nobody opens its recovery here.
-    fileprivate init?(_ keyring: Keyring) {
-        guard let check = keyring.check else { return nil }
-        self.init(generation: keyring.current, check: check, recovery: [])
     }
 }

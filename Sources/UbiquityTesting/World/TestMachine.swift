@@ -52,6 +52,12 @@ final class TestMachine: @unchecked Sendable {
     /// Whether messages can reach the server.
     var isConnectable: Bool { device.isOnline && network.isPassable && world.isServing }
 
+    /// Whether its account is not sealed, or it has the key that the server has the mark of.
+    var hasKey: Bool {
+        guard let account = device.account else { return true }
+        return (device.state.keyring?.current ?? 0) == world.server.sealings[account]?.generation ?? 0
+    }
+
     private func silence() {
         for stream in device.processes.flatMap(\.openStreams) { stream.goSilent() }
     }

@@ -93,6 +93,11 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
         guard let store, machine.device.account != nil, machine.isConnectable, !machine.isDiskFull
         else { return nil }
         let status = store.engineStatus
+        // A person has to do something about a sealed account whose key it does not have.
+        switch status.link.state {
+        case .locked, .waiting: if !machine.hasKey { return nil }
+        default: break
+        }
         let isConnected = !status.isLeading || status.link.state == .connected
         let isIdle = status.pendingKeys.isEmpty && status.diskFailure == nil
         if status.isSignedIn, isConnected, isIdle, !openStreams.contains(where: \.isHalfOpen) {
@@ -137,7 +142,8 @@ extension TestProgram: StoreDevice {
         let name = StoreReference(
             account: Int(account.account) ?? 0, store: world.number(ofStore: identifier))
         let link = VirtualLink(
-            to: name, as: DeviceID(account.device) ?? .unassigned, of: machine)
+            to: name, as: DeviceID(account.device) ?? .unassigned, generation: generation,
+            of: machine)
         links.append(link)
         return link
     }

@@ -33,6 +33,7 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     private(set) var machines: [TestMachine] = []
     private(set) var accountNames: [String] = []
     private var storeNumbers: [String: Int] = [:]
+    private var keyrings: [Int: Keyring] = [:]
     private var lastStream = 0
 
     /// The maximum time for settling, in milliseconds: longer than any device leaves a server
@@ -73,6 +74,17 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
         return accountNames.count
     }
 
+    /// Seals an account, or gives it another key: its devices have it at once, but not those that
+    /// are locked.
+    func seal(_ account: Int) {
+        let before = keyrings[account]
+        keyrings[account] = proposal(after: before)
+        server.sealWithKey(of: account)
+        for machine in machines where machine.device.account == account {
+            if machine.device.state.keyring == before { machine.device.takeKeys() }
+        }
+    }
+
     func number(ofStore identifier: String) -> Int {
         let number = storeNumbers[identifier] ?? storeNumbers.count
         storeNumbers[identifier] = number
@@ -94,6 +106,15 @@ final class TestWorld: VirtualWorld, @unchecked Sendable {
     func newStreamID() -> Int {
         lastStream += 1
         return lastStream
+    }
+
+    func keyring(of account: Int) -> Keyring? { keyrings[account] }
+
+    func identifier(ofStore number: Int) -> StoreIdentifier {
+        guard let name = storeNumbers.first(where: { $0.value == number })?.key,
+            let identifier = try? StoreIdentifier(name)
+        else { preconditionFailure("There is no store \(number).") }
+        return identifier
     }
 
     func delay(of device: Int, _ direction: Direction) -> Int64 {

@@ -17,13 +17,17 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
 
     private let store: StoreReference
     private let device: DeviceID
+    /// The number of the account's key that the process has; 0 for none.
+    private let generation: UInt32
     private let machine: TestMachine
     private var listeners: [Int: Listener] = [:]
     private var lastNumber = 0
     private var hasEnded = false
 
-    init(to store: StoreReference, as device: DeviceID, of machine: TestMachine) {
-        self.store = store
+    init(
+        to store: StoreReference, as device: DeviceID, generation: UInt32, of machine: TestMachine
+    ) {
+        (self.store, self.generation) = (store, generation)
         self.device = device
         self.machine = machine
     }
@@ -54,7 +58,8 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         lastNumber += 1
         let number = lastNumber
         let stream = VirtualStream(
-            number: number, listener: self, store: store, device: device, world: world)
+            number: number, listener: self, store: store, device: device, world: world,
+            generation: generation)
         listeners[number] = Listener(stream: stream, receive: receive, ended: ended)
         world.network.request(on: line) {
             [world] (reply: (Result<Void, LinkFailure>) -> Void) in
@@ -100,10 +105,11 @@ final class VirtualLink: StoreLink, VirtualListener, @unchecked Sendable {
         since cursor: Cursor?, isSaved: Bool, withConfig: Bool, within intake: IntakeLimits,
         answered: @escaping @Sendable (Result<ChangeSet, LinkFailure>) -> Void
     ) {
-        request(answerBytes: \.virtualBytes, answered: answered) { [world, store, device] reply in
+        request(answerBytes: \.virtualBytes, answered: answered) {
+            [world, store, device, generation] reply in
             world.server.chosenNode.pull(
                 store, since: cursor, isSaved: isSaved, withConfig: withConfig, by: device,
-                reply: reply)
+                generation: generation, reply: reply)
         }
     }
 
