@@ -55,7 +55,8 @@ final class TestMachine: @unchecked Sendable {
     /// Whether its account is not sealed, or it has the key that the server has the mark of.
     var hasKey: Bool {
         guard let account = device.account else { return true }
-        return (device.state.keyring?.current ?? 0) == world.server.sealings[account]?.generation ?? 0
+        let mark = world.server.sealings[account]?.generation ?? 0
+        return (device.state.keyring?.current ?? 0) == mark
     }
 
     private func silence() {
