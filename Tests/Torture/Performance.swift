@@ -61,6 +61,7 @@ struct Performance: Sendable {
             breaking(4) { try await $0.breakDatabase() },
         ]
             + run.devices.filter { $0.original == nil }.map(breakingNetwork)
+            + run.listeners.filter { _ in plan.isSealed }.map(sealing)
             + run.devices.flatMap { device in
                 (0..<plan.processes).map { working($0, on: device) }
             }
@@ -91,6 +92,15 @@ struct Performance: Sendable {
         { [run, plan] in
             var accounts = AccountDriver(run, seed: plan.seed &+ 2)
             try await accounts.work()
+            return nil
+        }
+    }
+
+    private func sealing(_ listener: ServerListener) -> Act {
+        { [run, plan] in
+            var people = SealingDriver(
+                run, listener, seed: plan.seed &+ UInt64(3_000 + listener.store.account))
+            try await people.work()
             return nil
         }
     }

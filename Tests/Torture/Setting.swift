@@ -26,6 +26,7 @@ struct Setting {
         let clocks = WrongClocks(plan)
         let servers = try await TortureServers(plan, stage, clocks, on: loop, chronicle)
         let server = servers.nodes[0].server
+        let homes = (0...plan.devices).map { stage.path("device-\($0)") }
         var (listeners, witnesses): ([ServerListener], [ServerListener]) = ([], [])
         for account in 0..<plan.accounts {
             let store = StoreReference(account: account, store: 0)
@@ -33,12 +34,12 @@ struct Setting {
             listeners.append(
                 try await ServerListener(
                     store, server: servers.front.url,
-                    code: server.newCode(isFirst: true, account: name), chronicle))
+                    code: server.newCode(isFirst: true, account: name), chronicle, homes: homes))
             for node in servers.nodes where servers.nodes.count > 1 {
                 witnesses.append(
                     try await ServerListener(
                         store, server: node.server.url, code: server.newCode(account: name),
-                        chronicle, name: "witness-\(node.number)", isWitness: true))
+                        chronicle, homes: homes, name: "witness-\(node.number)", isWitness: true))
             }
         }
         let probe = try await ServiceProbe(
@@ -77,7 +78,9 @@ struct Setting {
                 FollowingChecker { $0.string.hasPrefix(TorturePlan.ownPrefix) },
                 ConvergenceChecker(),
                 MergeChecker(
-                    policies: MergedKeys.policies, timeTolerance: TorturePlan.timeTolerance),
+                    policies: MergedKeys.policies, timeTolerance: TorturePlan.timeTolerance,
+                    isSealed: plan.isSealed),
+                SealedChecker(),
                 SurvivalChecker(timeTolerance: TorturePlan.timeTolerance, keepsStamps: true),
             ]
         }

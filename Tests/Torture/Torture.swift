@@ -40,6 +40,8 @@ struct Torture: AsyncParsableCommand {
     var database = TorturePlan.Database.sqlite
     @Option(help: "The folder for all files. It must not exist.")
     var folder: String?
+    @Flag(help: "Accounts are sealed while devices work, and get other keys.")
+    var sealed = false
     @Flag(help: "No faults that take a minute to notice, no full disks, no wrong clocks.")
     var quick = false
 
@@ -57,7 +59,7 @@ struct Torture: AsyncParsableCommand {
         let seed = seed ?? .random(in: 0...999_999)
         let plan = TorturePlan(
             seconds: seconds, seed: seed, devices: devices, processes: processes,
-            accounts: accounts, isQuick: quick, database: database)
+            accounts: accounts, isQuick: quick, database: database, isSealed: sealed)
         let stage = try Stage(
             folder: folder ?? NSTemporaryDirectory() + "ubiquity-torture-" + UUID().uuidString)
         let status = await Self.perform(plan, stage)

@@ -9,6 +9,10 @@ package struct Opener {
     /// Seals with the key before; nil if there was none.
     var older: Sealer?
 
+    package init(sealer: Sealer? = nil, older: Sealer? = nil) {
+        (self.sealer, self.older) = (sealer, older)
+    }
+
     /// The same record with its value. One that does not open stays as it is, and no checker expects it.
     func opened(_ record: Record) -> Record {
         var elements = Int.max
@@ -23,7 +27,9 @@ package struct Opener {
         sealer == nil ? records : records.mapValues(opened)
     }
 
-    func opened(_ records: [Record]) -> [Record] { sealer == nil ? records : records.map(opened) }
+    package func opened(_ records: [Record]) -> [Record] {
+        sealer == nil ? records : records.map(opened)
+    }
 
     func opened(_ push: Push) -> Push {
         guard sealer != nil else { return push }

@@ -197,8 +197,8 @@ package struct VirtualStore {
 }
 
 extension Record {
-    /// Independently of the code.
-    fileprivate func isSealed(asOf generation: UInt32) -> Bool {
+    /// Whether no server can read it, and no older key opens it. Independently of the code.
+    package func isSealed(asOf generation: UInt32) -> Bool {
         switch content {
         case .deleted: true
         case .value(.sealed(let box)): box.generation == generation || box.bytes.first == 2

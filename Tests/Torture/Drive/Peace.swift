@@ -56,8 +56,9 @@ struct Peace {
     private func look() async throws -> Settlement {
         let views = try await views()
         var server: [StoreReference: [Key: Record]] = [:]
+        var readable: [StoreReference: Set<Key>] = [:]
         for listener in run.listeners {
-            server[listener.store] = try await listener.pull()
+            (server[listener.store], readable[listener.store]) = try await listener.pull()
         }
         return Settlement(
             server: server,
@@ -70,7 +71,7 @@ struct Peace {
                     waiting: Set(view.pendingKeys.compactMap { try? Key($0) }),
                     isConnected: view.connection == "connected",
                     onDisk: try process.device.readDisk(), merged: view.merged)
-            })
+            }, readable: run.plan.isSealed ? readable : [:])
     }
 
     /// Asks all how everything stands.

@@ -14,6 +14,8 @@ struct TorturePlan: Sendable {
     /// Nothing that takes a minute to be noticed.
     var isQuick: Bool
     var database: Database
+    /// People seal the accounts meanwhile.
+    var isSealed: Bool
 
     enum Database: String, CaseIterable, Sendable { case sqlite, postgresql }
 

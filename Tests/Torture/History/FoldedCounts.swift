@@ -14,7 +14,7 @@ enum FoldedCounts {
             return try read(run.nodes[0].server.data, of: run.listeners)
         }
         return try run.listeners.reduce(into: [:]) { folded, listener in
-            folded[listener.store] = try read(database, of: listener.account)
+            folded[listener.store] = try read(database, of: listener.account.account)
         }
     }
 
@@ -59,7 +59,7 @@ enum FoldedCounts {
                     sql: """
                         SELECT key, run, \(numbers)
                         FROM folded JOIN store ON store.id = folded.store WHERE account = ?
-                        """, arguments: [listener.account])
+                        """, arguments: [listener.account.account])
                 folded[listener.store] = try rows.map { row in
                     try increment(
                         String(decoding: row[0] as Data, as: UTF8.self),

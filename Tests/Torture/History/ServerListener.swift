@@ -21,26 +21,34 @@ final class ServerListener: Sendable {
 
     let name: String
     let store: StoreReference
-    /// The account's name at the server.
-    let account: String
-    private let transport: HTTPTransport
+    let account: SignedInAccount
+    private let identifier: StoreIdentifier
     private let chronicle: Chronicle
+    /// The homes of devices, of which those in its account have the keys.
+    private let homes: [String]
     private let isWitness: Bool
     private let known = Mutex(Known())
+    /// The newest key of the account, if that is sealed.
+    private let keyring = Mutex<Keyring?>(nil)
 
     init(
         _ store: StoreReference, server: String, code: String, _ chronicle: Chronicle,
-        name: String = "listener", isWitness: Bool = false
+        homes: [String], name: String = "listener", isWitness: Bool = false
     ) async throws {
         (self.name, self.store, self.isWitness) = (name, store, isWitness)
-        self.chronicle = chronicle
-        let account = try await AccountClient.signIn(
+        (self.chronicle, self.homes) = (chronicle, homes)
+        identifier = try StoreIdentifier(TortureDevice.store)
+        account = try await AccountClient.signIn(
             server: server, by: .code(code), deviceName: name)
-        self.account = account.account
-        transport = HTTPTransport(
-            server: server, store: try StoreIdentifier(TortureDevice.store),
-            credential: account.credential,
-            device: DeviceID(account.device) ?? .unassigned)
+    }
+
+    private var transport: HTTPTransport {
+        HTTPTransport(
+            identifier, of: account, generation: keyring.withLock(\.self)?.current ?? 0)
+    }
+
+    private var opener: Opener {
+        Opener(sealer: keyring.withLock(\.self)?.sealer(of: identifier))
     }
 
     /// Listens until its task is cancelled; the server may come and go.
@@ -52,46 +60,105 @@ final class ServerListener: Sendable {
                     take($0)
                 }
             } catch {
-                if case .cursorGone = error.kind {
+                switch error.kind {
+                case .sealed: await takeKeys()
+                // It was sealed.
+                case .cursorGone where keyring.withLock(\.self) != nil:
+                    known.withLock { $0.cursor = nil }
+                case .cursorGone:
                     chronicle.complain("\(store) does not know its own cursor: \(error.detail)")
+                default: break
                 }
             }
             try? await Task.sleep(for: .milliseconds(100))
         }
     }
 
-    /// All that the server has now, asked for.
-    func pull() async throws -> [Key: Record] {
-        let changes = try await transport.pull(since: nil)
-        return Dictionary(uniqueKeysWithValues: changes.records.map { ($0.key, $0) })
+    /// Takes the account's newest key from a device that has it, or has proposed it.
+    private func takeKeys() async {
+        guard let mark = try? await AccountClient.sealing(account) else { return }
+        for home in homes {
+            guard let state = try? DeviceHome(path: home).load() else { continue }
+            for keys in [state.keyring, state.proposal]
+            where keys?.current == mark.generation && keys?.check == mark.check {
+                return keyring.withLock { $0 = keys }
+            }
+        }
+    }
+
+    /// All that the server has now, asked for, and the keys of what it can read there.
+    func pull() async throws -> (records: [Key: Record], readable: Set<Key>) {
+        let records = try await pullSealed().records
+        let generation = keyring.withLock(\.self)?.current ?? 0
+        return (
+            Dictionary(uniqueKeysWithValues: opener.opened(records).map { ($0.key, $0) }),
+            Set(records.filter { !$0.isSealed(asOf: generation) }.map(\.key))
+        )
     }
 
     /// Whether it has heard of all that the server has; false too where that does not answer.
     func hasAll() async -> Bool {
-        guard let changes = try? await transport.pull(since: nil),
-            let last = Position(changes.cursor)
+        guard let changes = try? await pullSealed(), let last = Position(changes.cursor)
         else { return false }
         return known.withLock { known in
             let revision = known.cursor.flatMap(Position.init)?.revision ?? 0
             guard isWitness, revision == last.revision else { return revision >= last.revision }
             return known.records.filter { $0.value.content != .deleted }
-                == Dictionary(uniqueKeysWithValues: changes.records.map { ($0.key, $0) })
+                == Dictionary(
+                    uniqueKeysWithValues: opener.opened(changes.records).map { ($0.key, $0) })
+        }
+    }
+
+    private func pullSealed() async throws(LinkFailure) -> ChangeSet {
+        do throws(LinkFailure) { return try await transport.pull(since: nil) } catch {
+            guard case .sealed = error.kind else { throw error }
+            await takeKeys()
+            return try await transport.pull(since: nil)
         }
     }
 
     private func take(_ message: StreamMessage) {
-        guard case .changes(let changes) = message, let position = Position(changes.cursor),
-            let transaction = try? Transaction(changes.records)
+        guard case .changes(var changes) = message, let position = Position(changes.cursor)
         else { return }
+        changes.records = opener.opened(changes.records)
         known.withLock { known in
-            let before = known.records
+            var before = known.records
+            if changes.isWhole, known.cursor == nil, !before.isEmpty {
+                before = noteSealed(before, changes, position)
+                changes.records.removeAll { before[$0.key] == $0 }
+            }
             if changes.isWhole { known.records = [:] }
             for record in changes.records { known.records[record.key] = record }
+            known.records.merge(changes.isWhole ? before : [:]) { new, _ in new }
             known.cursor = changes.cursor
-            guard !isWitness else { return }
+            guard !isWitness, let transaction = try? Transaction(changes.records) else { return }
             chronicle.count(.commits)
             chronicle.note(.committed(commit(changes, transaction, position, before, known)))
         }
+    }
+
+    /// The store was sealed since, perhaps more than once, and perhaps written after that.
+    /// - Returns: What it had when it was sealed, as far as that can be known: values that are not
+    ///   there now were removed afterwards, which leaves a deletion, or are parts with other names.
+    private func noteSealed(
+        _ before: [Key: Record], _ changes: ChangeSet, _ position: Position
+    ) -> [Key: Record] {
+        let present = Set(changes.records.map(\.key))
+        let after = before.filter { key, record in
+            record.content != .deleted && (present.contains(key) || !key.isRenamedBySealing)
+        }
+        guard !isWitness else { return after }
+        var commit = Commit(
+            store: store, before: before, after: after, position: position, push: Push([]),
+            results: [],
+            writes: before.values.filter { after[$0.key] == nil && $0.content != .deleted }.map {
+                Record(key: $0.key, content: .deleted, stamp: $0.stamp)
+            }, limits: StoreLimits(), serverMilliseconds: Self.now, newestCompacted: .zero,
+            folded: nil)
+        (commit.isSealed, commit.isWhole) = (true, true)
+        chronicle.count(.sealings)
+        chronicle.note(.committed(commit))
+        return after
     }
 
     /// Whoever sent it, and in however many pushes: as if it had been one.
@@ -99,12 +166,23 @@ final class ServerListener: Sendable {
         _ changes: ChangeSet, _ transaction: Transaction, _ position: Position,
         _ before: [Key: Record], _ known: Known
     ) -> Commit {
-        Commit(
+        var commit = Commit(
             store: store, before: before, after: known.records, position: position,
             push: Push([transaction]),
             results: [.committed(changes.records.map { _ in .applied })], writes: changes.records,
             // An event does not contain the server's time, which is that of this machine.
-            limits: StoreLimits(), serverMilliseconds: Int64(Date().timeIntervalSince1970 * 1_000),
-            newestCompacted: .zero, folded: nil)
+            limits: StoreLimits(), serverMilliseconds: Self.now, newestCompacted: .zero,
+            folded: nil)
+        commit.isSealed = keyring.withLock(\.self) != nil
+        return commit
+    }
+
+    private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
+}
+
+extension Key {
+    /// Whether it is a part of a dictionary, a maximum or a minimum.
+    fileprivate var isRenamedBySealing: Bool {
+        "dxn".contains(part?.text.string.first ?? "-")
     }
 }

@@ -17,6 +17,8 @@ struct Tally: Sendable {
         case deviceKills = "kills of device processes"
         case reopenings = "stores released and created again"
         case commandKills = "kills of commands"
+        case sealingCommands = "commands that seal and unlock"
+        case sealings = "stores sealed, with one key after another"
         case accountChanges = "sign-ins, sign-outs and wipes"
         case stops = "stops of device processes"
         case appEnds = "orderly ends of device processes"
