@@ -50,8 +50,8 @@ struct TorturePlan: Sendable {
     /// For everything to agree once the faults have ended: a silent connection is noticed after 50
     /// seconds, the pauses between two attempts are at most 60.
     static let settlingSeconds = 150.0
-    /// For one more change to be everywhere.
-    static let spreadingSeconds = 30.0
+    /// For one more change to be everywhere. It takes a second, and on a busy machine much longer.
+    static let spreadingSeconds = 100.0
 
     // MARK: - Keys
 
