@@ -4,7 +4,7 @@
 --
 --     wrk ... URL -- KIND FILE WRITES
 --
--- KIND is `push` (to Ubiquity), `put` (to etcd) or `get`. FILE has a line for each account, a credential
+-- KIND is `push` (to Ubiquity), `seal` (the same to a sealed account), `put` (to etcd) or `get`. FILE has a line for each account, a credential
 -- and a path. Each thread takes accounts of its own, in turn. WRITES is the number of writes in a push.
 -- Each account has several groups of keys, so that no key is written again before the last write of it
 -- was answered. Prints one line of JSON.
@@ -69,17 +69,19 @@ end
 
 local makers = {}
 
-function makers.push(file, writes)
+-- `value` is the beginning of each value, `rest` what follows eight digits, and `ending` that of the push.
+local function pushes(file, writes, value, rest, ending)
     local head, size = heads(file, "POST", json)
     local own, keys, list = groups(size, writes), {}, {}
-    for key = 1, own * writes do keys[key] = '{"key":"key-' .. key .. '","value":{"string":"value ' end
+    for key = 1, own * writes do keys[key] = '{"key":"key-' .. key .. '","value":' .. value end
     request = function()
         local group = math.floor(count / size) % own * writes
-        local rest = 10000000 + count .. '"},"milliseconds":"' .. milliseconds() .. '","counter":'
+        local rest = 10000000 + count .. rest .. ',"milliseconds":"' .. milliseconds() .. '","counter":'
             .. count % 65536 .. "}"
         for index = 1, writes do list[index] = keys[group + index] .. rest end
         count = count + 1
-        return head(count - 1) .. with('{"transactions":[{"writes":[' .. table.concat(list, ",") .. "]}]}")
+        return head(count - 1)
+            .. with('{"transactions":[{"writes":[' .. table.concat(list, ",") .. "]}]" .. ending .. "}")
     end
     local all = string.rep('{"applied":true}', writes, ",")
     response = function(status, _, body)
@@ -88,6 +90,13 @@ function makers.push(file, writes)
             example = status .. " " .. body
         end
     end
+end
+
+function makers.push(file, writes) pushes(file, writes, '{"string":"value ', '"}', "") end
+
+-- What a device makes of the same values: a digest, and a box of 49 bytes.
+function makers.seal(file, writes)
+    pushes(file, writes, '{"sealed":{"generation":1,"box":"AQ', string.rep("A", 56) .. '=="}},"digest":"77"', ',"generation":1')
 end
 
 -- Keys and values of the same sizes; digits are base64 already.
