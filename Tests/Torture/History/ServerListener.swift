@@ -125,28 +125,28 @@ final class ServerListener: Sendable {
             var before = known.records
             if changes.isWhole, known.cursor == nil, !before.isEmpty {
                 before = noteSealed(before, changes, position)
-                changes.records.removeAll { before[$0.key] == $0 }
             }
             if changes.isWhole { known.records = [:] }
             for record in changes.records { known.records[record.key] = record }
-            known.records.merge(changes.isWhole ? before : [:]) { new, _ in new }
             known.cursor = changes.cursor
+            if changes.isWhole { changes.records.removeAll { before[$0.key] == $0 } }
             guard !isWitness, let transaction = try? Transaction(changes.records) else { return }
             chronicle.count(.commits)
             chronicle.note(.committed(commit(changes, transaction, position, before, known)))
         }
     }
 
-    /// The store was sealed since, perhaps more than once, and perhaps written after that.
-    /// - Returns: What it had when it was sealed, as far as that can be known: values that are not
-    ///   there now were removed afterwards, which leaves a deletion, or are parts with other names.
+    /// The store was sealed since, perhaps more than once, and perhaps written after that: a value that
+    /// is not there now may have been removed afterwards, and is none of the sealing.
+    /// - Returns: What it had once it was sealed, as far as that can be known.
     private func noteSealed(
         _ before: [Key: Record], _ changes: ChangeSet, _ position: Position
     ) -> [Key: Record] {
         let present = Set(changes.records.map(\.key))
-        let after = before.filter { key, record in
-            record.content != .deleted && (present.contains(key) || !key.isRenamedBySealing)
+        let before = before.filter { key, record in
+            record.content == .deleted || present.contains(key) || key.isRenamedBySealing
         }
+        let after = before.filter { $1.content != .deleted && present.contains($0) }
         guard !isWitness else { return after }
         var commit = Commit(
             store: store, before: before, after: after, position: position, push: Push([]),
