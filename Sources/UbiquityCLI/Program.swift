@@ -70,7 +70,7 @@ struct Program: AsyncParsableCommand {
         }
     }
 
-    /// Such as "0.2.0 (1a2b3c4d)", with the commit if the build was told.
+    /// Such as "0.9.0 (1a2b3c4d)", with the commit if the build was told.
     private static var version: String {
         ClientVersion.text
             + (ubiquity_build_commit().map { " (\(String(cString: $0)))" } ?? "")

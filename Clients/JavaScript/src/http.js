@@ -4,7 +4,7 @@
 
 import { UbiquityError, WireError } from './values.js';
 
-export const version = '0.2.0';
+export const version = '0.9.0';
 export const silenceMilliseconds = 30_000;
 /** The longest time of a request that is not a stream, however slowly its bytes move. */
 export const totalMilliseconds = 3_600_000;

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync,
+import { appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync,
   statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,6 +34,18 @@ function run(home, code, ...before) {
   const ended = once(child, 'exit');
   return { child, ended, line: once(child.stdout, 'data').then(([data]) => String(data).trim(), () => '') };
 }
+
+homeTest('a home of version 0.9 is opened, with what it had not sent', async (home) => {
+  cpSync(new URL('../../../Tests/Formats/1/javascript', import.meta.url), home, { recursive: true });
+  const store = await openStore({ home, identifier: 'TEAM.example.formats' });
+  assert.equal(store.device.account.name, 'ann');
+  assert.equal(store.get('theme'), 'dark');
+  assert.equal(store.get('unsent javascript'), 'é');
+  assert.equal(store.get('steps'), 5);
+  assert.deepEqual(store.get('options'), { size: 12 });
+  assert.deepEqual(store.status.pendingKeys, ['steps', 'unsent javascript']);
+  await store.close();
+});
 
 const hold = `
   store.set('a', 1);

@@ -3,6 +3,8 @@
 
 import gc
 import os
+import pathlib
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -47,6 +49,15 @@ with Store(sys.argv[1], sys.argv[2]) as store:
 
 
 class HomeTests(StoreTest):
+    def test_a_home_of_version_0_9_is_opened_with_what_it_had_not_sent(self) -> None:
+        made = pathlib.Path(__file__).resolve().parents[3] / "Tests/Formats/1/python"
+        shutil.copytree(made, self.home, dirs_exist_ok=True)
+        with Store(self.home, "TEAM.example.formats") as store:
+            self.assertEqual(store.account, "ann")
+            self.assertEqual(store["theme"], "dark")
+            self.assertEqual(store["unsent python"], 2.5)
+            self.assertEqual(store.status["pendingKeys"], ["unsent python"])
+
     def test_what_was_written_is_there_after_a_restart(self) -> None:
         with self.open("a") as store:
             for index, value in enumerate(SAMPLES):

@@ -168,5 +168,5 @@ package struct ServerRequest: Sendable {
 
 /// The version of this library and of the program, as sent to servers.
 package enum ClientVersion {
-    package static let text = "0.2.0"
+    package static let text = "0.9.0"
 }

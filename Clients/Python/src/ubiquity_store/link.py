@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from .engine import UbiquityError, Word
 
-VERSION = "0.2.0"
+VERSION = "0.9.0"
 _BYTES_MAX = 1 << 26
 #: For JSON that is read here, of which each byte may take a hundred.
 _FIELDS_BYTES_MAX = 1 << 20
