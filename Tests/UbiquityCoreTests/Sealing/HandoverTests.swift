@@ -28,8 +28,15 @@ import Testing
         #expect(first == Keyring([1: .account(key)]))
         #expect(first.current == 1 && first.previous == nil)
         let later = try #require(Keyring([:]).adding(key, at: 1_800_000_000))
-        #expect(later.current == 222_163_200 / 60 * 256)
+        #expect(later.current == 222_163_200 / 60 * 16)
         #expect(later.adding(key, at: 1_900_000_000)?.current == later.current + 1)
+        // In the years 2100 and 2101, and before there was anything to seal.
+        let (far, farther) = (Int64(4_102_444_800), Int64(4_133_980_800))
+        let inTime = try [1_800_000_000, far, farther].map {
+            try #require(Keyring([:]).adding(key, at: $0)).current
+        }
+        #expect(inTime[0] < inTime[1] && inTime[1] < inTime[2] && inTime[2] < UInt32.max / 2)
+        #expect(Keyring([:]).adding(key, at: -5)?.current == 1)
         let second = try #require(first.adding(Bytes32([UInt8](2...33))!, at: 1))
         #expect(second.current == 2 && second.roots[1] == .account(key))
         // Of the same key in another generation, too.
@@ -107,6 +114,18 @@ import Testing
         #expect(RecoveryKey([UInt8](201..<221))!.open(wrap) == nil)
         // What is for one way in is not for another.
         #expect(Handover.open(wrap, of: "A", with: Self.secret) == nil)
+    }
+
+    @Test func `give each generation a first recovery key, which only the account's key tells`()
+        throws
+    {
+        let key = try #require(RecoveryKey(of: Self.keyring))
+        #expect(key == RecoveryKey(of: Self.keyring.newest(1)))
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](100..<132))!, at: 1))
+        #expect(RecoveryKey(of: next) != key)
+        #expect(RecoveryKey(of: Self.keyring.confined(to: [try StoreIdentifier("a")])) == nil)
+        #expect(RecoveryKey(of: Keyring([:])) == nil)
+        #expect(key.open(try #require(key.wrap(Self.keyring))) == Self.keyring)
     }
 
     @Test func `do not open if a bit is another, or a byte too few or too many`() throws {
