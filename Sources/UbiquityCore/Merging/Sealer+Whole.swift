@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Sealer {
+    /// The number of transactions that a store may have of one device at one time when it is sealed.
+    /// Copies of a device make two now and then. A server can make up any number, with digests of what
+    /// it guesses, and compare them sealed with that of the device's own write.
+    package static let transactionsMax = 3
+
     /// Seals what a store has, so that the server needs nothing else of it: clear values, or values
     /// that were sealed with the key before.
     ///
@@ -14,7 +19,8 @@ extension Sealer {
     ///   - latest: The greatest time that is believed, in milliseconds.
     ///   - run: A random number, for the names.
     /// - Throws: ``SealingFault`` for a clear value in a store that an older key has sealed, a key that
-    ///   occurs twice, and a time after the latest: only a server can have put them there.
+    ///   occurs twice, a time after the latest, and more than ``transactionsMax`` transactions of one
+    ///   device at one time: only a server can have put them there.
     package func sealWhole(
         _ records: [Record], latest: Int64, run: UInt64
     ) throws(SealingFault) -> SealedWhole {
@@ -22,6 +28,7 @@ extension Sealer {
         var whole = SealedWhole()
         whole.records.reserveCapacity(records.count)
         var keys: Set<Key> = []
+        var digests: [Stamp: [UInt64]] = [:]
         var elements = IntakeLimits(nil).message.elements
         for record in records {
             guard keys.insert(record.key).inserted else { throw .repeated(record.key) }
@@ -39,6 +46,13 @@ extension Sealer {
                 throw .clearValue(record.key)
             }
             guard let value = record.content.value else { continue }
+            let author = record.stamp.withoutDigest
+            if !(digests[author]?.contains(record.stamp.digest) ?? false) {
+                digests[author, default: []].append(record.stamp.digest)
+                guard digests[author]?.count ?? 0 <= Self.transactionsMax else {
+                    throw .contradictory(record.key)
+                }
+            }
             if let part = record.key.part {
                 if part.policy?.isExtremum ?? false, ComparableValue(removed: value) != nil {
                     continue

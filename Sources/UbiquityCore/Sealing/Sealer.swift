@@ -132,6 +132,8 @@ package enum SealingFault: Error, Hashable, Sendable {
     case repeated(Key)
     /// A time far in the future.
     case ahead(Key)
+    /// A device and a time of which there are several transactions.
+    case contradictory(Key)
 }
 
 extension SealingFault: CustomStringConvertible {
@@ -141,6 +143,9 @@ extension SealingFault: CustomStringConvertible {
         case .otherGeneration(let key): "the value of \"\(key)\" is sealed with another key"
         case .repeated(let key): "\"\(key)\" is there twice"
         case .ahead(let key): "the time of \"\(key)\" is in the future"
+        case .contradictory(let key):
+            "\"\(key)\" is in one of more than \(Sealer.transactionsMax) transactions that one device "
+                + "is said to have made at one time"
         }
     }
 }

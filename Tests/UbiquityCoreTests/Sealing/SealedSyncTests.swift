@@ -241,6 +241,73 @@ import Testing
         #expect(cloud.server.records.values.count { $0.content.isSealed } == 2)
     }
 
+    @Test(arguments: [false, true])
+    func `are not told of an entry that they have cleared and that was sealed since`(
+        polls: Bool
+    ) throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        let key = try Key("d")
+        try a.write(merging: [
+            key: MergeOperation(
+                .dictionary, from: nil, to: .dictionary(["one": 1, "two": 2]))
+        ])
+        cloud.settle()
+        if polls {
+            a.streamFailure = LinkFailure(.tooManyStreams(retryAfterMilliseconds: 30_000), "many")
+        }
+        a.isOnline = false
+        a.cut()
+        cloud.pass(milliseconds: 1_000)
+        try a.write(merging: [
+            key: MergeOperation(.dictionary, from: a["d"], to: .dictionary(["two": 2]))
+        ])
+        while a.step() {}
+        cloud.mark(1)
+        b.keep(keyring)
+        try cloud.seal(with: sealer(keyring))
+        cloud.settle()
+        a.keep(keyring)
+        a.isOnline = true
+        _ = a.takeNotices()
+        cloud.pass(milliseconds: 120_000)
+        cloud.settle()
+        #expect(a.engine.status.link.state == (polls ? .polling : .connected))
+        #expect(a["d"] == .dictionary(["two": 2]) && b["d"] == a["d"])
+        #expect(a.takeNotices().isEmpty)
+    }
+
+    @Test func `remove a raise that another process knows by the name from before`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        let helper = a.helper()
+        let key = try Key("most")
+        a["x"] = .integer(1)
+        cloud.settle()
+        a.isOnline = false
+        a.cut()
+        cloud.pass(milliseconds: 1_000)
+        try helper.write(merging: [key: MergeOperation(.maximum, from: nil, to: 7)])
+        while helper.step() || a.step() {}
+        #expect(a["most"] == 7)
+        cloud.mark(1)
+        b.keep(keyring)
+        try cloud.seal(with: sealer(keyring))
+        cloud.settle()
+        // The leader gives the raise another name before the other process hears of anything.
+        a.keep(keyring)
+        a.isOnline = true
+        cloud.pass(milliseconds: 120_000)
+        a.disk.isFull = true
+        while a.step() {}
+        helper.keep(keyring)
+        try helper.write(merging: [key: MergeOperation(.maximum, from: 7, to: nil)])
+        while helper.step() {}
+        a.disk.isFull = false
+        cloud.pass(milliseconds: 120_000)
+        while a.step() || helper.step() || b.step() {}
+        for device in [a, helper, b] { #expect(device["most"] == nil) }
+        #expect(a.engine.waitingRecords.isEmpty)
+    }
+
     @Test func `clear an entry that they know by the name from before`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         let key = try Key("d")

@@ -87,6 +87,39 @@ import Testing
         #expect(try Self.sealer.sealWhole([deletion], latest: .max, run: 9) == SealedWhole())
     }
 
+    @Test func `seals a few transactions of one device at one time, and no more`() throws {
+        let first = try #require(Self.keyring(generations: 1...1).sealer(of: Self.store))
+        func records(_ digests: some Sequence<UInt64>) throws -> [Record] {
+            try digests.enumerated().map { index, digest in
+                var record = Self.record
+                record.key = try Key("key\(index)")
+                record.stamp.digest = digest
+                return record
+            }
+        }
+        // Each of them may have many keys.
+        let honest = try records([7, 7, 8, 9, 7, 8, 9, 9])
+        #expect(try first.sealWhole(honest, latest: .max, run: 7).records.count == 8)
+        let guessed = try records(1...4)
+        #expect(throws: SealingFault.contradictory(guessed[3].key)) {
+            try first.sealWhole(guessed, latest: .max, run: 7)
+        }
+        // Nor of what a thief of the key before has sealed.
+        #expect(throws: SealingFault.contradictory(guessed[3].key)) {
+            try Self.sealer.sealWhole(guessed.map(first.seal), latest: .max, run: 7)
+        }
+        var others = guessed
+        others[3].stamp.device = DeviceID(rawValue: ~others[3].stamp.device.rawValue)
+        #expect(try first.sealWhole(others, latest: .max, run: 7).records.count == 4)
+        others = guessed
+        others[3].stamp.timestamp = others[3].stamp.timestamp.next
+        #expect(try first.sealWhole(others, latest: .max, run: 7).records.count == 4)
+        // Of a deletion, nothing is sealed.
+        others = guessed
+        others[3].content = .deleted
+        #expect(try first.sealWhole(others, latest: .max, run: 7).records.count == 3)
+    }
+
     // MARK: - Whatever is sealed
 
     @Test func `opens what it sealed, gives it always the same bytes, and hides its size`() throws {
