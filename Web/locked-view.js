@@ -63,6 +63,10 @@ export function lockedView(model) {
     return { title: name, element, dispose: () => end.abort() };
 }
 
+/** What a person reads before this page has to do with keys. */
+export const trust = 'Whoever controls this server could send you a page that reads your values. A device with the app does not '
+    + 'have that risk.';
+
 /** Gives this browser the key, once the person has read whom that trusts. */
 const unlockDialog = (model) => dialog('box', 'Unlock this browser', (close, element) => {
     const stop = new AbortController();
@@ -97,8 +101,6 @@ const unlockDialog = (model) => dialog('box', 'Unlock this browser', (close, ele
             state.replaceWith(button('Show a new code', show));
         });
     };
-    fill(place, h('p', {}, 'Whoever controls this server could send you a page that reads your values. A device with the app does not '
-        + 'have that risk.'),
-    h('footer', {}, button('Cancel', close, { autofocus: true }), button('Unlock this browser', show, { kind: 'danger' })));
+    fill(place, h('p', {}, trust), h('footer', {}, button('Cancel', close, { autofocus: true }), button('Unlock this browser', show, { kind: 'danger' })));
     return [dialogHead('Unlock this browser', close), place];
 });
