@@ -70,41 +70,55 @@ enum Unlocking {
 
     /// Opens the keys that are in the server's answer, in JSON: a `Handover`, or the `Sealing` with
     /// what it keeps for the recovery key.
+    ///
+    /// With `mark`, the server's `Sealing` in JSON, keys of a handover must be those of the mark, as
+    /// keys of the recovery key always must. With `keyring`, which the device has, both are joined.
     private static func unlock(
         _ event: StoredFields
     ) throws(StoredFieldError) -> PropertyListValue {
         let (code, account) = (try typed(event) ?? "", try event.text("account"))
+        let answer = try event.data("answer") ?? []
+        let mark = try event["mark"] == nil ? nil : event.data("mark")
+        let known = try event["keyring"].map { value throws(StoredFieldError) in
+            try Keyring(fields: value)
+        }
         let keyring: Keyring?
+        var marked: (generation: UInt32, check: Bytes32?)?
         do throws(WireFault) {
-            let answer = try WireFields((try? event.data("answer")) ?? [], within: .small)
+            let answer = try WireFields(answer, within: .small)
             if let secret = KeyCode(code)?.secret {
                 keyring = try bytes(answer, "box").flatMap {
                     Handover.open($0, of: account, with: secret)
                 }
+                if let mark { marked = try self.mark(WireFields(mark, within: .small)) }
             } else {
-                guard try answer.number("generation") > 0 else {
-                    return problem("the account is not sealed: it needs no key")
+                keyring = try bytes(answer, "recovery").flatMap {
+                    RecoveryKey(text: code)?.open($0)
                 }
-                keyring = try recovered(answer, with: code)
+                marked = try self.mark(answer)
             }
         } catch { return problem("the server's answer cannot be read: \(error.description)") }
+        if marked?.generation == 0 {
+            return problem("the account is not sealed, according to its server: it needs no key")
+        }
         guard let keyring else {
             return problem(
                 "the code does not open the account's keys: it belongs to others, or to older ones")
         }
-        return .fields(["keyring": keyring.fields])
+        do throws(KeyringRefusal) {
+            if let marked { try keyring.check(generation: marked.generation, check: marked.check) }
+            let joined = try known?.joined(with: keyring) ?? keyring
+            return .fields(["keyring": joined.fields])
+        } catch { return problem(error.description) }
     }
 
-    /// - Returns: Nil also for keys of which the server's mark is not.
-    private static func recovered(
-        _ answer: WireFields, with code: String
-    ) throws(WireFault) -> Keyring? {
-        guard let wrap = try bytes(answer, "recovery"),
-            let keyring = RecoveryKey(text: code)?.open(wrap),
-            UInt64(keyring.current) == (try answer.number("generation")),
-            let check = try bytes(answer, "check").flatMap({ Bytes32($0) }), keyring.check == check
-        else { return nil }
-        return keyring
+    private static func mark(
+        _ answer: WireFields
+    ) throws(WireFault) -> (generation: UInt32, check: Bytes32?) {
+        (
+            UInt32(clamping: try answer.number("generation")),
+            try bytes(answer, "check").flatMap { Bytes32($0) }
+        )
     }
 
     private static func bytes(

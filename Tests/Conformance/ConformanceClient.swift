@@ -151,7 +151,7 @@ final class ClientProcess {
         for (generation, key) in keys {
             fields[ExactString(generation)] = .string(ExactString(key))
         }
-        signIn.keep(try Keyring(fields: .dictionary(fields)))
+        try signIn.keep(try Keyring(fields: .dictionary(fields)))
     }
 
     private func write(_ writes: [[String: Any]], _ now: ClockReading) throws {

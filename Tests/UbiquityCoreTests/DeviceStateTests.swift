@@ -114,11 +114,11 @@ struct DeviceStateTests {
         throws
     {
         var state = DeviceState()
-        state.keep(Self.keyring)
+        try state.keep(Self.keyring)
         #expect(state.keyrings.isEmpty && state.sealedServers.isEmpty && state.keyring == nil)
         state.signIn(account("A"))
         #expect(state.keyring == nil)
-        state.keep(Self.keyring)
+        try state.keep(Self.keyring)
         #expect(state.keyring == Self.keyring)
         #expect(try DeviceState(fields: state.fields) == state)
         state.signOut()
@@ -126,14 +126,14 @@ struct DeviceStateTests {
         state.signIn(account("B"))
         #expect(state.keyring == nil)
         let confined = Self.keyring.confined(to: [try StoreIdentifier("com.example.app")])
-        state.keep(confined)
+        try state.keep(confined)
         #expect(state.keyring == confined)
         #expect(try DeviceState(fields: state.fields) == state)
         state.signIn(account("A"))
         #expect(state.keyring == Self.keyring)
     }
 
-    @Test func `a proposal gives no key, and ends when the keys are kept`() throws {
+    @Test func `a proposal gives no key, and stays when keys come from outside`() throws {
         var state = DeviceState()
         state.proposal = Self.keyring
         #expect(state.proposals.isEmpty)
@@ -144,19 +144,58 @@ struct DeviceStateTests {
         state.signOut()
         #expect(state.proposal == nil)
         state.signIn(account("A"))
-        state.keep(Self.keyring)
-        #expect(state.proposal == nil && state.keyring == Self.keyring)
-        state.proposal = Self.keyring
+        try state.keep(Self.keyring)
+        // Which of them is the account's, the server says.
+        #expect(state.proposal == Self.keyring && state.keyring == Self.keyring)
         _ = state.signOutWiping()
         #expect(state.proposals.isEmpty && state.keyrings.isEmpty)
     }
 
-    @Test func `wiping an account removes its keys, and what is known of its server stays`() {
+    @Test func `keys from outside join those of the device, and others change nothing`() throws {
         var state = DeviceState()
         state.signIn(account("A"))
-        state.keep(Self.keyring)
+        try state.keep(Self.keyring)
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!, at: 1))
+        try state.keep(next)
+        try state.keep(Self.keyring)
+        try state.keep(next.confined(to: [try StoreIdentifier("com.example.app")]))
+        #expect(state.keyring == next)
+        let kept = state
+        let other = Keyring([9: .account(Bytes32([UInt8](0..<32))!)])
+        #expect(throws: KeyringRefusal.unrelated) { try state.keep(other) }
+        #expect(state == kept)
+        // Of another account, they are the first.
         state.signIn(account("B"))
-        state.keep(Self.keyring)
+        try state.keep(other)
+        #expect(state.keyring == other)
+    }
+
+    @Test func `a proposal that is adopted takes nothing from what came meanwhile`() throws {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        let (first, key) = (try #require(Self.keyring.roots[2]), Bytes32([UInt8](2...33))!)
+        try state.keep(Keyring([2: first]))
+        state.proposal = Keyring([2: first]).adding(key, at: 1)
+        try state.keep(Self.keyring)
+        state.adoptProposal()
+        #expect(state.keyring == Self.keyring.adding(key, at: 1))
+        let check = state.proposal?.check
+        let store = try StoreIdentifier("a")
+        func step(_ unsealed: [StoreIdentifier]) -> SealingStep {
+            SealingStep.next(
+                keyring: state.keyring, proposal: state.proposal, generation: 3, check: check,
+                unsealed: unsealed)
+        }
+        #expect(step([store]) == .seal(store) && step([]) == .drop)
+    }
+
+    @Test func `wiping an account removes its keys, and what is known of its server stays`() throws
+    {
+        var state = DeviceState()
+        state.signIn(account("A"))
+        try state.keep(Self.keyring)
+        state.signIn(account("B"))
+        try state.keep(Self.keyring)
         _ = state.signOutWiping()
         #expect(state.keyrings == ["A": Self.keyring])
         state.signIn(account("A"))
@@ -165,24 +204,24 @@ struct DeviceStateTests {
         #expect(state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("C")))
     }
 
-    @Test func `an account that is not sealed is nothing special where none ever was`() {
+    @Test func `an account that is not sealed is nothing special where none ever was`() throws {
         var state = DeviceState()
         #expect(!state.isUnsealedSignIn(account("A")))
         state.signIn(account("A"))
-        state.keep(Self.keyring)
+        try state.keep(Self.keyring)
         #expect(!state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("B")))
         var elsewhere = account("B")
         elsewhere.server = "http://t"
         #expect(!state.isUnsealedSignIn(elsewhere))
     }
 
-    @Test func `an account begins anew without the values and keys from before`() {
+    @Test func `an account begins anew without the values and keys from before`() throws {
         var state = DeviceState()
         state.beginAnew()
         #expect(state == DeviceState())
         state.signIn(account("A"))
         let folder = state.folder
-        state.keep(Keyring([1: .account(Bytes32([UInt8](0..<32))!)]))
+        try state.keep(Keyring([1: .account(Bytes32([UInt8](0..<32))!)]))
         state.beginAnew()
         #expect(state.signedIn == account("A") && state.keyring == nil)
         #expect(state.folder != folder && state.abandonedFolders(among: [folder]) == [folder])

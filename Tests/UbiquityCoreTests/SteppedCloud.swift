@@ -324,7 +324,7 @@ final class SteppedDevice {
 
     /// Takes the account's keys.
     func keep(_ keyring: Keyring) {
-        state.keep(keyring)
+        do { try state.keep(keyring) } catch { preconditionFailure("\(error)") }
         happened(.accountRead(state))
     }
 

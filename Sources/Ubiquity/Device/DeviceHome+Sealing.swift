@@ -42,10 +42,6 @@ package enum SealingError: Error, Hashable, Sendable {
     case noHandover
     /// The account is not sealed, and the device has had one at its server that is.
     case notSealed
-    /// The keys are not those that the account is sealed with.
-    case otherKeys
-    /// The keys were made before the account's present one.
-    case oldKeys
 }
 
 extension DeviceHome {
@@ -157,16 +153,16 @@ extension DeviceHome {
         return proposal
     }
 
-    /// Keeps keys that another device, or the recovery key, has given. The stores' programs take them
-    /// at once.
-    /// - Throws: ``SealingError/otherKeys`` if the account is sealed with others, and
-    ///   ``SealingError/oldKeys`` for those from before; ``HomeError``.
+    /// Joins keys that another device, or the recovery key, has given with those that this device has.
+    /// The stores' programs take them at once.
+    /// - Throws: ``KeyringRefusal``, ``SealingError/signedOut``, ``HomeError``; nothing is changed.
     package func keep(_ keyring: Keyring, of progress: SealingProgress) throws {
-        let server = progress.server
-        guard keyring.current >= server.generation else { throw SealingError.oldKeys }
-        let isOther = keyring.check != nil && keyring.check != server.check
-        guard keyring.current == server.generation, !isOther else { throw SealingError.otherKeys }
-        try change(progress.account) { $0.keep(keyring) }
+        try keyring.check(generation: progress.server.generation, check: progress.server.check)
+        var refusal: KeyringRefusal?
+        try change(progress.account) { state in
+            do throws(KeyringRefusal) { try state.keep(keyring) } catch { refusal = error }
+        }
+        if let refusal { throw refusal }
     }
 
     /// Removes the account's values on its server and on this device, for who has lost every key.
@@ -255,11 +251,6 @@ extension SealingError: CustomStringConvertible {
         case .notSealed:
             "the account is not sealed, although this device has had a sealed one at this server, so it "
                 + "was not signed in; if that is right, `ubiquity sign-in` asks and goes on"
-        case .otherKeys:
-            "these keys are not the ones that the account is sealed with on this server"
-        case .oldKeys:
-            "these keys are from before the account's present key; use a device that has the newest, or "
-                + "the newest recovery key"
         }
     }
 }

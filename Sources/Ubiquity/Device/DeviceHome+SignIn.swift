@@ -42,7 +42,8 @@ extension DeviceHome {
     ///     server that is.
     ///   - review: Called if this device and the account both have values of a store.
     /// - Throws: ``LinkFailure`` if the server rejects the proof, ``HomeError`` if the sign-in
-    ///   cannot be stored, ``SealingError/noHandover``, ``SealingError/notSealed``.
+    ///   cannot be stored, ``SealingError/noHandover``, ``SealingError/notSealed``,
+    ///   ``KeyringRefusal`` for keys that are not the account's, or not those of this device.
     package func signIn(
         server: String, by proof: SignInProof, deviceName: String,
         security: ConnectionSecurity = ConnectionSecurity(), secret: HandoverSecret? = nil,
@@ -86,13 +87,17 @@ extension DeviceHome {
             if keyring == nil, needsKeys { throw SealingError.noHandover }
             let mark = try await AccountClient.sealing(account)
             var state = try load()
+            // Keys from before the present one are of use: the device is locked, and knows it.
+            if let keyring, keyring.current >= mark.generation {
+                try keyring.check(generation: mark.generation, check: mark.check)
+            }
             if mark.generation == 0, keyring == nil, state.isUnsealedSignIn(account),
                 try !acceptsUnsealed()
             {
                 throw SealingError.notSealed
             }
             state.signIn(account)
-            if let keyring { state.keep(keyring) }
+            if let keyring { try state.keep(keyring) }
             let (handed, known) = (keyring, state.keyring)
             if let review, (known?.current ?? 0) == mark.generation {
                 let stores = try await firstSync(of: account, keyring: known)
@@ -101,13 +106,17 @@ extension DeviceHome {
                         try await review(stores), in: stores, of: account, keyring: known)
                 }
             }
-            sealing = SealingProgress(
-                account,
-                try update { state in
-                    old = state.signedIn
-                    state.signIn(account)
-                    if let keyring = handed { state.keep(keyring) }
-                }, mark)
+            var refusal: KeyringRefusal?
+            state = try update { state in
+                var signedIn = state
+                signedIn.signIn(account)
+                do throws(KeyringRefusal) {
+                    if let handed { try signedIn.keep(handed) }
+                    (old, state) = (state.signedIn, signedIn)
+                } catch { refusal = error }
+            }
+            if let refusal { throw refusal }
+            sealing = SealingProgress(account, state, mark)
         } catch {
             _ = await giveUp(account)
             throw error

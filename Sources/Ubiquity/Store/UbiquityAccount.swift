@@ -164,7 +164,7 @@ public struct UbiquityAccount: Hashable, Sendable {
 func accountErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
     do { return try await body() } catch let error as LinkFailure {
         throw UbiquityError(error)
-    } catch let error as SealingError {
+    } catch let error where error is KeyringRefusal || error is SealingError {
         throw UbiquityError(.refused, "\(error)")
     } catch let error where error is HomeError || error is LocalStorageError {
         throw UbiquityError(.storage, "\(error)")

@@ -40,7 +40,7 @@ extension Failure {
         case is ExitCode, is CleanExit, is ValidationError: return nil
         case let error as UbiquityError: self.init(error)
         case let failure as LinkFailure: self.init(UbiquityError(failure))
-        case let error as SealingError: self.init(.noPermission, error.description)
+        case is KeyringRefusal, is SealingError: self.init(.noPermission, "\(error)")
         case let error as ServerStartError: self.init(Status(error), error.description)
         case let error as BackupError: self.init(Status(error), error.description)
         case let error as CocoaError:

@@ -112,20 +112,23 @@ extension DeviceState {
         set { if let signedIn { proposals[ExactString(signedIn.account)] = newValue } }
     }
 
-    /// Keeps the keys of the account that this device is signed in to, in place of those that it had or
-    /// has proposed. Does nothing if nobody is signed in.
-    package mutating func keep(_ keyring: Keyring) {
+    /// Joins keys from outside with those that this device has of the account that it is signed in to.
+    /// Does nothing if nobody is signed in. A proposal stays: ``SealingStep`` says when it ends.
+    /// - Throws: ``KeyringRefusal/unrelated``, see ``Keyring/joined(with:)``; nothing is changed.
+    package mutating func keep(_ keyring: Keyring) throws(KeyringRefusal) {
         guard let signedIn else { return }
-        keyrings[ExactString(signedIn.account)] = keyring
-        proposals[ExactString(signedIn.account)] = nil
+        let account = ExactString(signedIn.account)
+        keyrings[account] = try keyrings[account]?.joined(with: keyring) ?? keyring
         sealedServers.insert(ExactString(signedIn.server))
     }
 
     /// Takes the proposal as the account's keys. It stays one, see ``SealingStep``.
     package mutating func adoptProposal() {
-        guard let proposal else { return }
-        keep(proposal)
-        self.proposal = proposal
+        guard let signedIn, let proposal else { return }
+        let account = ExactString(signedIn.account)
+        // This device has made it from its keys, so it only lacks what has come since.
+        keyrings[account] = (try? keyrings[account]?.joined(with: proposal)) ?? proposal
+        sealedServers.insert(ExactString(signedIn.server))
     }
 
     /// Begins anew with the account that this device is signed in to, whose values and keys are gone on

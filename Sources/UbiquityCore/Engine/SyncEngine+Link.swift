@@ -151,7 +151,7 @@ extension SyncEngine {
         post(Notice(.serverChange, pass(cursor)))
         unacknowledge(before: .max)
         renewWaiting()
-        meta.agreedGeneration = generation
+        agree()
         adopt(config, at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
         setLink(.connected)

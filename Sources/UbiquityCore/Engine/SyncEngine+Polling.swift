@@ -126,6 +126,7 @@ extension SyncEngine {
         receive(changes, stamped: shown, at: now)
         unacknowledge(before: pull.number)
         renewWaiting()
+        agree()
         finishFetch(pull.number)
         // The server responds again; streams and pushes may work too.
         if link.polling?.isWorking == false {

@@ -33,6 +33,13 @@ extension SyncEngine {
         entries.isSealed = meta.generation > 0
     }
 
+    /// Remembers that what is agreed with the server is sealed with the present key.
+    mutating func agree() {
+        guard meta.agreedGeneration != generation else { return }
+        meta.agreedGeneration = generation
+        unsaved.meta = true
+    }
+
     /// Ends the connection of a device without the account's key, and says so.
     mutating func lock() {
         if link.stream != nil || link.polling != nil { link.close() }

@@ -43,8 +43,9 @@ package struct Keyring: Hashable, Sendable {
     /// These keys and another generation, which seals from then on. Of too many generations, the
     /// newest ``generationsMax`` stay.
     ///
-    /// The first one's number is the minute, times 256: after a reset, or at a server that was set back,
-    /// a new first key has not the number of an old one. Each of the others' is one more.
+    /// The first one's number is the minute since 2020, times 16: after a reset, or at a server that was
+    /// set back, a new first key does not have the number of an old one. Each of the others is one more.
+    /// The numbers last until the year 2530.
     /// - Parameters:
     ///   - key: 32 random bytes.
     ///   - seconds: The present time, since 1970.
@@ -53,7 +54,7 @@ package struct Keyring: Hashable, Sendable {
         guard current < UInt32.max else { return nil }
         if case .stores? = roots[current] { return nil }
         var roots = roots
-        let first = UInt32(clamping: (seconds - Self.secondsMin) / 60 * 256)
+        let first = UInt32(clamping: (seconds - Self.secondsMin) / 60 * 16)
         roots[current == 0 ? max(1, first) : current + 1] = .account(key)
         return Keyring(roots).newest(Self.generationsMax)
     }
@@ -67,6 +68,67 @@ package struct Keyring: Hashable, Sendable {
         var newest: [UInt32: Root] = [:]
         for generation in generations { newest[generation] = roots[generation] }
         return Keyring(newest)
+    }
+
+    // MARK: - From outside
+
+    /// Checks that these are the keys that an account is sealed with, according to its server's mark. A
+    /// confined device can compare only the generation.
+    package func check(generation: UInt32, check: Bytes32?) throws(KeyringRefusal) {
+        guard current >= generation else { throw .older }
+        guard current == generation, self.check == nil || self.check == check else { throw .other }
+    }
+
+    /// All keys of both. Keys from outside never replace what a device has, but join it: they may come
+    /// from a device that has fewer, or from nobody who knows the account.
+    /// - Returns: At most the newest ``generationsMax``. The account's key is kept rather than keys of
+    ///   stores, which are united.
+    /// - Throws: ``KeyringRefusal/unrelated`` unless both have the current generation of the older one
+    ///   in common, or if they have different keys of a generation; also for more than ``storesMax``.
+    package func joined(with other: Keyring) throws(KeyringRefusal) -> Keyring {
+        if roots.isEmpty { return other }
+        if other.roots.isEmpty { return self }
+        let common = min(current, other.current)
+        guard roots[common] != nil, other.roots[common] != nil else { throw .unrelated }
+        var joined = roots
+        for (generation, root) in other.roots {
+            guard let mine = roots[generation] else {
+                joined[generation] = root
+                continue
+            }
+            joined[generation] = try Self.joined(
+                mine, root, generation, needsCommon: generation == common)
+        }
+        // The older one's current generation is among them: it has none that is newer.
+        return Keyring(joined).newest(Self.generationsMax)
+    }
+
+    /// - Parameter needsCommon: Whether keys of stores must have one in common.
+    private static func joined(
+        _ a: Root, _ b: Root, _ generation: UInt32, needsCommon: Bool
+    ) throws(KeyringRefusal) -> Root {
+        switch (a, b) {
+        case (.account, .account):
+            guard a == b else { throw .unrelated }
+            return a
+        case (.stores, .account):
+            return try joined(b, a, generation, needsCommon: needsCommon)
+        case (.account, .stores(let keys)):
+            let account = Keyring([generation: a])
+            guard keys.allSatisfy({ account.key(of: $0.key, generation) == $0.value }),
+                !needsCommon || !keys.isEmpty
+            else { throw .unrelated }
+            return a
+        case (.stores(let mine), .stores(let theirs)):
+            let shared = mine.filter { theirs[$0.key] != nil }
+            guard shared.allSatisfy({ theirs[$0.key] == $0.value }),
+                !needsCommon || !shared.isEmpty
+            else { throw .unrelated }
+            var all = theirs
+            for (store, key) in mine { all[store] = key }
+            guard all.count <= storesMax else { throw .unrelated }
+            return .stores(all)
+        }
     }
 
     /// The keys for a device that is confined to these stores.
@@ -89,6 +151,31 @@ package struct Keyring: Hashable, Sendable {
             info.add(UInt64(generation))
             info.add(store.string.utf8)
             return HKDF.derive(from: key.bytes, info: info.bytes)[0]
+        }
+    }
+}
+
+/// The reason that keys from outside are not taken.
+package enum KeyringRefusal: Error, Hashable, Sendable {
+    /// They are from before the account's present key.
+    case older
+    /// They are not the ones that the account is sealed with, according to its server.
+    case other
+    /// They do not go on from the keys that the device has.
+    case unrelated
+}
+
+extension KeyringRefusal: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .older:
+            "these keys are from before the account's present key; use a device that has the newest, or "
+                + "the newest recovery key"
+        case .other: "these keys are not the ones that the account is sealed with on this server"
+        case .unrelated:
+            "these keys do not go on from the ones that this device has of the account, so they were "
+                + "not taken: use another of your own devices. If the account was reset, save what you "
+                + "need from this device, sign it out and wipe it, and sign in again"
         }
     }
 }

@@ -43,7 +43,8 @@ package enum SealingStep: Hashable, Sendable {
         if let proposal {
             guard proposal.current > 0 else { return .drop }
             if proposal.current == generation, proposal.check == check {
-                guard keyring == proposal else { return .adopt }
+                // Older generations may have come since.
+                guard current == generation, keyring?.check == check else { return .adopt }
                 return unsealed.first.map { .seal($0) } ?? .drop
             }
             let isNext = current == generation && proposal.previous ?? 0 == generation

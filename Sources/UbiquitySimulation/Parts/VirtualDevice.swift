@@ -116,7 +116,7 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
 
     /// Makes these the account's keys on this device.
     func keep(_ keyring: Keyring) {
-        state.keep(keyring)
+        do { try state.keep(keyring) } catch { preconditionFailure("\(error)") }
         notifyProcesses()
     }
 

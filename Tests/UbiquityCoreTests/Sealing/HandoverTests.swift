@@ -28,8 +28,15 @@ import Testing
         #expect(first == Keyring([1: .account(key)]))
         #expect(first.current == 1 && first.previous == nil)
         let later = try #require(Keyring([:]).adding(key, at: 1_800_000_000))
-        #expect(later.current == 222_163_200 / 60 * 256)
+        #expect(later.current == 222_163_200 / 60 * 16)
         #expect(later.adding(key, at: 1_900_000_000)?.current == later.current + 1)
+        // In the years 2100 and 2101, and before there was anything to seal.
+        let (far, farther) = (Int64(4_102_444_800), Int64(4_133_980_800))
+        let inTime = try [1_800_000_000, far, farther].map {
+            try #require(Keyring([:]).adding(key, at: $0)).current
+        }
+        #expect(inTime[0] < inTime[1] && inTime[1] < inTime[2] && inTime[2] < UInt32.max / 2)
+        #expect(Keyring([:]).adding(key, at: -5)?.current == 1)
         let second = try #require(first.adding(Bytes32([UInt8](2...33))!, at: 1))
         #expect(second.current == 2 && second.roots[1] == .account(key))
         // Of the same key in another generation, too.

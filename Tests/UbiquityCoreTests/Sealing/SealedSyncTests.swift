@@ -272,6 +272,22 @@ import Testing
         #expect(!names.contains { $0.contains("one") })
     }
 
+    @Test func `know by a poll, too, with which key is sealed what they agree about`() {
+        let (a, _) = devices()
+        a.cut()
+        let polling = cloud.device()
+        polling.streamFailure = LinkFailure(
+            .tooManyStreams(retryAfterMilliseconds: 30_000), "too many")
+        polling.keep(keyring)
+        a["x"] = .string("secret")
+        for _ in 0..<4 {
+            cloud.pass(milliseconds: 10_000)
+            cloud.settle()
+        }
+        #expect(polling["x"] == .string("secret") && polling.engine.status.link.state == .polling)
+        #expect(polling.engine.meta.agreedGeneration == 1 && polling.engine.isSaved)
+    }
+
     @Test func `offer to another server what it lacks under names that say nothing`() throws {
         let a = cloud.device()
         let key = try Key("d")

@@ -33,6 +33,12 @@ import UbiquityWire
         }
     }
 
+    private func keep(_ keyring: Keyring) throws {
+        try home.update { state in
+            do { try state.keep(keyring) } catch { Issue.record(error) }
+        }
+    }
+
     private static func mark(_ keyring: Keyring?, unsealed: [String] = []) -> StubServer.Reply {
         var wire = WireSealing()
         wire.generation = keyring?.current ?? 0
@@ -81,7 +87,7 @@ import UbiquityWire
             return .init(status: .noContent)
         }
         try signIn(to: server)
-        try home.update { $0.keep(Self.keyring) }
+        try keep(Self.keyring)
         let sealed = Mutex<[StoreIdentifier]>([])
         // Another device began it: a person has to say so.
         #expect(try await home.continueSealing().step == .seal(Self.store))
@@ -113,7 +119,7 @@ import UbiquityWire
             return .init(status: .noContent)
         }
         try signIn(to: server)
-        try home.update { $0.keep(next) }
+        try keep(next)
         await #expect(throws: SealingError.unopened(Self.store, [strange.key])) {
             try await home.continueSealing(finishing: true)
         }
@@ -132,7 +138,7 @@ import UbiquityWire
                 ? Self.mark(next, unsealed: ["notes"]) : Self.whole([clear])
         }
         try signIn(to: server)
-        try home.update { $0.keep(next) }
+        try keep(next)
         await #expect(throws: SealingError.fault(Self.store, .clearValue(clear.key))) {
             try await home.continueSealing(finishing: true)
         }
@@ -167,11 +173,11 @@ import UbiquityWire
         let server = try await StubServer { _ in Self.mark(next) }
         try signIn(to: server)
         let progress = try await home.sealing()
-        #expect(throws: SealingError.oldKeys) { try home.keep(Self.keyring, of: progress) }
+        #expect(throws: KeyringRefusal.older) { try home.keep(Self.keyring, of: progress) }
         let other = try #require(Self.keyring.adding(Bytes32([UInt8](3...34))!, at: 1))
-        #expect(throws: SealingError.otherKeys) { try home.keep(other, of: progress) }
+        #expect(throws: KeyringRefusal.other) { try home.keep(other, of: progress) }
         let later = try #require(next.adding(Self.key, at: 1))
-        #expect(throws: SealingError.otherKeys) { try home.keep(later, of: progress) }
+        #expect(throws: KeyringRefusal.other) { try home.keep(later, of: progress) }
         #expect(try home.load().keyring == nil)
         try home.keep(next, of: progress)
         #expect(try home.load().keyring == next)
