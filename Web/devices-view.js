@@ -126,9 +126,8 @@ const addDialog = (model) => dialog('box', 'Add a device', (close) => {
             const stores = /^\s*ubiquity:unlock(?:#([^;]*))?;/i.exec(input.value);
             if (stores) handOverDialog(model, input.value, stores[1]?.split(',') ?? []);
             else approveDialog(model, input.value);
-        } }, field('Does the device show a code?', input, model.hasKeys
-            && 'Of eight characters; or a whole one that begins with “ubiquity:”, which also brings the key of your sealed account.'),
-        h('button.button', {}, 'Continue'))];
+        } }, field('Does the device show a code?', input), h('button.button', {}, 'Continue')),
+        model.hasKeys && h('p.hint', {}, 'One that begins with “ubiquity:” also brings the key of your sealed account.')];
 });
 
 const lostMax = 20;
@@ -173,9 +172,9 @@ export const approveDialog = (model, code, isLink = false) => dialog('box', 'App
                 h('p.code.shown', { 'aria-label': 'Code' }, shown),
                 h('p', {}, 'Approve it only if you hold that device in your hands, and it shows this code: it could then read and change ',
                     waiting.stores.length ? `these stores: ${waiting.stores.join(', ')}.` : 'all of your data.'),
-                bringsKey && h('p', {}, 'It also gets the key of your sealed account. ', trust),
+                bringsKey && [h('p', {}, 'It also gets the key of your sealed account.'), h('p.hint', {}, trust)],
                 model.hasKeys && !bringsKey && h('p.hint', {}, 'Your account is sealed, and these eight characters bring no key: the device is locked '
-                    + 'until you unlock it. The whole code, which begins with “ubiquity:”, brings the key.'),
+                    + 'until you unlock it. If it shows a code that begins with “ubiquity:”, that one brings the key.'),
                 h('form.stack', { onsubmit: (event) => {
                     event.preventDefault();
                     act(() => model.device.approve(waiting), `${name} may sign in.${bringsKey ? ' It gets the key.' : ''}`);

@@ -89,7 +89,7 @@ const unlockDialog = (model) => dialog('box', 'Unlock this browser', (close, ele
         }
         const state = h('p.waiting', { role: 'status' }, 'Waiting for the other device');
         fill(place, h('p', {}, 'On a device that can read the values, type'), command(`ubiquity approve '${code}'`),
-            h('p.hint', {}, 'or scan this with it. The code works for 15 minutes.'),
+            h('p.hint', {}, 'or scan this with it; in a browser that can read them, enter the code under Devices, Add a device. It works for 15 minutes.'),
             qrPicture(code), h('p.code.shown.long', { 'aria-label': 'Code' }, code), state,
             h('form.waits', { onsubmit: async (event) => {
                 event.preventDefault();

@@ -213,7 +213,7 @@ export class Device {
     if (!isUnsealedSignIn(this.state, now) || await isSealed(this, now, signal)) return;
     if (typeof allowsUnsealed === 'function' ? await allowsUnsealed() : allowsUnsealed) return;
     throw new UbiquityError('notSealed', 'the account is not sealed, although this device has had a sealed one at this '
-      + 'server, so nobody was signed in');
+      + 'server: nobody was signed in, and the code is used up');
   }
 
   async requestSignIn({ server, deviceName = 'browser', allowsPlainHTTP = false, allowsUnsealed = false, ...wanted }) {

@@ -271,7 +271,8 @@ class Store(MutableMapping[str, Value]):
             return
         if not _request("GET", account, _SEALING).get("generation"):
             raise UbiquityError("notSealed", "the account is not sealed, although this device has "
-                                "had a sealed one at this server, so nobody was signed in")
+                                "had a sealed one at this server: nobody was signed in, and the "
+                                "code is used up")
 
     def _ask_keys(self, do: str, **fields: Any) -> Word:
         answer = self._ask(lambda engine: engine.handle({"do": do, **fields}))
