@@ -5,6 +5,7 @@
 import {
     bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, refill, signInCommand, toast, when,
 } from './dom.js';
+import { trust } from './locked-view.js';
 import { sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { codeInput, grouped } from './sign-in-view.js';
@@ -116,17 +117,33 @@ const addDialog = (model) => dialog('box', 'Add a device', (close) => {
         h('p.hint', {}, 'Scan this with the other device, or open ', h('strong', {}, server), ' there and enter the code, or type'),
         signInCommand(server, code, pin), loopbackNote(server),
         h('p.hint', {}, `For one device${expires ? `, until ${time(expires)}` : ''}.`)]);
-    const input = codeInput(8);
+    const input = codeInput(8, '', true);
     input.autofocus = true;
     return [dialogHead('Add a device', close), place,
         h('form.waits', { onsubmit: (event) => {
             event.preventDefault();
             close();
-            approveDialog(model, input.value);
-        } }, field('Does the device show a code of eight characters?', input), h('button.button', {}, 'Continue'))];
+            const stores = /^\s*ubiquity:unlock(?:#([^;]*))?;/i.exec(input.value);
+            if (stores) handOverDialog(model, input.value, stores[1]?.split(',') ?? []);
+            else approveDialog(model, input.value);
+        } }, field('Does the device show a code?', input), h('button.button', {}, 'Continue')),
+        model.hasKeys && h('p.hint', {}, 'One that begins with “ubiquity:” also brings the key of your sealed account.')];
 });
 
 const lostMax = 20;
+
+/** Gives a locked device of this account the key that it asks for. */
+async function handOverDialog(model, code, stores) {
+    const isSure = await confirm('Give a device the key?', [
+        h('p', {}, 'A device of your account asks for the key of ', stores.length ? `these stores: ${stores.join(', ')}.` : 'all of your stores.'),
+        h('p', {}, 'Give it the key only if you hold that device in your hands, and it shows this code.'),
+        h('p.code.shown.long', { 'aria-label': 'Code' }, code), h('p.hint', {}, trust)], 'Give it the key');
+    if (!isSure) return;
+    try {
+        await model.device.handOver(code);
+        toast('The device has the key in a moment.');
+    } catch (error) { toast(sentenceOf(error)); }
+}
 
 /**
  * Asks whether a device that waits may come in. One key never lets it in; and by a link, which may be a
@@ -145,7 +162,8 @@ export const approveDialog = (model, code, isLink = false) => dialog('box', 'App
         try {
             const waiting = await model.device.waitingDevice(code);
             const name = visible(cut(waiting.name, 100));
-            const shown = grouped(code);
+            const shown = grouped(waiting.userCode);
+            const bringsKey = model.hasKeys && code !== waiting.userCode;
             const deny = button('Deny', () => act(() => model.device.deny(waiting), `${name} was denied.`), { kind: 'danger' });
             const approve = h('button.button.main', { disabled: isLink }, 'Approve');
             const last = h('input.code', { maxlength: 4, placeholder: 'XXXX', autocomplete: 'off', autocapitalize: 'characters', spellcheck: 'false',
@@ -154,9 +172,12 @@ export const approveDialog = (model, code, isLink = false) => dialog('box', 'App
                 h('p.code.shown', { 'aria-label': 'Code' }, shown),
                 h('p', {}, 'Approve it only if you hold that device in your hands, and it shows this code: it could then read and change ',
                     waiting.stores.length ? `these stores: ${waiting.stores.join(', ')}.` : 'all of your data.'),
+                bringsKey && [h('p', {}, 'It also gets the key of your sealed account.'), h('p.hint', {}, trust)],
+                model.hasKeys && !bringsKey && h('p.hint', {}, 'Your account is sealed, and these eight characters bring no key: the device is locked '
+                    + 'until you unlock it. If it shows a code that begins with “ubiquity:”, that one brings the key.'),
                 h('form.stack', { onsubmit: (event) => {
                     event.preventDefault();
-                    act(() => model.device.approve(waiting), `${name} may sign in.`);
+                    act(() => model.device.approve(waiting), `${name} may sign in.${bringsKey ? ' It gets the key.' : ''}`);
                 } }, isLink && field('To approve it, type the last four characters of the code', last,
                     'You came by a link. Whoever sent it may want to get into your account.'),
                 h('footer', {}, deny, approve)));

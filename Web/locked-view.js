@@ -63,6 +63,10 @@ export function lockedView(model) {
     return { title: name, element, dispose: () => end.abort() };
 }
 
+/** What a person reads before this page has to do with keys. */
+export const trust = 'Whoever controls this server could send you a page that reads your values. A device with the app does not '
+    + 'have that risk.';
+
 /** Gives this browser the key, once the person has read whom that trusts. */
 const unlockDialog = (model) => dialog('box', 'Unlock this browser', (close, element) => {
     const stop = new AbortController();
@@ -85,7 +89,7 @@ const unlockDialog = (model) => dialog('box', 'Unlock this browser', (close, ele
         }
         const state = h('p.waiting', { role: 'status' }, 'Waiting for the other device');
         fill(place, h('p', {}, 'On a device that can read the values, type'), command(`ubiquity approve '${code}'`),
-            h('p.hint', {}, 'or scan this with it. The code works for 15 minutes.'),
+            h('p.hint', {}, 'or scan this with it; in a browser that can read them, enter the code under Devices, Add a device. It works for 15 minutes.'),
             qrPicture(code), h('p.code.shown.long', { 'aria-label': 'Code' }, code), state,
             h('form.waits', { onsubmit: async (event) => {
                 event.preventDefault();
@@ -97,8 +101,6 @@ const unlockDialog = (model) => dialog('box', 'Unlock this browser', (close, ele
             state.replaceWith(button('Show a new code', show));
         });
     };
-    fill(place, h('p', {}, 'Whoever controls this server could send you a page that reads your values. A device with the app does not '
-        + 'have that risk.'),
-    h('footer', {}, button('Cancel', close, { autofocus: true }), button('Unlock this browser', show, { kind: 'danger' })));
+    fill(place, h('p', {}, trust), h('footer', {}, button('Cancel', close, { autofocus: true }), button('Unlock this browser', show, { kind: 'danger' })));
     return [dialogHead('Unlock this browser', close), place];
 });

@@ -12,7 +12,7 @@ import {
 import { finish, providerOf, takeAnswer } from './identity.js';
 import { lockedView } from './locked-view.js';
 import { Model, readConfig, sentenceOf } from './model.js';
-import { signInView } from './sign-in-view.js';
+import { allowsUnsealed, signInView } from './sign-in-view.js';
 import { identifierPattern } from './text.js';
 
 const app = document.getElementById('app');
@@ -101,7 +101,7 @@ async function showFirst(model, answer, code) {
     if (answer) {
         try {
             const { token, deviceName } = await finish(answer);
-            await model.signIn({ identityToken: token }, deviceName);
+            await model.signIn({ identityToken: token, allowsUnsealed }, deviceName);
         } catch (error) { failure = sentenceOf(error); }
     }
     if (!model.account) await showSignIn(model, code, failure);

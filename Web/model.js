@@ -238,6 +238,9 @@ export class Model extends EventTarget {
         return this.store !== null && this.locked === this.store;
     }
 
+    /** Whether the account is sealed, and this browser has its keys. */
+    get hasKeys() { return this.device.keyring !== undefined; }
+
     /** What can be seen of the shown store's keys without the account's key, in the order of the keys. */
     async sealedKeys() {
         const { identifier } = this.store;
@@ -319,17 +322,22 @@ export class Model extends EventTarget {
 
     /**
      * With the code of an empty server's log, `accountName` is the name of its first account. `isWanted` is asked
-     * with the account's name, before anything here is its own.
-     * @param {{code: string, accountName?: string, isWanted?: (name: string) => Promise<boolean>} | {identityToken: string}} proof
+     * with the account's name, before anything here is its own; `allowsUnsealed`, where this browser has had a sealed
+     * account, and this one is not.
+     * @param {{allowsUnsealed?: () => Promise<boolean>} & ({code: string, accountName?: string,
+     *     isWanted?: (name: string) => Promise<boolean>} | {identityToken: string})} proof
      */
     async signIn(proof, deviceName) {
         await this.device.signIn({ ...here(), ...proof, deviceName });
         this.notes = readNotes(this.account.id);
     }
 
-    /** Asks for an approval; `approved` resolves when the browser is signed in. */
-    async requestSignIn(deviceName) {
-        const { userCode, link, account } = await this.device.requestSignIn({ ...here(), deviceName });
+    /**
+     * Asks for an approval; `approved` resolves when the browser is signed in. The page does not show the code that would
+     * bring the keys of a sealed account: it is locked at first, and says whom it trusts before it takes them.
+     */
+    async requestSignIn(options, deviceName) {
+        const { userCode, link, account } = await this.device.requestSignIn({ ...here(), ...options, deviceName });
         return { userCode, link, approved: async (signal) => {
             await account({ signal });
             this.notes = readNotes(this.account.id);

@@ -11,18 +11,21 @@ import { shownName } from './text.js';
 /** A code as it is shown, in groups of four. */
 export const grouped = (text) => (text.toUpperCase().replace(/[^0-9A-Z]/g, '').slice(0, 12).match(/.{1,4}/g) ?? []).join('-');
 
-export function codeInput(length, value = '') {
+/** @param {boolean} takesWhole Whether a code with a secret is taken as it is. */
+export function codeInput(length, value = '', takesWhole = false) {
     const input = h('input.code', { required: true, autocomplete: 'one-time-code', autocapitalize: 'characters',
-        spellcheck: 'false', maxlength: length + length / 4 - 1, value: grouped(value),
+        spellcheck: 'false', maxlength: takesWhole ? 4_096 : length + length / 4 - 1, value: grouped(value),
         placeholder: Array(length / 4).fill('XXXX').join('-') });
     // Of a code with a secret, this page takes no keys: a person has to want that, where it says whom it trusts.
-    input.addEventListener('paste', (event) => {
+    if (!takesWhole) input.addEventListener('paste', (event) => {
         const front = /^\s*ubiquity:(?:[^;]*#)?([^;#]+);/i.exec(event.clipboardData?.getData('text') ?? '')?.[1];
         if (!front) return;
         event.preventDefault();
         input.value = grouped(front);
     });
     input.addEventListener('input', () => {
+        // Such a code begins with a letter that others do not have.
+        if (takesWhole && /^\s*u/i.test(input.value)) return;
         // Only at the end: in the middle, the cursor would jump.
         if (input.selectionStart === input.value.length) input.value = grouped(input.value);
     });
@@ -33,6 +36,12 @@ export function codeInput(length, value = '') {
 const isWanted = (account) => confirm('Sign in to this account?', [
     h('p', {}, 'The link that you opened leads to the account of ', h('strong', {}, bdi(shownName(account, 'somebody without a name'))), '.'),
     h('p', {}, 'Sign in only if that is you: whoever has the account sees all that you write here.')], 'Sign in', 'main');
+
+/** A server could say that this browser was signed out, and then make an account up. */
+export const allowsUnsealed = () => confirm('Sign in to an account that is not sealed?', [
+    h('p', {}, 'This browser has had a sealed account at this server. The one that you are signing in to is not sealed: whoever controls '
+        + 'the server can read what you write there.'),
+    h('p', {}, 'If you did not expect that, cancel: the server may be after your values.')], 'Sign in');
 
 /** @param {{code: string, note: string | null, failure: string, config: any, onSignedIn: () => void}} options */
 export function signInView(model, { code = '', note = null, failure = '', config, onSignedIn }) {
@@ -49,7 +58,7 @@ export function signInView(model, { code = '', note = null, failure = '', config
             problem.textContent = '';
             try {
                 const isLink = code !== '' && input.value === grouped(code);
-                await model.signIn({ code: input.value, isWanted: isLink ? isWanted : undefined }, name.value.trim());
+                await model.signIn({ code: input.value, isWanted: isLink ? isWanted : undefined, allowsUnsealed }, name.value.trim());
                 onSignedIn();
             } catch (error) {
                 problem.textContent = sentenceOf(error);
@@ -78,7 +87,7 @@ export function signInView(model, { code = '', note = null, failure = '', config
             draw();
         };
         try {
-            const request = await model.requestSignIn(name.value.trim() || browserName());
+            const request = await model.requestSignIn({ allowsUnsealed }, name.value.trim() || browserName());
             fill(card, h('p', {}, 'On a device that is signed in, type'),
                 command(`ubiquity approve ${request.userCode}`),
                 h('p.hint', {}, 'or enter the code under Devices, Add a device; or scan this with a phone that is signed in, and type the code’s last four characters there.'),

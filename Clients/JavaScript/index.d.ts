@@ -64,6 +64,8 @@ export type ErrorCode =
   | 'unauthorized' | 'declined'
   /** The account is sealed, and this device does not have its key: `unlock`. A code that gives no keys. */
   | 'locked' | 'code-invalid'
+  /** The account is not sealed, although this device has had a sealed one at its server. See `allowsUnsealed`. */
+  | 'notSealed'
   /** There is no answer, or none in time. The process that has the connection does not respond. */
   | 'unreachable' | 'timedOut' | 'heldUp'
   /** The server does not do it, or not now. `refused`: also what this client does not do. */
@@ -294,6 +296,12 @@ export interface SignInOptions {
   deviceName?: string;
   /** Sends the credential over plain HTTP to other machines too. */
   allowsPlainHTTP?: boolean;
+  /**
+   * Whether to sign in to an account that is not sealed, where this device has had a sealed one at the server: it could
+   * have made the account up, to get values that it can read. A function is only asked then, before the device takes the
+   * account. If not, the device is signed out again, with `notSealed`.
+   */
+  allowsUnsealed?: boolean | (() => boolean | Promise<boolean>);
 }
 
 export interface Account {
@@ -319,9 +327,12 @@ export interface Device {
     /** Asked before the device takes the account; if not, the device is signed out again. */
     isWanted?: (accountName: string) => boolean | Promise<boolean>;
   }): Promise<Account>;
-  /** Shows a code that a signed-in device approves; then `account()` resolves. */
+  /**
+   * Asks for the approval of a signed-in device, which reads one of the three; then `account()` resolves. `code` begins
+   * with `ubiquity:`, and brings the keys too if the account is sealed. Show it on this device alone: it is no link.
+   */
   requestSignIn(options: SignInOptions & Rights): Promise<{
-    userCode: string; link: string; expires: Date | null;
+    userCode: string; link: string; code: string; expires: Date | null;
     account(options?: { signal?: AbortSignal }): Promise<Account>;
   }>;
   /** A code to show on a device that is locked, and to pass to `unlock`: a device with the keys approves it. Asks the server. */
@@ -329,7 +340,7 @@ export interface Device {
   /**
    * Takes the keys of a sealed account: by a code of `unlockCode`, for whose approval it waits 15 minutes, or by the
    * recovery key. Stores that are open go on with them.
-   * @throws {UbiquityError} `code-invalid` if there are no keys for the code.
+   * @throws {UbiquityError} `code-invalid` if there are no keys for the code, or they are not those of the account.
    */
   unlock(code: string, until?: Until): Promise<void>;
   /** Gives this device's keys to the one of this account that shows a code of `unlockCode`. */
@@ -348,13 +359,16 @@ export interface Device {
   pair(rights?: Rights): Promise<{
     code: string; server: string; pin: string | null; link: string; expires: Date | null;
   }>;
-  /** The device that shows a user code. It may be a stranger's: ask the person. */
-  waitingDevice(userCode: string): Promise<{
-    userCode: string; name: string; address: string; stores: string[];
+  /** The device that shows a code, or the `userCode` alone. It may be a stranger's: ask the person. */
+  waitingDevice(code: string): Promise<{
+    userCode: string; code: string; name: string; address: string; stores: string[];
     validForSeconds: number; expires: Date | null;
   }>;
-  /** Lets a waiting device sign in, with the rights that it has here. */
-  approve(device: { userCode: string } & Rights): Promise<void>;
+  /**
+   * Lets a waiting device sign in, with the rights that it has here. If `code` begins with `ubiquity:`, and this device
+   * has the keys of the account, it gives them those of its stores.
+   */
+  approve(device: { userCode: string; code?: string } & Rights): Promise<void>;
   deny(device: { userCode: string }): Promise<void>;
   devices(): Promise<DeviceDescription[]>;
   renameDevice(id: string, name: string): Promise<DeviceDescription>;
@@ -368,7 +382,10 @@ export interface HomeOptions {
   home?: string;
 }
 
-/** Opens a device. Only stores need the engine: where it cannot be loaded, opening one fails, and may be tried again. */
+/**
+ * Opens a device. Stores and codes that begin with `ubiquity:` need the engine: where it cannot be loaded, opening one, or
+ * asking for an approval, fails, and may be tried again.
+ */
 export function openDevice(options?: HomeOptions): Promise<Device>;
 /** Opens a store with a device of its own, which is closed with it. */
 export function openStore<Schema extends object = AnyValues>(

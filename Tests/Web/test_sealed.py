@@ -4,15 +4,18 @@
 
 import base64
 import json
+import os
 import pathlib
+import re
 import secrets
+import subprocess
 import sys
 import unittest
 import urllib.request
 
 from selenium.webdriver.common.keys import Keys
 
-from stage import STORE, Accessible, PageTest, answered
+from stage import BROWSER, DEADLINE, PROGRAM, STORE, Accessible, PageTest, answered
 
 repository = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(repository / "Clients/Python/tests"))
@@ -101,6 +104,84 @@ class Sealed(Accessible, PageTest):
         self.hand_over(self.ask(browser))
         browser.shows("theme", "dark")
         browser.gone("dialog")
+
+    def unlocked(self):
+        device, browser = self.locked()
+        self.ask(browser)
+        browser.type("dialog form input", self.recovery, Keys.ENTER)
+        browser.shows("theme", "dark")
+        browser.gone("dialog")
+        return device, browser
+
+    def reads(self, browser, code):
+        """Reads a code that another device shows."""
+        browser.run("location.hash = '#/devices'")
+        browser.click(".head .button", "Add a device")
+        browser.find("dialog .code.shown")
+        browser.type("dialog form input.code", code, Keys.ENTER)
+
+    def test_an_unlocked_browser_gives_the_key_to_another_one(self):
+        _, browser = self.unlocked()
+        other = self.signed_in()
+        other.run("location.hash = '#/data/' + arguments[0]", STORE)
+        code = self.ask(other)
+        self.reads(browser, code)
+        browser.says("Give it the key only if you hold that device in your hands", "dialog")
+        browser.says("Whoever controls this server could send you a page that reads your values.", "dialog")
+        self.check(browser, "giving the key")
+        browser.click("dialog .button", "Give it the key")
+        browser.says("The device has the key in a moment.")
+        other.shows("theme", "dark")
+        self.reads(browser, code[:-1])
+        browser.click("dialog .button", "Give it the key")
+        browser.says("mistyped", ".toast")
+
+    def test_an_approval_by_the_whole_code_brings_the_key(self):
+        _, browser = self.unlocked()
+        home = pathlib.Path(self.folder, "approved")
+        command = [PROGRAM, "sign-in", "--server", self.server.url, "--home", home, "--device-name", "phone", "--json"]
+        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={"PATH": os.environ["PATH"], "HOME": self.folder})
+        self.addCleanup(waiting.kill)
+        code = next(found[0] for line in waiting.stderr if (found := re.search("ubiquity:http[^' ]*;[0-9A-Z-]+", line)))
+        user_code = re.search("#([0-9A-Z-]+);", code)[1]
+        # The short one brings none, and says so.
+        self.reads(browser, user_code)
+        browser.says("these eight characters bring no key", "dialog")
+        browser.click("dialog .symbol", "Close")
+        browser.gone("dialog")
+        self.reads(browser, code)
+        browser.says("It also gets the key of your sealed account.", "dialog")
+        browser.says("Whoever controls this server could send you a page that reads your values.", "dialog")
+        self.assertEqual(browser.find("dialog .code.shown").text, user_code)
+        self.check(browser, "approving with the key")
+        browser.click("dialog .button", "Approve")
+        browser.says("phone may sign in. It gets the key.")
+        output, _ = waiting.communicate(timeout=DEADLINE)
+        self.assertTrue(json.loads(output)["hasKey"])
+
+    def test_an_account_that_is_not_sealed_is_asked_about_where_a_sealed_one_was(self):
+        device, browser = self.unlocked()
+        own = next(one["id"] for one in json.loads(device("device", "list", "--json")) if BROWSER in one["name"])
+        device("device", "revoke", own, "--yes")
+        browser.says("This browser was signed out.", ".note")
+        # The server makes another account up, and says that it is the person's.
+        self.account()
+        browser.click(".note .button", "Sign in again")
+
+        def sign_in():
+            browser.type("dialog input.code", self.server.code(self.name, False), Keys.ENTER)
+            browser.says("This browser has had a sealed account at this server.", "dialog")
+
+        sign_in()
+        self.check(browser, "not sealed")
+        browser.click("dialog .button", "Cancel")
+        browser.says("The account is not sealed, although this device has had a sealed one at this server", "dialog .problem")
+        browser.shows("theme", "dark")
+        sign_in()
+        browser.wait(lambda: len(browser.all("dialog")) == 2, "no question")
+        browser.all("dialog")[1].find_element("css selector", ".button.danger").click()
+        browser.says("Nothing here yet", "main")
 
     def test_a_person_can_leave_it_locked(self):
         _, browser = self.locked()

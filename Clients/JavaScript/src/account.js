@@ -6,8 +6,9 @@
  * Who is signed in, and the folder of each account that ever was. The first account takes over what was
  * written before it; another one never sees it.
  * `keyrings`: the keys of each account that is sealed, as the engine reads them.
+ * `sealedServers`: the addresses of servers at which this device has had a sealed account.
  * @typedef {{signedIn: SignedIn | null, folder: string, folders: Record<string, string>,
- *     keyrings?: Record<string, any>}} State
+ *     keyrings?: Record<string, any>, sealedServers?: string[]}} State
  * @returns {State}
  */
 export const newState = () => ({ signedIn: null, folder: '1', folders: {} });
@@ -29,14 +30,28 @@ export function signedIn(state, account) {
 /** Like JSON.parse, this makes `__proto__` an ordinary property too. */
 const withEntry = (entries, name, value) => Object.fromEntries([...Object.entries(entries ?? {}), [name, value]]);
 
-/** The keys in place of those that the account had here; the same state without any. @returns {State} */
-export const withKeys = (state, account, keyring) =>
-  (keyring ? { ...state, keyrings: withEntry(state.keyrings, account, keyring) } : state);
+/** The keys that the device has of an account. @param {State} state @param {SignedIn} signedIn */
+export const keyringOf = ({ keyrings = {} }, { account }) =>
+  (Object.hasOwn(keyrings, account) ? keyrings[account] : undefined);
+
+/** @param {State} state @param {SignedIn} signedIn @returns {State} */
+export const withKeys = (state, { account, server }, keyring) => ({ ...state,
+  keyrings: withEntry(state.keyrings, account, keyring),
+  sealedServers: [...new Set([...state.sealedServers ?? [], server])] });
+
+/**
+ * Whether a sign-in to an account that is not sealed has to be said: its server could have made it up, to be filled
+ * with values that it can read.
+ * @param {State} state @param {SignedIn} signedIn
+ */
+export const isUnsealedSignIn = (state, signedIn) =>
+  !keyringOf(state, signedIn) && (state.sealedServers ?? []).includes(signedIn.server);
 
 /** @param {State} state @returns {State} */
 export function signedOut(state, wipes) {
   if (!wipes) return { ...state, signedIn: null };
   const folders = Object.fromEntries(Object.entries(state.folders).filter(([, folder]) => folder !== state.folder));
   const keyrings = Object.fromEntries(Object.entries(state.keyrings ?? {}).filter(([account]) => Object.hasOwn(folders, account)));
-  return { signedIn: null, folder: newFolder(), folders, ...(Object.keys(keyrings).length ? { keyrings } : {}) };
+  const { keyrings: _, ...rest } = state;
+  return { ...rest, signedIn: null, folder: newFolder(), folders, ...(Object.keys(keyrings).length ? { keyrings } : {}) };
 }

@@ -6,9 +6,9 @@
  */
 
 import { checkedList } from './exact.js';
-import { newState, owned, signedIn, signedOut, withKeys } from './account.js';
+import { isUnsealedSignIn, keyringOf, newState, owned, signedIn, signedOut, withKeys } from './account.js';
 import { isCredential, isLoopback, request, serverAddress } from './http.js';
-import { frontOf, handOver, isKeyCode, keysOf, newCode, repeat } from './keys.js';
+import { frontOf, handOver, isKeyCode, isSealed, keysOf, newCode, repeat, withFront } from './keys.js';
 import { Pool } from './pool.js';
 import { Store } from './store.js';
 import { UbiquityError, WireError } from './values.js';
@@ -137,7 +137,7 @@ export class Device {
    * With the code of an empty server's log, `accountName` is the name of its first account.
    */
   async signIn({ server = undefined, code = undefined, accountName = undefined, identityToken = '',
-    deviceName = 'browser', allowsPlainHTTP = false, isWanted = undefined }) {
+    deviceName = 'browser', allowsPlainHTTP = false, allowsUnsealed = false, isWanted = undefined }) {
     const keyCode = isKeyCode(code) ? code : '';
     if (keyCode) {
       const front = await frontOf(this, keyCode);
@@ -153,8 +153,8 @@ export class Device {
     if (token && !isCredential(token)) {
       throw new UbiquityError('refused', 'an identity token has visible characters of ASCII only, and no spaces');
     }
-    const terms = { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP,
-      identityToken: token, isWanted, keyCode };
+    const terms = { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, allowsUnsealed,
+      identityToken: token, isWanted, keyCode, needsKeys: true };
     await this.prepare();
     return this.complete(token ? {} : { code, accountName }, terms);
   }
@@ -167,10 +167,10 @@ export class Device {
   }
 
   async complete(secret, terms) {
-    const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted, keyCode = '' } = terms;
-    const { signal = this.requests.signal } = terms;
-    const answer = await request({ server, credential: identityToken }, ['sign-in'],
-      { method: 'POST', body: { ...secret, deviceName }, signal });
+    const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted, keyCode } = terms;
+    const { signal = this.requests.signal, pause = 0, end = 0 } = terms;
+    const answer = await repeat(() => request({ server, credential: identityToken }, ['sign-in'],
+      { method: 'POST', body: { ...secret, deviceName }, signal }), 'sign-in-pending', pause, end, signal);
     const { account, accountName = '', credential } = answer ?? {};
     if (typeof account !== 'string' || !isCredential(credential)) {
       throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
@@ -183,11 +183,12 @@ export class Device {
     const now = { server, allowsPlainHTTP, account, accountName, device, deviceName, credential };
     let old = null;
     try {
-      // The code says that the account is sealed: without the keys, it is another one, or they came too late.
-      const keyring = keyCode ? await keysOf(this, keyCode, now, signal) : null;
+      const join = keyCode ? await this.handedKeys(now, terms, signal) : null;
+      if (!join) await this.checkSealed(now, terms.allowsUnsealed, signal);
       await this.adopt((state) => {
         old = state.signedIn;
-        return withKeys(signedIn(state, now), account, keyring);
+        const adopted = signedIn(state, now);
+        return join ? withKeys(adopted, now, join(keyringOf(state, now))) : adopted;
       });
     } catch (error) {
       await revoke({ server, device, credential });
@@ -197,22 +198,42 @@ export class Device {
     return this.account;
   }
 
-  async requestSignIn({ server, deviceName = 'browser', allowsPlainHTTP = false, ...wanted }) {
+  /** What joins the keys of a sign-in's code with the device's; null if it needs none, and there are none. */
+  async handedKeys(now, { keyCode, needsKeys }, signal) {
+    try { return await keysOf(this, keyCode, now, signal); } catch (error) {
+      // A code that was read says that the account is sealed: without the keys, it is another one, or they came too late.
+      if (needsKeys || error.code !== 'not-found') throw error;
+      return null;
+    }
+  }
+
+  /** @param {SignedIn} now @param {boolean | (() => boolean | Promise<boolean>)} allowsUnsealed @param {AbortSignal} signal */
+  async checkSealed(now, allowsUnsealed, signal) {
+    await this.read();
+    if (!isUnsealedSignIn(this.state, now) || await isSealed(this, now, signal)) return;
+    if (typeof allowsUnsealed === 'function' ? await allowsUnsealed() : allowsUnsealed) return;
+    throw new UbiquityError('notSealed', 'the account is not sealed, although this device has had a sealed one at this '
+      + 'server: nobody was signed in, and the code is used up');
+  }
+
+  async requestSignIn({ server, deviceName = 'browser', allowsPlainHTTP = false, allowsUnsealed = false, ...wanted }) {
     const address = serverAddress(server, allowsPlainHTTP);
+    // Whether the account is sealed is known when somebody has approved it.
+    const secret = await newCode(this);
     const answer = await request({ server: address }, ['sign-in-requests'],
       { method: 'POST', body: { deviceName, ...rights(wanted) } });
-    const { userCode, request: secret } = answer ?? {};
+    const userCode = answer?.userCode;
     const pause = Math.min(Math.max(Number(answer?.intervalSeconds) || 1, 1), 60) * 1_000;
     const end = Date.now() + requestMilliseconds;
+    const link = `${address}#${userCode}`;
+    const code = withFront(link, secret);
     /** @param {{signal?: AbortSignal}} options */
     const account = async ({ signal = undefined } = {}) => {
-      const stop = this.until(signal);
-      const terms = { server: address, deviceName, allowsPlainHTTP, signal: stop };
       await this.prepare();
-      return repeat(() => this.complete({ request: secret }, terms), 'sign-in-pending', pause, end, stop);
+      return this.complete({ request: answer.request }, { server: address, deviceName, allowsPlainHTTP, allowsUnsealed,
+        keyCode: code, pause, end, signal: this.until(signal) });
     };
-    return { userCode: String(userCode), link: `${address}#${userCode}`,
-      expires: date(answer?.expiresMilliseconds), account };
+    return { userCode: String(userCode), link, code, expires: date(answer?.expiresMilliseconds), account };
   }
 
   /**
@@ -261,14 +282,17 @@ export class Device {
   /** @param {string} code @param {{signal?: AbortSignal}} options */
   async unlock(code, { signal = undefined } = {}) {
     const account = this.checkedAccount();
-    const keyring = await keysOf(this, String(code), account, this.until(signal));
-    await this.adopt((state) => withKeys(state, account.account, keyring));
+    const join = await keysOf(this, String(code), account, this.until(signal));
+    await this.adopt((state) => {
+      if (state.signedIn?.account !== account.account) throw signedOutError();
+      return withKeys(state, account, join(keyringOf(state, account)));
+    });
   }
 
-  async handOver(code) {
-    const account = this.checkedAccount();
-    await handOver(this, String(code), account, this.state.keyrings?.[account.account]);
-  }
+  /** The keys of the account, if it is sealed and this device has them. */
+  get keyring() { return this.state.signedIn ? keyringOf(this.state, this.state.signedIn) : undefined; }
+
+  async handOver(code) { await handOver(this, String(code), this.checkedAccount(), this.keyring); }
 
   /** @param {AbortSignal | undefined} signal @returns {AbortSignal} */
   until(signal) {
@@ -280,7 +304,7 @@ export class Device {
   /** @returns {SignedIn} */
   checkedAccount() {
     const account = this.state.signedIn;
-    if (!account) throw new UbiquityError('unauthorized', 'this device is not signed in');
+    if (!account) throw signedOutError();
     return account;
   }
 
@@ -301,15 +325,21 @@ export class Device {
     return { code, server, pin, link: `${server}#${code}${pin ? `;${pin}` : ''}`, expires: date(answer.expiresMilliseconds) };
   }
 
-  /** The device that shows a user code. It may be a stranger's: ask the person. */
-  async waitingDevice(userCode) {
+  /** The device that shows a code. It may be a stranger's: ask the person. @param {string} code */
+  async waitingDevice(code) {
+    // With a secret, it has the link in front of it, and perhaps the server's key behind that.
+    const front = isKeyCode(code) ? await frontOf(this, code) : code;
+    const userCode = isKeyCode(code) ? front.split('#').at(-1).split(';')[0] : code;
     const answer = await this.ask(['sign-in-requests', userCode]);
-    return { userCode, name: String(answer.deviceName ?? ''), address: String(answer.address ?? ''),
+    return { userCode, code, name: String(answer.deviceName ?? ''), address: String(answer.address ?? ''),
       stores: answer.stores ?? [], validForSeconds: Number(answer.credentialSeconds ?? 0),
       expires: date(answer.expiresMilliseconds) };
   }
 
-  async approve({ userCode, ...wanted }) {
+  async approve({ userCode, code = '', ...wanted }) {
+    const { stores = [] } = wanted;
+    // The new device looks for them as soon as it is approved.
+    if (isKeyCode(code) && this.keyring) await this.handOver(withFront(unlockFront(stores), code));
     await this.ask(['sign-in-requests', userCode, 'approval'], { method: 'POST', body: rights(wanted) });
   }
 
@@ -372,6 +402,11 @@ export class Device {
     if (failed) throw /** @type {PromiseRejectedResult} */ (failed).reason;
   }
 }
+
+const signedOutError = () => new UbiquityError('unauthorized', 'this device is not signed in');
+
+/** What asks for the keys of these stores; of all, if there are none. */
+const unlockFront = (stores) => (stores.length ? `unlock#${stores.join(',')}` : 'unlock');
 
 function checkedDevice(json) {
   if (typeof json === 'string' && /^[0-9a-fA-F]{16}$/.test(json)) return json.toLowerCase();

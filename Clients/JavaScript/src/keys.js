@@ -42,34 +42,53 @@ export async function repeat(attempt, pending, pause, end, signal) {
   }
 }
 
-/** Asks an engine without a store. @param {() => Promise<WebAssembly.Module>} compile */
-async function ask(compile, question) {
-  const answer = new Engine(await compile()).handle(question, clocks());
+/** @param {Engine} engine */
+function answerOf(engine, question) {
+  const answer = engine.handle(question, clocks());
   if (answer.problem) throw new UbiquityError('code-invalid', answer.problem);
   return answer;
 }
 
+/** Asks an engine without a store. @param {() => Promise<WebAssembly.Module>} compile */
+const ask = async (compile, question) => answerOf(new Engine(await compile()), question);
+
 /** A code with a new secret, of a device that may use these stores only, if any. @param {import('./device.js').Device} device */
-export const newCode = async ({ compile }, stores) => (await ask(compile, { do: 'code', stores })).code;
+export const newCode = async ({ compile }, stores = []) => (await ask(compile, { do: 'code', stores })).code;
+
+/** A code with another front and the secret of this one. */
+export const withFront = (front, code) => `ubiquity:${front};${code.trim().split(';').at(-1)}`;
 
 /** What a code would be without a secret. @param {import('./device.js').Device} device */
 export const frontOf = async ({ compile }, code) => (await ask(compile, { do: 'code', code })).front;
 
 const segments = (path) => path.split('/').slice(2);
+const bytesOf = (json) => new TextEncoder().encode(JSON.stringify(json));
+const sealing = '/v1/sealing';
 
 /**
- * The keys that a code opens.
+ * Gets the keys that a code opens, and the server's mark. What is returned joins them with those that the device has,
+ * or refuses them. It does so at once, so that it can be part of a change of what is on the disk.
  * @param {import('./device.js').Device} device @param {SignedIn} signedIn @param {AbortSignal} signal
+ * @returns {Promise<(keyring: any) => any>}
  */
 export async function keysOf(device, code, signedIn, signal) {
   const named = { code, account: signedIn.account };
   const { path, isAwaited } = await ask(device.compile, { do: 'code', ...named });
+  const get = (from) => device.askAs(signedIn, segments(from), { signal });
   // Another device has still to approve a code that this one shows.
   const end = isAwaited ? Date.now() + handoverMilliseconds : 0;
-  const answer = await repeat(() => device.askAs(signedIn, segments(path), { signal }), 'not-found',
-    pauseMilliseconds, end, signal);
-  const said = new TextEncoder().encode(JSON.stringify(answer));
-  return (await ask(device.compile, { do: 'unlock', ...named, answer: said })).keyring;
+  const [answer, mark] = await repeat(async () => {
+    const told = bytesOf(await get(path));
+    // For a recovery key, it is the mark itself.
+    return [told, path === sealing ? told : bytesOf(await get(sealing))];
+  }, 'not-found', pauseMilliseconds, end, signal);
+  const engine = new Engine(await device.compile());
+  return (keyring) => answerOf(engine, { do: 'unlock', ...named, answer, mark, keyring }).keyring;
+}
+
+/** Whether the server says that an account is sealed. @param {import('./device.js').Device} device @param {SignedIn} signedIn */
+export async function isSealed(device, signedIn, signal) {
+  return Number((await device.askAs(signedIn, segments(sealing), { signal }))?.generation) > 0;
 }
 
 /** Leaves keys for the device that shows a code. @param {import('./device.js').Device} device @param {SignedIn} signedIn */

@@ -3,6 +3,7 @@
 /** Devices of a sealed account, with a real server. */
 
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { identifier, passOn, served, serverTest, until } from './support/server.js';
 import { sealAccount } from './support/sealing.js';
 
@@ -131,6 +132,115 @@ serverTest('a device that is confined to a store asks for the key of that store'
   assert.equal(b.get('theme'), 'dark');
   assert.deepEqual(Object.keys(Object.values(b.device.state.keyrings)[0]['1']), [identifier]);
 }));
+
+serverTest('keys of a store leave a device those of the account, also if another tab just got them', (stage) => withHandovers(stage, async (server) => {
+  const { store: a } = await sealedStore(stage, server);
+  const b = await lockedStore(stage, server, 'b');
+  const confined = (code) => code.replace('unlock', `unlock#${identifier}`);
+  const code = confined(await b.device.unlockCode());
+  const unlocked = b.device.unlock(code);
+  await b.device.folder.changeAccount((state) => ({ ...state, keyrings: a.device.state.keyrings }));
+  await a.device.handOver(code);
+  await unlocked;
+  assert.deepEqual(b.device.keyring, a.device.keyring);
+  const again = confined(await b.device.unlockCode());
+  await a.device.handOver(again);
+  await b.device.unlock(again);
+  assert.deepEqual(b.device.keyring, a.device.keyring);
+}));
+
+serverTest('keys from before, and those that do not continue what a device has, are refused', (stage) => withHandovers(stage, async (server) => {
+  const { store: a } = await sealedStore(stage, server);
+  const first = a.device.keyring;
+  const b = await lockedStore(stage, server, 'b');
+  const code = await b.device.unlockCode();
+  await a.device.handOver(code);
+  const recoveryKey = await sealAccount(a.device.state.signedIn, first);
+  await assert.rejects(b.device.unlock(code), { code: 'code-invalid' });
+  assert.equal(b.device.keyring, undefined);
+  await a.device.unlock(recoveryKey);
+  assert.deepEqual(Object.keys(a.device.keyring), ['1', '2']);
+  assert.equal(a.device.keyring['1'], first['1']);
+  // Whoever has the account's credentials, and made the next key without the one before.
+  const second = a.device.keyring;
+  const forged = await sealAccount(a.device.state.signedIn, { 2: Buffer.alloc(32).toString('base64') });
+  await assert.rejects(a.device.unlock(forged), { code: 'code-invalid' });
+  assert.deepEqual(a.device.keyring, second);
+}));
+
+serverTest('a device that shows a code gets the keys with the approval, if all of the code was read', (stage) => withHandovers(stage, async (server) => {
+  const { store: a } = await sealedStore(stage, server);
+  a.set('theme', 'dark');
+  await a.synchronizeNow();
+  const b = await stage.openStore('b');
+  const asking = await b.device.requestSignIn({ server, deviceName: 'b' });
+  assert.ok(asking.code.startsWith(`ubiquity:${asking.link};`));
+  const waiting = await a.device.waitingDevice(asking.code);
+  assert.deepEqual([waiting.userCode, waiting.name], [asking.userCode, 'b']);
+  await a.device.approve(waiting);
+  await asking.account();
+  await b.synchronizeNow();
+  assert.equal(b.get('theme'), 'dark');
+  // Without the secret, it is locked.
+  const c = await stage.openStore('c');
+  const shown = await c.device.requestSignIn({ server, deviceName: 'c' });
+  await a.device.approve(await a.device.waitingDevice(shown.userCode));
+  await shown.account();
+  await until(c, () => c.status.connection === 'locked');
+  // Confined to a store, it gets the key of that store.
+  const d = await stage.openStore('d');
+  const confined = await d.device.requestSignIn({ server, deviceName: 'd', stores: [identifier] });
+  await a.device.approve(await a.device.waitingDevice(confined.code));
+  await confined.account();
+  assert.deepEqual(Object.keys(d.device.keyring['1']), [identifier]);
+  await d.synchronizeNow();
+  assert.equal(d.get('theme'), 'dark');
+}));
+
+serverTest('the command line approves a code of this client with the keys', async (stage) => {
+  const { store: a } = await sealedStore(stage);
+  a.set('theme', 'dark');
+  await a.synchronizeNow();
+  await stage.command('swift', 'sign-in', '--server', stage.server.url, '--code', await stage.server.code('ann'));
+  const file = `${stage.home('swift')}/account.json`;
+  const { keyrings } = a.device.state;
+  writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), keyrings }));
+  const b = await stage.openStore('b');
+  const asking = await b.device.requestSignIn({ server: stage.server.url, deviceName: 'b' });
+  const [, approved] = await Promise.all([asking.account(), stage.command('swift', 'approve', asking.code, '--yes', '--json')]);
+  assert.equal(JSON.parse(approved).hasKey, true);
+  await b.synchronizeNow();
+  assert.equal(b.get('theme'), 'dark');
+});
+
+serverTest('a server that had a sealed account gets nobody into one that is not sealed unasked', async (stage) => {
+  const { store: a } = await sealedStore(stage);
+  const server = stage.server.url;
+  const ask = async (more = {}) => a.device.signIn({ server, code: await stage.server.code('bob'), ...more });
+  await a.device.signOut();
+  await assert.rejects(ask(), { code: 'notSealed', message: /is not sealed, although/ });
+  await assert.rejects(ask({ allowsUnsealed: () => false }), { code: 'notSealed' });
+  assert.equal(a.device.account, null);
+  const b = await stage.signedIn('b', { account: 'bob' });
+  assert.deepEqual((await b.device.devices()).map(({ name }) => name), ['b']);
+  // By an approval, too.
+  const asking = await a.device.requestSignIn({ server });
+  await b.device.approve(await b.device.waitingDevice(asking.code));
+  await assert.rejects(asking.account(), { code: 'notSealed' });
+  // The account with the keys is no question, nor is what a person allows.
+  await a.device.signIn({ server, code: await stage.server.code('ann') });
+  await a.synchronizeNow();
+  let asked = 0;
+  const allowsUnsealed = async () => { asked += 1; return true; };
+  await ask({ allowsUnsealed });
+  assert.deepEqual([a.device.account.name, asked], ['bob', 1]);
+  await ask({ allowsUnsealed: true });
+  // It survives a wipe, and a new start.
+  await a.device.signOut({ wipes: true });
+  await a.close();
+  const again = await stage.openStore('a');
+  await assert.rejects(again.device.signIn({ server, code: await stage.server.code('carl') }), { code: 'notSealed' });
+});
 
 serverTest('codes that give no keys are refused with a sentence', (stage) => withHandovers(stage, async (server) => {
   const { store: a, recoveryKey } = await sealedStore(stage, server);

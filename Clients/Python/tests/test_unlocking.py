@@ -41,18 +41,28 @@ class UnlockingTests(ServerTest):
     def sealed(self, name: str = "a") -> tuple[Store, str]:
         """A device with the key of an account that it has sealed, and the recovery key."""
         store = self.signed_in(name)
+        recovery_key = self.seal(store, 1, {})
+        store.unlock(recovery_key)
+        store.sync()
+        return store, recovery_key
+
+    def seal(self, store: Store, generation: int, known: dict[int, bytes]) -> str:
+        """Marks an account with a new key after those that are known. Returns the recovery key."""
         self.key, recovery_key = secrets.token_bytes(32), secrets.token_bytes(20)
-        case = {"recoveryKey": recovery_key.hex(), "keys": {"1": b64encode(self.key).decode()}}
-        mark = {"generation": 1, "recovery": b64encode(recovery(case)).decode(),
-                "check": b64encode(hkdf(self.key, fields("ubiquity check 1", 1), 1)[0]).decode()}
-        account = store._device["signedIn"]
-        request = Request(f"{self.server.url}/v1/sealing", json.dumps(mark).encode(), {
-            "Authorization": f"Bearer {account['credential']}",
+        keys = known | {generation: self.key}
+        case = {"recoveryKey": recovery_key.hex(),
+                "keys": {str(number): b64encode(key).decode() for number, key in keys.items()}}
+        check = hkdf(self.key, fields("ubiquity check 1", generation), 1)[0]
+        self.put(store, "/v1/sealing", {
+            "generation": generation, "recovery": b64encode(recovery(case)).decode(),
+            "check": b64encode(check).decode()})
+        return typed(recovery_key)
+
+    def put(self, store: Store, path: str, body: dict[str, object]) -> None:
+        request = Request(self.server.url + path, json.dumps(body).encode(), {
+            "Authorization": f"Bearer {store._device['signedIn']['credential']}",
             "Content-Type": "application/json"}, method="PUT")
         urlopen(request, timeout=DEADLINE).close()
-        store.unlock(typed(recovery_key))
-        store.sync()
-        return store, typed(recovery_key)
 
     def locked(self, name: str) -> Store:
         store = self.open(name)
@@ -119,6 +129,53 @@ class UnlockingTests(ServerTest):
             c.sign_in("", sign_in, device_name="c")
             c.sync()
             self.assertEqual(c["theme"], "dark")
+
+    def test_keys_that_do_not_continue_what_a_device_has_are_refused(self) -> None:
+        a, first = self.sealed()
+        account, keyrings = a._device["signedIn"], a._device["keyrings"]
+        code, handed = sign_in_code(), self.key
+        handover = a._ask_keys("handOver", code=code, account=account["account"],
+                               keyring=keyrings[account["account"]])
+        self.put(a, handover["path"], {"box": handover["box"]})
+        second = self.seal(a, 2, {1: handed})
+        b = self.locked("b")
+        for older in (code, first):
+            with self.assertRaises(UbiquityError) as raised:
+                b.unlock(older)
+            self.assertEqual(raised.exception.code, "code-invalid")
+        b.unlock(second)
+        a.unlock(second)
+        self.assertEqual(a._device["keyrings"], b._device["keyrings"])
+        self.assertEqual(sorted(a._device["keyrings"][account["account"]]), ["1", "2"])
+        # Whoever is a device of the account, and made the next key without the one before.
+        forged = self.seal(a, 3, {})
+        with self.assertRaises(UbiquityError) as raised:
+            a.unlock(forged)
+        self.assertEqual(raised.exception.code, "code-invalid")
+        self.assertEqual(a._device["keyrings"], b._device["keyrings"])
+
+    def test_an_account_that_is_not_sealed_is_said_where_a_sealed_one_was(self) -> None:
+        a, _ = self.sealed()
+        a.sign_out()
+
+        def sign_in(account: str, allows_unsealed: bool = False) -> None:
+            a.sign_in(self.server.url, self.server.code(account), device_name="a",
+                      allows_unsealed=allows_unsealed)
+
+        with self.assertRaises(UbiquityError) as raised:
+            sign_in("bob")
+        self.assertEqual(raised.exception.code, "notSealed")
+        self.assertIsNone(a.account)
+        sign_in("ann")
+        a.sync()
+        sign_in("bob", allows_unsealed=True)
+        self.assertEqual(a.account, "bob")
+        # A new start does not forget it.
+        a.close()
+        a = self.open("a")
+        with self.assertRaises(UbiquityError):
+            sign_in("carl")
+        self.assertEqual(a.account, "bob")
 
     def test_codes_that_give_no_keys_are_refused(self) -> None:
         b = self.signed_in("b")

@@ -32,10 +32,12 @@ function typed(secret) {
 /** A field of protobuf with fewer than 128 bytes. */
 const field = (tag, bytes) => Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
 
-/** Seals a value in its canonical form under a secret. The padding is that of texts of 32 to 63 bytes. */
+/** Seals a value in its canonical form under a secret. */
 function sealed(secret, word, value) {
   const bytes = Buffer.concat([number(4, value.length), value]);
-  const text = Buffer.concat([bytes, Buffer.alloc(-bytes.length & 3)]);
+  const exponent = Math.floor(Math.log2(bytes.length));
+  const step = 2 ** (exponent - Math.floor(Math.log2(exponent)) - 1);
+  const text = Buffer.concat([bytes, Buffer.alloc(-bytes.length & (step - 1))]);
   const keys = derived(secret, fields(word), 64);
   const tag = mac(keys.subarray(0, 32), fields(word), text).subarray(0, 16);
   const cipher = createCipheriv('chacha20', mac(keys.subarray(32), tag), Buffer.alloc(16));
@@ -43,17 +45,19 @@ function sealed(secret, word, value) {
 }
 
 /**
- * Seals the account of a device with the first key.
+ * Seals the account of a device with the first key, or with the one after those that are known.
+ * @param {any} signedIn @param {Record<string, string>} [known] Its keys by the number of their generation, in base64.
  * @returns {Promise<string>} The recovery key.
  */
-export async function sealAccount({ server, credential }) {
+export async function sealAccount({ server, credential }, known = {}) {
   const [key, recoveryKey] = [randomBytes(32), randomBytes(20)];
-  const [name, root] = [field(0x0a, Buffer.from('1')), field(0x12, field(0x0a, Buffer.from(key.toString('base64'))))];
-  const keyring = field(0x4a, field(0x0a, Buffer.concat([name, root])));
+  const generation = Math.max(0, ...Object.keys(known).map(Number)) + 1;
+  const keyring = field(0x4a, Buffer.concat(Object.entries({ ...known, [generation]: key.toString('base64') }).map(([name, root]) =>
+    field(0x0a, Buffer.concat([field(0x0a, Buffer.from(name)), field(0x12, field(0x0a, Buffer.from(root)))])))));
   const response = await fetch(`${server}/v1/sealing`, {
     method: 'PUT', headers: { Authorization: `Bearer ${credential}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ generation: 1,
-      check: derived(key, fields('ubiquity check 1', 1), 32).toString('base64'),
+    body: JSON.stringify({ generation,
+      check: derived(key, fields('ubiquity check 1', generation), 32).toString('base64'),
       recovery: sealed(recoveryKey, 'ubiquity recovery 1', keyring).toString('base64') }) });
   if (!response.ok) throw new Error(await response.text());
   return typed(recoveryKey);

@@ -28,6 +28,8 @@ _WAIT_SECONDS = 60.0
 _PAUSE_SECONDS_MAX = 60.0
 #: Where the sign-in is on the disk.
 _DEVICE = "device"
+#: The path of an account's mark.
+_SEALING = "/v1/sealing"
 
 
 @dataclass(frozen=True)
@@ -169,18 +171,22 @@ class Store(MutableMapping[str, Value]):
         return self._device["signedIn"]["accountName"] if "signedIn" in self._device else None
 
     def sign_in(self, server: str, code: str, *, device_name: str, account_name: str = "",
-                allows_plain_http: bool = False) -> None:
+                allows_plain_http: bool = False, allows_unsealed: bool = False) -> None:
         """Signs in with a code of the server's operator, or of another device. One that begins with
         `ubiquity:` brings the keys of a sealed account, and may have the address for `server`.
-        `account_name` is for the code of an empty server: the name of its first account."""
+        `account_name` is for the code of an empty server: the name of its first account.
+
+        A server that had a sealed account of this device could make up one that is not, to get
+        values that it can read: that is `notSealed`, unless `allows_unsealed`."""
         address, _, front = self._ask_keys("code", code=code)["front"].rpartition("#")
         server = checked_address(server or address, allows_plain_http)
         if ";" in front:
             raise UbiquityError("refused", "the server's key, after the ;, cannot be checked here")
         with self._signing:
-            self._sign_in(server, code, front, device_name, account_name)
+            self._sign_in(server, code, front, device_name, account_name, allows_unsealed)
 
-    def _sign_in(self, server: str, code: str, front: str, device_name: str, name: str) -> None:
+    def _sign_in(self, server: str, code: str, front: str, device_name: str, name: str,
+                 allows_unsealed: bool) -> None:
         # A disk that does not work does not use up a code.
         self._adopt(self._device)
         body = {"code": front, "deviceName": device_name, "accountName": name}
@@ -202,7 +208,9 @@ class Store(MutableMapping[str, Value]):
         try:
             # A secret says that the account is sealed. Without the keys, it is another one.
             if ";" in code:
-                device["keyrings"] = old.get("keyrings", {}) | self._keys(code, account)
+                device = self._with_keys(device, account, self._keys(code, account))
+            elif not allows_unsealed:
+                self._check_sealed(account)
             self._adopt(device)
         except UbiquityError:
             _revoke(device)
@@ -218,9 +226,12 @@ class Store(MutableMapping[str, Value]):
 
     def unlock(self, code: str, timeout: float = 900.0) -> None:
         """Takes a sealed account's keys: by a code of `unlock_code`, or by the recovery key."""
-        keys = self._keys(code, self._signed_in(), timeout)
+        account = self._signed_in()
+        keys = self._keys(code, account, timeout)
         with self._signing:
-            self._adopt(self._device | {"keyrings": self._device.get("keyrings", {}) | keys})
+            if self._signed_in()["account"] != account["account"]:
+                raise UbiquityError("unauthorized", "this device is signed in to another account")
+            self._adopt(self._with_keys(self._device, account, keys))
 
     def _signed_in(self) -> Word:
         if "signedIn" not in self._device:
@@ -228,18 +239,40 @@ class Store(MutableMapping[str, Value]):
         return dict(self._device["signedIn"])
 
     def _keys(self, code: str, account: Word, timeout: float = 0) -> Word:
+        """What the engine is asked for the keys of a code, with what the server has answered."""
         named, begun = {"code": code, "account": account["account"]}, time.monotonic()
         told = self._ask_keys("code", **named)
         while True:
             try:
-                data = json.dumps(_request("GET", account, told["path"])).encode()
-                keys = self._ask_keys("unlock", **named, answer=data)["keyring"]
-                return {account["account"]: keys}
+                answer = _json(_request("GET", account, told["path"]))
+                # For a recovery key, the answer is the mark itself.
+                is_mark = told["path"] == _SEALING
+                mark = answer if is_mark else _json(_request("GET", account, _SEALING))
+                return named | {"answer": answer, "mark": mark}
             except UbiquityError as error:
                 is_waiting = told["isAwaited"] and time.monotonic() - begun < timeout
                 if not is_waiting or error.code not in ("not-found", "unreachable", "timeout"):
                     raise
             time.sleep(1)
+
+    def _with_keys(self, device: Word, account: Word, keys: Word) -> Word:
+        """Joins keys with those that the device has of an account, or refuses them."""
+        keyrings, servers = device.get("keyrings", {}), device.get("sealedServers", [])
+        known = keyrings.get(account["account"])
+        joined = self._ask_keys("unlock", **keys, **({"keyring": known} if known else {}))
+        return device | {"keyrings": keyrings | {account["account"]: joined["keyring"]},
+                         "sealedServers": sorted({*servers, account["server"]})}
+
+    def _check_sealed(self, account: Word) -> None:
+        device = self._device
+        if account["account"] in device.get("keyrings", {}):
+            return
+        if account["server"] not in device.get("sealedServers", []):
+            return
+        if not _request("GET", account, _SEALING).get("generation"):
+            raise UbiquityError("notSealed", "the account is not sealed, although this device has "
+                                "had a sealed one at this server: nobody was signed in, and the "
+                                "code is used up")
 
     def _ask_keys(self, do: str, **fields: Any) -> Word:
         answer = self._ask(lambda engine: engine.handle({"do": do, **fields}))
@@ -404,6 +437,10 @@ class Store(MutableMapping[str, Value]):
 
 def _request(method: str, account: Word, path: str) -> Word:
     return exchange(method, account["server"], path, None, account["credential"])
+
+
+def _json(fields: Word) -> bytes:
+    return json.dumps(fields).encode()
 
 
 def _revoke(device: Word) -> None:
