@@ -96,16 +96,21 @@ struct Program: AsyncParsableCommand {
 
     private static func end(for error: any Error) -> Never {
         if let failure = Failure(error) {
-            Output.note("ubiquity: \(TerminalText(lines: failure.sentence))")
+            Output.note("ubiquity: \(TerminalText(lines: withoutSecrets(failure.sentence)))")
             Output.end(failure.status)
         }
         let (message, status) = (fullMessage(for: error), exitCode(for: error))
         if status.isSuccess {
             Output.print(TerminalText(lines: message))
         } else if !message.isEmpty {
-            Output.note("ubiquity: \(line(of: message))")
+            Output.note("ubiquity: \(withoutSecrets(line(of: message)))")
         }
         Self.exit(withError: ExitCode(status.rawValue))
+    }
+
+    /// The sentence without the rest of a code that begins with `ubiquity:`, however it was mistyped.
+    private static func withoutSecrets(_ sentence: String) -> String {
+        sentence.replacing(/(?i)ubiquity:[^\s'"`]+/, with: "ubiquity:...")
     }
 
     /// The argument parser's sentence, with a hint where to read more instead of its usage lines.

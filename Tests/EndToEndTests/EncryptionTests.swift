@@ -94,13 +94,24 @@ extension EndToEndTests {
             try await until("the code") {
                 !child.isRunning || child.errors.contains("Waiting ")
             }
-            let match = child.errors.firstMatch(of: /ubiquity approve '(?<code>ubiquity:[^']+)'/)
+            let match = child.errors.firstMatch(of: /(?m)^ +(?<code>ubiquity:\S+)$/)
             return (child, String(try #require(match, "\(child.lastWords)").code))
+        }
+
+        /// Runs a command that asks for a code, and gives it one.
+        private func typing(
+            _ code: String, to arguments: [String], on stage: Stage
+        ) async throws -> Ended {
+            let input = Pipe()
+            let child = try stage.start(arguments, input: input)
+            return try await finish(child, input, code)
         }
 
         private func unlock(_ home: String, with other: String, on stage: Stage) async throws {
             let (child, code) = try await showing(["unlock", "--home", home], on: stage)
-            try await stage.succeed("approve", code, "--yes", "--home", other)
+            let given = try await typing(
+                code, to: ["approve", "--yes", "--home", other], on: stage)
+            #expect(given.status == 0, "\(given.errors)")
             #expect(try await child.exit() == 0, "\(child.lastWords)")
             #expect(child.output == "This device has the account's key now.\n")
         }
@@ -149,8 +160,8 @@ extension EndToEndTests {
                 mistyped.removeLast()
                 complains(
                     try await stage.run("sign-in", mistyped, "--home", phone), 64, "mistyped")
-                let signedIn = try await stage.succeed("sign-in", code, "--home", phone)
-                #expect(signedIn.contains("this device has its key"))
+                let signedIn = try await typing(code, to: ["sign-in", "--home", phone], on: stage)
+                #expect(signedIn.output.contains("this device has its key"), "\(signedIn.errors)")
                 #expect(try await get("before", phone, stage) == "1")
                 try await set("after", "2", phone, stage)
                 #expect(try await get("after", laptop, stage) == "2")
@@ -165,6 +176,100 @@ extension EndToEndTests {
                 // The code was used, and its keys are for nobody else.
                 let third = try await stage.run("sign-in", code, "--home", stage.path("third"))
                 #expect(third.status == 77)
+            }
+        }
+
+        @Test func `a code is repeated by no error, and none is shown as a command's argument`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await seal(laptop, on: stage)
+                let shown = try await stage.succeed("pair", "--home", laptop)
+                let match = try #require(shown.firstMatch(of: /(?m)^ +(?<code>ubiquity:\S+)$/))
+                let code = String(match.code)
+                #expect(!shown.contains("sign-in '") && !shown.contains("sign-in ubiquity:"))
+                let secret = try #require(KeyCode(code)?.secret).text
+                let front = try #require(KeyCode(code)).front
+                let phone = ["--home", stage.path("phone")]
+                for damaged in [
+                    code.dropLast(4) + "UUUU", "ubiquity:" + secret, "ubiquity:\(secret);\(front)",
+                    "ubiquity:a;\(secret)",
+                ] {
+                    for words in [
+                        ["sign-in", String(damaged)] + phone,
+                        ["sign-in", "--server", server.url, "--code", String(damaged)] + phone,
+                        ["sign-in", "a#b", String(damaged)] + phone, [String(damaged)],
+                        ["approve", String(damaged), "--home", laptop, "--json"],
+                        ["approve", "a", String(damaged), "--home", laptop],
+                    ] {
+                        let run = try await stage.run(words)
+                        #expect(run.status != 0 && !run.errors.isEmpty, "\(words)")
+                        #expect(!(run.errors + run.output).contains(secret.prefix(9)), "\(run)")
+                    }
+                    let typed = try await typing(
+                        String(damaged), to: ["sign-in"] + phone, on: stage)
+                    #expect(typed.status == 65 && !typed.errors.contains(secret.prefix(9)))
+                }
+                // Without its beginning, it is not sent to the server either.
+                let cut = try await stage.run(
+                    "approve", "7KQ2-M9XD;\(secret)", "--yes", "--home", laptop)
+                #expect(cut.status == 1 && !cut.errors.contains(secret.prefix(9)), "\(cut)")
+                try await stage.succeed(["sign-in", code] + phone)
+            }
+        }
+
+        @Test func `two terminals that seal an account at once show one recovery key`() async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await set("a", "1", laptop, stage)
+                for command in ["on", "rotate"] {
+                    let inputs = [Pipe(), Pipe()]
+                    let children = try inputs.map { input in
+                        try stage.start(
+                            ["encryption", command, "--yes", "--home", laptop], input: input)
+                    }
+                    var keys: [String] = []
+                    for child in children { keys.append(try await shown(by: child)) }
+                    #expect(keys[0] == keys[1])
+                    for (child, input) in zip(children, inputs) {
+                        let end = try await finish(child, input, keys[0])
+                        #expect(end.status == 0, "\(end.errors)")
+                    }
+                    let fresh = try await server.newHome(command)
+                    #expect(try await recover(fresh, with: keys[0], on: stage).status == 0)
+                    #expect(try await get("a", fresh, stage) == "1")
+                    #expect(try keyring(fresh) == keyring(laptop))
+                }
+            }
+        }
+
+        @Test func `a server that denies that an account is sealed gets no device to believe it`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                let home = try DeviceHome(path: laptop)
+                // The laptop has a key, of which the server knows nothing.
+                let proposal = try #require(try home.propose(#require(try home.load().signedIn)))
+                try home.update { $0.adoptProposal() }
+                #expect(try home.load().keyring == proposal)
+                let phone = stage.path("phone")
+                let code = try await pair(laptop, on: stage)
+                #expect(code.hasPrefix("ubiquity:"))
+                let refused = try await stage.run("sign-in", code, "--home", phone)
+                #expect(refused.status == 77 && refused.errors.contains("not the ones"))
+                let (child, whole) = try await showing(
+                    ["sign-in", "--server", server.url, "--home", phone], on: stage)
+                try await stage.succeed("approve", whole, "--yes", "--home", laptop)
+                #expect(try await child.exit() == 77, "\(child.lastWords)")
+                #expect(try DeviceHome(path: phone).load().signedIn == nil)
+                let status = try await stage.run("encryption", "status", "--home", laptop)
+                #expect(status.status == 77 && status.errors.contains("`ubiquity export`"))
             }
         }
 
@@ -305,7 +410,9 @@ extension EndToEndTests {
                 let refused = try await stage.run(signIn)
                 #expect(refused.status == 64 && refused.errors.contains("is not sealed"))
                 let next = try await server.newCode()
-                try await stage.succeed(signIn.map { $0 == code ? next : $0 } + ["--yes"])
+                let again = try await stage.succeed(
+                    signIn.map { $0 == code ? next : $0 } + ["--yes"])
+                #expect(again.contains("The account is not sealed: its server can read it."))
                 #expect(try await get("b", phone, stage) == "2")
             }
         }

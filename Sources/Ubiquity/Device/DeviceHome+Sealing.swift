@@ -42,6 +42,8 @@ package enum SealingError: Error, Hashable, Sendable {
     case noHandover
     /// The account is not sealed, and the device has had one at its server that is.
     case notSealed
+    /// The proposal is no longer the device's, because another program has gone on.
+    case otherProposal
 }
 
 extension DeviceHome {
@@ -153,6 +155,21 @@ extension DeviceHome {
         return proposal
     }
 
+    /// Seals the account with the proposal's mark.
+    /// - Parameter wrap: The keys, sealed with a recovery key that was typed back.
+    /// - Throws: ``LinkFailure``, as `AccountClient.seal`; ``HomeError``;
+    ///   ``SealingError/otherProposal`` if the key is on this disk no longer, so that it would be lost.
+    package func mark(
+        _ proposal: Keyring, recovery wrap: [UInt8], _ account: SignedInAccount
+    ) async throws {
+        let state = try state(of: account)
+        let isKept = [state.proposal, state.keyring].contains { keyring in
+            keyring?.roots[proposal.current] == proposal.roots[proposal.current]
+        }
+        guard isKept else { throw SealingError.otherProposal }
+        try await AccountClient.seal(proposal, recovery: wrap, account)
+    }
+
     /// Joins keys that another device, or the recovery key, has given with those that this device has.
     /// The stores' programs take them at once.
     /// - Throws: ``KeyringRefusal``, ``SealingError/signedOut``, ``HomeError``; nothing is changed.
@@ -248,6 +265,9 @@ extension SealingError: CustomStringConvertible {
         case .noHandover:
             "the account's keys were not there, or no longer, so this device was not signed in; make "
                 + "another code with `ubiquity pair`"
+        case .otherProposal:
+            "the account's key was changed by another program or device meanwhile, so the recovery key "
+                + "that was shown here is of no use; run the command again"
         case .notSealed:
             "the account is not sealed, although this device has had a sealed one at this server, so it "
                 + "was not signed in; if that is right, `ubiquity sign-in` asks and goes on"

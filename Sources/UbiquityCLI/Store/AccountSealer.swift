@@ -58,15 +58,16 @@ struct AccountSealer {
                 .noPermission,
                 "this device may use some stores only; use one that may use all of the account")
         }
-        let wrap = try newRecovery(of: proposal)
-        do throws(LinkFailure) {
-            try await AccountClient.seal(proposal, recovery: wrap, account)
+        // Of another terminal, with the same proposal, it is the same one.
+        let wrap = try newRecovery(of: proposal, RecoveryKey(of: proposal))
+        do {
+            try await home.mark(proposal, recovery: wrap, account)
         } catch {
             // Another device was faster, unless an earlier attempt arrived after all.
-            guard case .sealed = error.kind else { throw error }
+            guard let error = error as? LinkFailure, case .sealed = error.kind else { throw error }
         }
         let sealed = try await goOn()
-        guard sealed.keyring == proposal else {
+        guard sealed.keyring?.check == proposal.check else {
             if sealed.step == .getKey {
                 throw Failure(
                     .noPermission,
@@ -85,11 +86,11 @@ struct AccountSealer {
         return sealed
     }
 
-    /// Shows a new recovery key, and has it typed back.
+    /// Shows a recovery key, and has it typed back.
+    /// - Parameter key: Nil for a device that does not have the account's key.
     /// - Returns: The keys, sealed with it.
-    func newRecovery(of keyring: Keyring) throws(Failure) -> [UInt8] {
-        let key = RecoveryKey.random()
-        guard let wrap = key.wrap(keyring) else {
+    func newRecovery(of keyring: Keyring, _ key: RecoveryKey?) throws(Failure) -> [UInt8] {
+        guard let key, let wrap = key.wrap(keyring) else {
             throw Failure(.noPermission, "this device does not have the account's key")
         }
         Output.note(
@@ -118,7 +119,8 @@ struct AccountSealer {
             "this device has a key of the account, and the server says that the account "
                 + (other == 0 ? "is not sealed" : "is sealed with an older one")
                 + ": it was restored from a backup, the account was reset, or it is not honest; nothing "
-                + "is sent. If you trust it, run `ubiquity sign-out --wipe` and sign in again")
+                + "is sent. If you trust it, save what you need with `ubiquity export`, and then run "
+                + "`ubiquity sign-out --wipe` and sign in again")
     }
 
     /// - Parameter isQuestion: Whether it is no failure that this device does not have the key.

@@ -60,6 +60,17 @@ package struct RecoveryKey: TypedSecret {
         self.bytes = bytes
     }
 
+    /// The first recovery key of the current generation. It follows from the account's key, so that two
+    /// programs which seal an account with one proposal show the same.
+    /// - Returns: Nil for the keys of a confined device.
+    package init?(of keyring: Keyring) {
+        guard case .account(let key)? = keyring.roots[keyring.current] else { return nil }
+        var info = SealingFields("ubiquity recovery key 1")
+        info.add(UInt64(keyring.current))
+        let derived = HKDF.derive(from: key.bytes, info: info.bytes)[0]
+        self.init(Array(derived.bytes.prefix(Self.bytesCount)))
+    }
+
     /// Seals the keys, which the account's server keeps. If there are too many generations, only the
     /// newest that fit.
     /// - Returns: Nil if not even the current generation fits, of a confined device.

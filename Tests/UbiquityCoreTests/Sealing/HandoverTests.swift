@@ -116,6 +116,18 @@ import Testing
         #expect(Handover.open(wrap, of: "A", with: Self.secret) == nil)
     }
 
+    @Test func `give each generation a first recovery key, which only the account's key tells`()
+        throws
+    {
+        let key = try #require(RecoveryKey(of: Self.keyring))
+        #expect(key == RecoveryKey(of: Self.keyring.newest(1)))
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](100..<132))!, at: 1))
+        #expect(RecoveryKey(of: next) != key)
+        #expect(RecoveryKey(of: Self.keyring.confined(to: [try StoreIdentifier("a")])) == nil)
+        #expect(RecoveryKey(of: Keyring([:])) == nil)
+        #expect(key.open(try #require(key.wrap(Self.keyring))) == Self.keyring)
+    }
+
     @Test func `do not open if a bit is another, or a byte too few or too many`() throws {
         let box = try #require(Handover.seal(Self.keyring, of: "A", with: Self.secret))
         let wrap = try #require(Self.recovery.wrap(Self.keyring))

@@ -185,8 +185,12 @@ import UbiquityWire
 
     // MARK: - Signing in
 
-    /// A server that signs a device in, without a handover.
-    private func server(_ mark: Keyring?) async throws -> StubServer {
+    /// A server that signs a device in.
+    /// - Parameter box: The handover that it has.
+    private func server(_ mark: Keyring?, box: [UInt8]? = nil) async throws -> StubServer {
+        var handover = WireHandover()
+        handover.box = Data(box ?? [])
+        let handed = WireFormat.protobuf.encode(handover)
         var answer = WireSignInAnswer()
         (answer.account, answer.accountName) = ("42", "Ada")
         (answer.device, answer.credential) = ("00000000000000ff", "secret")
@@ -195,7 +199,8 @@ import UbiquityWire
             switch request.uri {
             case "/v1/sign-in": .init(body: body)
             case "/v1/sealing": Self.mark(mark)
-            case let uri where uri.hasPrefix("/v1/handovers/"): Self.problem(404, "not-found")
+            case let uri where uri.hasPrefix("/v1/handovers/"):
+                box == nil ? Self.problem(404, "not-found") : .init(body: handed)
             default: .init(status: .noContent)
             }
         }
@@ -211,6 +216,63 @@ import UbiquityWire
             #expect(try home.load().signedIn == nil)
             #expect(server.requests.last?.method == .DELETE)
         }
+    }
+
+    @Test func `takes no keys at a sign-in that do not go on from its own`() async throws {
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!, at: 1))
+        let other = Keyring([1: .account(Bytes32([UInt8](1...32))!)])
+        let secret = HandoverSecret.random()
+        func signIn(_ keyring: Keyring, mark: Keyring?) async throws -> DeviceHome.SignIn {
+            let box = try #require(Handover.seal(keyring, of: "42", with: secret))
+            let server = try await server(mark, box: box)
+            do {
+                return try await home.signIn(
+                    server: server.address, by: .code("1"), deviceName: "d", secret: secret)
+            } catch {
+                #expect(server.requests.last?.method == .DELETE)
+                throw error
+            }
+        }
+        #expect(try await signIn(next, mark: next).sealing.step == .done)
+        _ = try home.endSignIn(wipes: false)
+        let state = try home.load()
+        // After a forged sign-out, by a code of the server's friend.
+        await #expect(throws: KeyringRefusal.unrelated) { _ = try await signIn(other, mark: other) }
+        await #expect(throws: KeyringRefusal.other) {
+            _ = try await signIn(other, mark: Self.keyring)
+        }
+        await #expect(throws: KeyringRefusal.other) { _ = try await signIn(next, mark: nil) }
+        #expect(try home.load() == state)
+        // Keys from before take nothing away.
+        #expect(try await signIn(Self.keyring, mark: next).sealing.step == .done)
+        #expect(try home.load().keyring == next)
+    }
+
+    @Test func `is locked after a sign-in with keys from before the present one`() async throws {
+        let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!, at: 1))
+        let secret = HandoverSecret.random()
+        let box = try #require(Handover.seal(Self.keyring, of: "42", with: secret))
+        let server = try await server(next, box: box)
+        let signedIn = try await home.signIn(
+            server: server.address, by: .code("1"), deviceName: "d", secret: secret)
+        #expect(signedIn.sealing.isLocked && signedIn.sealing.keyring == Self.keyring)
+        try home.keep(next, of: signedIn.sealing)
+        #expect(try home.load().keyring == next)
+    }
+
+    @Test func `sends no mark of a key that it no longer has`() async throws {
+        let server = try await server(nil)
+        try signIn(to: server)
+        let account = try #require(try home.load().signedIn)
+        let proposal = try #require(try home.propose(account))
+        try home.update { $0.proposal = nil }
+        await #expect(throws: SealingError.otherProposal) {
+            try await home.mark(proposal, recovery: [], account)
+        }
+        #expect(server.requests.isEmpty)
+        try home.update { $0.proposal = proposal }
+        try await home.mark(proposal, recovery: [1], account)
+        #expect(server.requests.map(\.method) == [.PUT])
     }
 
     @Test func `is asked before it signs in to an account that is not sealed`() async throws {

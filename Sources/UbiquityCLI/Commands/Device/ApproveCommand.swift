@@ -10,7 +10,7 @@ struct ApproveCommand: AsyncParsableCommand {
         abstract: "Approve the sign-in of a device that shows a code.",
         discussion: """
             On the new device, `ubiquity sign-in --server URL` shows the code and waits. This \
-            command shows the device's name, its address and the rights that it gets, and asks. \
+            command asks for it, shows the device's name, its address and the rights that it gets, and asks. \
             Approve only a code that you see on a device in front of you: whoever sends you one \
             would get into your account.
 
@@ -20,7 +20,8 @@ struct ApproveCommand: AsyncParsableCommand {
 
             In a sealed account (see `ubiquity encryption`), a device gets the account's key only \
             with the whole code, which begins with `ubiquity:`. So does a locked device by the code \
-            that `ubiquity unlock` shows.
+            that `ubiquity unlock` shows. Such a code is a secret: paste it when this command asks, or \
+            give it as a line of standard input, because others can see a command line.
 
             JSON: {"deviceName", "address", "stores", "seconds", "approved", "hasKey"}; "stores" and \
             "seconds" are null where the rights are not limited, "deviceName" and "address" of a \
@@ -28,9 +29,9 @@ struct ApproveCommand: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: "The code that the device shows, such as 7KQ2-M9XD, or the link in its QR code.",
+        help: "The code that the device shows, such as 7KQ2-M9XD. Default: asks for it.",
         transform: notEmpty)
-    var code: String
+    var code: String?
 
     @OptionGroup(title: "The new device") var grant: GrantOptions
     @Flag(help: "Yes, approve it.") var yes = false
@@ -43,12 +44,7 @@ struct ApproveCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let keyCode = KeyCode(code) else {
-            throw Failure(
-                .badInput,
-                "the code cannot be read: a part of it is missing, or was mistyped; quote it in a shell"
-            )
-        }
+        let keyCode = try KeyCode.given(code, prompt: "The code that the device shows:")
         if let secret = keyCode.secret, let asked = UnlockRequest(front: keyCode.front) {
             return try await unlock(asked, secret)
         }
@@ -75,7 +71,8 @@ struct ApproveCommand: AsyncParsableCommand {
 
     // MARK: - Keys
 
-    /// Leaves the keys of a sealed account for the new device, if its code has a secret.
+    /// Leaves this device's keys for the new device, if its code has a secret. The server has no say in
+    /// that: it could tell this device that the account is not sealed, and then the new one.
     /// - Returns: Whether it has.
     private func handOver(
         _ secret: HandoverSecret?, _ granted: Grant, _ account: ManagedAccount
@@ -86,18 +83,18 @@ struct ApproveCommand: AsyncParsableCommand {
         let locked: TerminalText =
             "The account is sealed, and the new device is locked until you run "
             + "`ubiquity unlock` on it: "
-        guard !sealing.isLocked, let keyring = sealing.keyring else {
-            Output.note(locked + "this device does not have the key either.")
-            return false
-        }
+        if sealing.isLocked { Output.note(locked + "this device does not have the key either.") }
+        guard let keyring = sealing.keyring else { return false }
         guard let secret else {
-            Output.note(
-                locked + "only the whole code, which begins with `ubiquity:`, brings the key.")
+            if !sealing.isLocked {
+                Output.note(
+                    locked + "only the whole code, which begins with `ubiquity:`, brings the key.")
+            }
             return false
         }
         try await AccountClient.handOver(
             keyring.granted(granted.stores), with: secret, sealing.account)
-        return true
+        return !sealing.isLocked
     }
 
     /// Gives a device that is locked the keys that it asks for.

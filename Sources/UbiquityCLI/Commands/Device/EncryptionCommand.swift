@@ -156,7 +156,7 @@ struct EncryptionCommand: AsyncParsableCommand {
             if new {
                 try sealing.checkKey(progress)
                 guard let keyring = progress.keyring else { throw AccountSealer.locked }
-                let wrap = try sealing.newRecovery(of: keyring)
+                let wrap = try sealing.newRecovery(of: keyring, .random())
                 try await AccountClient.seal(keyring, recovery: wrap, progress.account)
             }
             let isKept = new || !progress.server.recovery.isEmpty
@@ -177,7 +177,7 @@ struct EncryptionCommand: AsyncParsableCommand {
                 The values of all stores and their history are gone, on the server and on this \
                 device. The account is not sealed any more, and its devices stay signed in. Other \
                 devices with a key send nothing until they have run `ubiquity sign-out --wipe` and \
-                signed in again.
+                signed in again; what they should keep, `ubiquity export` saves before.
 
                 JSON: {"account"}.
                 """)

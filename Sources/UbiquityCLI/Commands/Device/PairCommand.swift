@@ -25,7 +25,8 @@ struct PairCommand: AsyncParsableCommand {
             In a sealed account, the code begins with `ubiquity:` and brings the account's key: it is \
             a secret that only the new device should see.
 
-            JSON: {"server", "code", "expires", "link", "signIn"}; "link" is the whole code.
+            JSON: {"server", "code", "expires", "link", "signIn"}; "link" is the whole code, and \
+            "signIn" the command, which asks for a code that is a secret.
             """)
 
     @OptionGroup(title: "The new device") var grant: GrantOptions
@@ -56,14 +57,20 @@ struct PairCommand: AsyncParsableCommand {
                 link, secret: secret, self.home, json, again: "ubiquity pair")
         }
         let whole = KeyCode(front: link.text, secret: secret).text
-        let long = "ubiquity sign-in \(Phrase.word(whole))"
         let command =
-            secret == nil ? Phrase.signIn(server: link.server, code: link.code) : long
+            secret == nil
+            ? Phrase.signIn(server: link.server, code: link.code) : "ubiquity sign-in"
         let below: TerminalText =
             secret == nil
-            ? QRCode.block(command: long, link: whole)
-            : (QRCode.picture(of: whole) ?? "")
-                + "\nThe code brings the account's key: show it to nobody else."
+            ? QRCode.block(command: "ubiquity sign-in \(Phrase.word(whole))", link: whole)
+            : """
+            Paste the whole code there when it asks:
+
+                \(whole)
+
+            \(QRCode.picture(of: whole) ?? "")
+            The code brings the account's key: show it to nobody else.
+            """
         json.print(
             [
                 "server": .string(server), "code": .string(code.code),
@@ -82,7 +89,8 @@ struct PairCommand: AsyncParsableCommand {
                 """ + (Phrase.reach(server).map { "\n\($0)\n" } ?? ""))
     }
 
-    /// Leaves the keys of a sealed account for the new device.
+    /// Leaves this device's keys for the new device. The server has no say in that: it could tell this
+    /// device that the account is not sealed, and then the new one.
     /// - Returns: The secret for the code; nil without keys.
     private func handOver(_ sealing: SealingProgress) async throws -> HandoverSecret? {
         if sealing.isLocked {
@@ -90,7 +98,7 @@ struct PairCommand: AsyncParsableCommand {
                 "The account is sealed, and neither this device nor the new one has its key. "
                     + "`ubiquity unlock` gets it.")
         }
-        guard !sealing.isLocked, let keyring = sealing.keyring else { return nil }
+        guard let keyring = sealing.keyring else { return nil }
         let secret = HandoverSecret.random()
         try await AccountClient.handOver(
             keyring.granted(grant.store), with: secret, sealing.account)

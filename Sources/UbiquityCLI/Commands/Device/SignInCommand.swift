@@ -13,9 +13,10 @@ struct SignInCommand: AsyncParsableCommand {
             The code comes from a device that is signed in (`ubiquity pair`) or from the server \
             operator (`ubiquity account create`, `ubiquity account code`), and works once. A link \
             such as https://ubiquity.example#7KQ2-M9XD-4TRW, which `ubiquity pair` shows as a QR \
-            code too, stands for --server and --code.
+            code too, stands for --server and --code. Without any of them, this command asks for the \
+            link, or reads it from standard input.
 
-            Without a code, this command shows a code itself, and waits until somebody runs \
+            With --server alone, this command shows a code itself, and waits until somebody runs \
             `ubiquity approve` with it on a device that is signed in, or on the server. --store and \
             --for ask for limited rights.
 
@@ -39,7 +40,8 @@ struct SignInCommand: AsyncParsableCommand {
             once the new one works.
 
             The code of a sealed account (see `ubiquity encryption`) begins with `ubiquity:`, and \
-            brings the account's key. Quote it in a shell. A device that is signed in without the \
+            brings the account's key. It is a secret: let this command ask for it, because others can \
+            see a command line. A device that is signed in without the \
             key is locked until `ubiquity unlock` gets it.
 
             JSON: {"name", "id", "server", "device", "deviceName", "sealed", "hasKey"}; "sealed" \
@@ -48,13 +50,13 @@ struct SignInCommand: AsyncParsableCommand {
 
     @Argument(
         help: "The server's address with a code, in place of --server and --code.",
-        transform: Self.link(in:))
-    var link: KeyedLink?
+        transform: notEmpty)
+    var link: String?
 
     @Option("The server, such as https://ubiquity.example.", "url")
     var server: String?
 
-    @Option(help: "The code, such as 7KQ2-M9XD-4TRW.", transform: notEmpty)
+    @Option(help: "The code, such as 7KQ2-M9XD-4TRW; - asks for it.", transform: notEmpty)
     var code: String?
 
     @Option(
@@ -84,74 +86,87 @@ struct SignInCommand: AsyncParsableCommand {
     @OptionGroup var home: HomeOptions
     @OptionGroup var json: JSONOption
 
-    /// A server's address with a code, and the secret that brings the account's key.
-    struct KeyedLink {
-        var link: SignInLink
-        var secret: HandoverSecret?
-    }
-
-    @Sendable private static func link(in text: String) throws -> KeyedLink {
-        let code = try keyCode(in: text)
-        guard let link = SignInLink(code.front) else {
-            throw ValidationError("it is not a server's address with a code.")
-        }
-        return KeyedLink(link: link, secret: code.secret)
-    }
-
-    private static func keyCode(in text: String) throws -> KeyCode {
-        guard let code = KeyCode(text) else {
-            throw ValidationError(
-                "it cannot be read: a part of it is missing, or was mistyped. Quote it in a shell.")
-        }
-        return code
-    }
-
-    /// Empty only before validation.
-    private var address: String { link?.link.server ?? server ?? "" }
-
     func validate() throws {
-        guard (server == nil) == (link != nil) else {
+        guard server == nil || link == nil else {
             throw ValidationError("Give either --server URL or a link.")
         }
         guard [link != nil, code != nil, tokenFile != nil].count(where: \.self) <= 1 else {
             throw ValidationError("Give only one of --code, --token-file and a link.")
         }
-        if link != nil || code != nil || tokenFile != nil {
+        if server == nil {
+            try refuse(
+                given(("--code", code != nil), ("--token-file", tokenFile != nil)),
+                "without --server URL.")
+        }
+        if server == nil || code != nil || tokenFile != nil {
             try refuse(grant.given, "with a code or a token, which decides about the rights.")
         }
-        try connection.check(address)
-        if let code { _ = try Self.keyCode(in: code) }
+        try connection.check(server)
+        // What is found wrong here must not repeat the code.
+        do {
+            if let link { try connection.check(Self.parts(of: link).link.server) }
+            if let code, code != Self.asks { _ = try KeyCode.given(code, prompt: "") }
+        } catch let failure as Failure { throw ValidationError(failure.sentence) }
     }
 
-    private var keyCode: KeyCode? { code.flatMap { KeyCode($0) } }
+    private static let asks = "-"
 
-    /// Nil if the sign-in is to be approved.
-    private func proof() throws(Failure) -> SignInProof? {
-        guard let tokenFile else {
-            return (link?.link.code ?? keyCode?.front).map(SignInProof.code)
+    /// What signs this device in, and the secret that brings the account's key.
+    private struct Way {
+        var server: String
+        /// Nil if the sign-in is to be approved.
+        var proof: SignInProof?
+        var secret: HandoverSecret?
+    }
+
+    /// - Parameter link: Nil to ask for it.
+    private static func parts(
+        of link: String?
+    ) throws(Failure) -> (link: SignInLink, secret: HandoverSecret?) {
+        let code = try KeyCode.given(link, prompt: "The whole code that the other device shows:")
+        guard let link = SignInLink(code.front) else {
+            throw Failure(
+                .badInput,
+                "that is not a server's address with a code; give the address with --server")
         }
-        let text = String(decoding: try InputFile.read(tokenFile), as: UTF8.self)
-        let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
-        guard !token.isEmpty else { throw Failure(.badInput, "there is no token in \(tokenFile)") }
-        return .token(token)
+        return (link, code.secret)
+    }
+
+    private func way() throws(Failure) -> Way {
+        guard let server else {
+            let (link, secret) = try Self.parts(of: link)
+            return Way(server: link.server, proof: .code(link.code), secret: secret)
+        }
+        if let tokenFile {
+            let text = String(decoding: try InputFile.read(tokenFile), as: UTF8.self)
+            let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
+            guard !token.isEmpty else {
+                throw Failure(.badInput, "there is no token in \(tokenFile)")
+            }
+            return Way(server: server, proof: .token(token))
+        }
+        guard let code else { return Way(server: server) }
+        let keyCode = try KeyCode.given(code == Self.asks ? nil : code, prompt: "The code:")
+        return Way(server: server, proof: .code(keyCode.front), secret: keyCode.secret)
     }
 
     func run() async throws {
         let security = try connection.security()
-        try Failure.checkAddress(address, security)
+        if let server { try Failure.checkAddress(server, security) }
         let home = try home.open()
         let old = try home.load().signedIn
         if let old, !replace { throw refusal(old) }
+        let way = try way()
+        try Failure.checkAddress(way.server, security)
         let name = deviceName ?? DeviceHome.usualDeviceName
         let signIn: DeviceHome.SignIn
-        if let proof = try proof() {
+        if let proof = way.proof {
             signIn = try await home.signIn(
-                server: address, by: proof, deviceName: name, security: security,
-                secret: link?.secret ?? keyCode?.secret, acceptsUnsealed: acceptsUnsealed,
-                review: review)
+                server: way.server, by: proof, deviceName: name, security: security,
+                secret: way.secret, acceptsUnsealed: acceptsUnsealed, review: review)
         } else {
             let pending = try await AccountClient.requestSignIn(
-                server: address, deviceName: name, stores: grant.store,
+                server: way.server, deviceName: name, stores: grant.store,
                 credentialSeconds: grant.credentialSeconds, security: security)
             // Whether the account is sealed is known when it is approved.
             let secret = HandoverSecret.random()
@@ -161,7 +176,7 @@ struct SignInCommand: AsyncParsableCommand {
                 review: review)
         }
         if let old = signIn.old { report(old) }
-        report(signIn)
+        report(signIn, isUnsealed: try home.load().isUnsealedSignIn(signIn.account))
     }
 
     /// The server may not tell the truth, to get values that it can read.
@@ -187,14 +202,18 @@ struct SignInCommand: AsyncParsableCommand {
 
     private func show(_ pending: PendingSignIn, _ secret: HandoverSecret) {
         let code = KeyCode(front: pending.link.text, secret: secret).text
-        let command = "ubiquity approve \(Phrase.word(code))"
         Output.note(
             """
             To let this device sign in, run on a device that is signed in:
 
                 ubiquity approve \(Output.styled(TerminalText(pending.userCode), .bold))
 
-            \(QRCode.block(command: command, link: code, noun: "code that also brings the key of a sealed account"))
+            In a sealed account, run `ubiquity approve` there, and paste the whole code when it asks, \
+            which brings the account's key, too:
+
+                \(code)
+
+            \(QRCode.picture(of: code, columns: Output.errorColumns) ?? "")
             Waiting until \(Phrase.time(pending.expiresMilliseconds)).
             """)
     }
@@ -213,7 +232,8 @@ struct SignInCommand: AsyncParsableCommand {
                 + "be revoked: \(failure.detail)")
     }
 
-    private func report(_ signIn: DeviceHome.SignIn) {
+    /// - Parameter isUnsealed: Whether the device has had another account at the server that is sealed.
+    private func report(_ signIn: DeviceHome.SignIn, isUnsealed: Bool) {
         let (account, sealing) = (signIn.account, signIn.sealing)
         let isSealed = sealing.server.generation > 0
         let sentence: String
@@ -221,8 +241,10 @@ struct SignInCommand: AsyncParsableCommand {
             sentence = " \(Phrase.locked)"
         } else if sealing.step == .restored {
             sentence = " " + AccountSealer.restored(sealing).sentence + "."
+        } else if isSealed {
+            sentence = " The account is sealed, and this device has its key."
         } else {
-            sentence = isSealed ? " The account is sealed, and this device has its key." : ""
+            sentence = isUnsealed ? " The account is not sealed: its server can read it." : ""
         }
         json.print(
             .signIn(account, isSealed: isSealed, hasKey: isSealed && !sealing.isLocked),
@@ -259,13 +281,15 @@ extension OwnSignInOptions {
             try await command.run()
         } catch {
             Output.note(
-                """
-                This device was not signed in. Unless its code was used up, this still does it:
+                secret != nil
+                    ? "This device was not signed in. `\(again)` makes another code."
+                    : """
+                    This device was not signed in. Unless its code was used up, this still does it:
 
-                    ubiquity sign-in \(words.map(Phrase.word).joined(separator: " "))
+                        ubiquity sign-in \(words.map(Phrase.word).joined(separator: " "))
 
-                `\(again)` makes another code.
-                """)
+                    `\(again)` makes another code.
+                    """)
             throw error
         }
     }

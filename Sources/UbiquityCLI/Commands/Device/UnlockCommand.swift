@@ -9,8 +9,8 @@ struct UnlockCommand: AsyncParsableCommand {
         commandName: "unlock",
         abstract: "Get the key of a sealed account.",
         discussion: """
-            Shows a code, and waits until somebody runs `ubiquity approve` with it on a device that \
-            has the key. The code is a secret: show it to nobody but that device. With --recovery, \
+            Shows a code, and waits until somebody runs `ubiquity approve` on a device that has the key \
+            and pastes it there. The code is a secret: show it to nobody but that device. With --recovery, \
             asks for the recovery key instead, or reads it from standard input.
 
             JSON: {"generation"}, the number of the key.
@@ -73,9 +73,10 @@ struct UnlockCommand: AsyncParsableCommand {
         let code = KeyCode(front: UnlockRequest(stores: stores).front, secret: secret).text
         Output.note(
             """
-            To unlock this device, run on one that has the account's key:
+            To unlock this device, run `ubiquity approve` on one that has the account's key, and paste \
+            this code there:
 
-                ubiquity approve \(Phrase.word(code))
+                \(code)
 
             \(QRCode.picture(of: code, columns: Output.errorColumns) ?? "")
             Waiting for 15 minutes.
