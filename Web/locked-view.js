@@ -88,8 +88,8 @@ const unlockDialog = (model) => dialog('box', 'Unlock this browser', (close, ele
             return;
         }
         const state = h('p.waiting', { role: 'status' }, 'Waiting for the other device');
-        fill(place, h('p', {}, 'On a device that can read the values, type'), command(`ubiquity approve '${code}'`),
-            h('p.hint', {}, 'or scan this with it; in a browser that can read them, enter the code under Devices, Add a device. It works for 15 minutes.'),
+        fill(place, h('p', {}, 'On a device that can read the values, type'), command('ubiquity approve'),
+            h('p.hint', {}, 'and paste this code when it asks, or scan it. In a browser that can read them, enter it under Devices, Add a device. It works for 15 minutes.'),
             qrPicture(code), h('p.code.shown.long', { 'aria-label': 'Code' }, code), state,
             h('form.waits', { onsubmit: async (event) => {
                 event.preventDefault();
