@@ -102,6 +102,84 @@ import Testing
         #expect(cloud.server["x"] == .integer(1))
     }
 
+    private static let gone = LinkFailure(.cursorGone(isOtherHistory: false), "forgotten")
+
+    /// A device with a silent stream and a poll under way.
+    private func deviceWithBoth() throws -> (SteppedDevice, stream: Int, pull: Int) {
+        let a = cloud.device()
+        a["x"] = .integer(1)
+        cloud.settle()
+        a.buffersStreams = true
+        a.cut()
+        wait(milliseconds: 15_000)
+        a.holdsPulls = true
+        return try (a, #require(a.engine.link.stream), #require(pull(of: a)))
+    }
+
+    /// Has it poll.
+    private func pull(of device: SteppedDevice) -> Int? {
+        _ = device.requestSync()
+        cloud.settle()
+        return device.engine.link.pull?.number
+    }
+
+    @Test(arguments: [false, true])
+    func `gets its round trip though a stream and a poll both hear that its cursor is forgotten`(
+        isStreamFirst: Bool
+    ) throws {
+        let (a, stream, pull) = try deviceWithBoth()
+        let request = a.requestSync()
+        if isStreamFirst { a.receive(.streamEnded(stream, Self.gone)) }
+        a.receive(.pullFailed(pull, Self.gone))
+        if !isStreamFirst { a.receive(.streamEnded(stream, Self.gone)) }
+        a.answer(pulls: false)
+        wait(milliseconds: 2_000)
+        #expect(a.finished[request] == .some(nil))
+        #expect(a["x"] == .integer(1))
+    }
+
+    @Test
+    func `does not begin anew once more when its stream hears late of what its poll has heard`()
+        throws
+    {
+        let (a, stream, pull) = try deviceWithBoth()
+        a.receive(.pullFailed(pull, Self.gone))
+        a.answer(pulls: false)
+        let b = cloud.device()
+        b["y"] = .integer(2)
+        wait(milliseconds: 2_000)
+        #expect(a["y"] == .integer(2))
+        a.receive(.streamEnded(stream, Self.gone))
+        #expect(a.engine.snapshotReason == nil)
+    }
+
+    @Test
+    func `is told that its cursor is forgotten by a server that has not even the whole store`()
+        throws
+    {
+        let (a, stream, pull) = try deviceWithBoth()
+        a.receive(.streamEnded(stream, Self.gone))
+        a.receive(.pullFailed(pull, Self.gone))
+        a.answer(pulls: false)
+        a.holdsPulls = true
+        let request = a.requestSync()
+        let next = try #require(self.pull(of: a))
+        #expect(a.finished[request] == nil)
+        a.receive(.pullFailed(next, Self.gone))
+        while a.step() {}
+        #expect(a.finished[request] == .some(Self.gone))
+    }
+
+    @Test func `offers all that it has if either of them hears of another history`() throws {
+        let (a, stream, pull) = try deviceWithBoth()
+        cloud.replaceServer(by: SteppedServer(epoch: 9), cuts: false)
+        a.receive(.pullFailed(pull, Self.gone))
+        a.receive(.streamEnded(stream, LinkFailure(.cursorGone(isOtherHistory: true), "another")))
+        a.answer(pulls: false)
+        wait(milliseconds: 2_000)
+        #expect(cloud.server["x"] == .integer(1) && a["x"] == .integer(1))
+    }
+
     @Test func `is told that a round trip failed when polls fail`() {
         let a = pollingDevice()
         wait(milliseconds: 10_000)

@@ -69,8 +69,10 @@ struct ConnectingStream: Hashable, Sendable {
     var heardAt: ClockReading?
     /// When it last gave a heartbeat, by the uptime.
     var heartbeatAt: Int64
-    /// The saved cursor that it was opened with; nil if it was opened with another.
-    var saved: Cursor?
+    /// Nil if it asked for the whole store.
+    var since: Cursor?
+    /// Whether everything up to that cursor was on disk.
+    var isSaved: Bool
     /// Polls have overtaken it.
     var isStale = false
 

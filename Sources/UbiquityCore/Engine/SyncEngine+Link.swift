@@ -55,14 +55,14 @@ extension SyncEngine {
         counts.streams += 1
         counts.fetches += 1
         let cursor = cursorToResumeFrom()
-        let saved = saved(cursor)
+        let isSaved = isSaved(cursor)
         link.state = .connecting(
             ConnectingStream(
                 number: counts.streams, fetch: counts.fetches, sentAt: now,
-                heartbeatAt: now.uptime, saved: saved))
+                heartbeatAt: now.uptime, since: cursor, isSaved: isSaved))
         if !isReached { meta.link.state = .connecting }
         meta.link.nextRetry = nil
-        return .listen(stream: counts.streams, since: cursor, isSaved: saved != nil)
+        return .listen(stream: counts.streams, since: cursor, isSaved: isSaved)
     }
 
     /// Nil if the whole store is needed.
@@ -75,8 +75,8 @@ extension SyncEngine {
         return snapshotReason == nil ? meta.cursor : nil
     }
 
-    /// The cursor, if everything up to it is on disk.
-    func saved(_ cursor: Cursor?) -> Cursor? { cursor == receipts.saved ? cursor : nil }
+    /// Whether everything up to the cursor is on disk.
+    func isSaved(_ cursor: Cursor?) -> Bool { cursor != nil && cursor == receipts.saved }
 
     mutating func lead(_ leads: Bool, at now: ClockReading) {
         if leads {
@@ -124,9 +124,10 @@ extension SyncEngine {
         }
     }
 
-    /// The values that the app sees of keys with waiting writes.
+    /// The values that the app sees of keys with waiting writes, acknowledged or not.
     var shownOfWaiting: [Key: PropertyListValue?] {
-        Dictionary(last: waiting.lazy.map { ($0.whole, self[$0.whole]) })
+        let keys = waiting.union(outbox.acknowledged.keys)
+        return Dictionary(last: keys.lazy.map { ($0.whole, self[$0.whole]) })
     }
 
     private mutating func becomeLive(
@@ -139,18 +140,20 @@ extension SyncEngine {
             setLink(.waiting, error: "the server did not send the store")
             return
         }
-        post(Notice(.serverChange, measureClock(config.serverMilliseconds, by: stream, at: now)))
+        var shown = Shown(values: shownOfWaiting)
+        shown.changed = measureClock(config.serverMilliseconds, by: stream, at: now)
         link.live = LiveStream(number: stream.number, heartbeatAt: stream.heartbeatAt)
-        receipts.told(stream.saved)
+        if stream.isSaved { receipts.told(stream.since) }
         link.backoff.succeed()
         link.failures = 0
         outbox.hurry()
         finishFetch(stream.fetch)
         endPolling()
         meta.cursor = cursor
-        post(Notice(.serverChange, pass(cursor)))
+        shown.changed.formUnion(pass(cursor))
         unacknowledge(before: .max)
-        renewWaiting()
+        shown.changed.formUnion(renewWaiting())
+        post(Notice(.serverChange, shown.changed(in: self)))
         meta.agreedGeneration = generation
         adopt(config, at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
@@ -198,10 +201,11 @@ extension SyncEngine {
     mutating func streamEnded(_ stream: Int, _ failure: LinkFailure?, at now: ClockReading) {
         guard stream == link.stream else { return }
         let wasLive = isLive
+        let since = link.connecting.map { $0.since } ?? meta.cursor
         link.state = .idle
         if wasLive { link.pull = nil }
         let reason = failure ?? LinkFailure(.unreachable, "the server ended the stream")
-        if takeCursorGone(reason) { return }
+        if takeCursorGone(reason, since: since) { return }
         waitAfter(reason, at: now)
         // Else it went on by another connection, and was refused there.
         let isBroken =
@@ -216,13 +220,15 @@ extension SyncEngine {
         if link.polling == nil { failRequests(reason) }
     }
 
-    /// Has the next stream or poll download the whole store if the server has no such cursor.
+    /// Has the next stream or poll download the whole store if the server has no such cursor. Of a
+    /// stream and a poll under way at once, both may hear that, one of them when the store is here.
+    /// - Parameter since: The cursor that was sent; nil if the whole store was asked for.
     /// - Returns: Whether that is why it failed. False if the whole store was asked for.
-    mutating func takeCursorGone(_ failure: LinkFailure) -> Bool {
-        guard case .cursorGone(let isOtherHistory) = failure.kind, snapshotReason == nil else {
-            return false
+    mutating func takeCursorGone(_ failure: LinkFailure, since: Cursor?) -> Bool {
+        guard case .cursorGone(let isOtherHistory) = failure.kind, let since else { return false }
+        if since == meta.cursor, snapshotReason != .otherHistory {
+            snapshotReason = isOtherHistory ? .otherHistory : .compacted
         }
-        snapshotReason = isOtherHistory ? .otherHistory : .compacted
         return true
     }
 

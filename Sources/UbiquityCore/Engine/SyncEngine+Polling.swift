@@ -65,7 +65,7 @@ extension SyncEngine {
         counts.fetches += 1
         if isReceipt { receipts.sending(at: now.uptime) }
         let since = isReceipt ? receipts.saved : cursorToResumeFrom()
-        let isSaved = saved(since) != nil
+        let isSaved = isSaved(since)
         link.pull = PullInFlight(
             number: counts.fetches, since: since, isSaved: isSaved, sentAt: now)
         let isConfigured = now.uptime - (configuredAt ?? .min / 2) < Self.configMilliseconds
@@ -113,9 +113,11 @@ extension SyncEngine {
         guard pull.since == cursorToResumeFrom() else { return hurryPolling(at: now) }
         guard changes.isWhole || snapshotReason == nil else {
             let failure = LinkFailure(.unreachable, "the server did not send the store")
-            return pollFailed(failure, at: now)
+            return pollFailed(failure, since: pull.since, at: now)
         }
-        if let failure = refusal(of: changes) { return pollFailed(failure, at: now) }
+        if let failure = refusal(of: changes) {
+            return pollFailed(failure, since: pull.since, at: now)
+        }
         let isNews = changes.isWhole || !changes.records.isEmpty
         let shown = Shown(
             values: shownOfWaiting,
@@ -123,9 +125,7 @@ extension SyncEngine {
         // A stream opened before carries only what is known by now, or less.
         if changes.cursor != meta.cursor || changes.isWhole { link.connecting?.isStale = true }
         if let config = changes.config { adopt(config, at: now) }
-        receive(changes, stamped: shown, at: now)
-        unacknowledge(before: pull.number)
-        renewWaiting()
+        receive(changes, of: pull.number, stamped: shown, at: now)
         finishFetch(pull.number)
         // The server responds again; streams and pushes may work too.
         if link.polling?.isWorking == false {
@@ -147,13 +147,16 @@ extension SyncEngine {
     mutating func pullFailed(_ number: Int, _ failure: LinkFailure, at now: ClockReading) {
         guard let pull = link.pull, pull.number == number else { return }
         link.pull = nil
-        if !isLive { return pollFailed(failure, at: now) }
+        if !isLive { return pollFailed(failure, since: pull.since, at: now) }
         // The stream is probably broken as well. Opening a new one fetches everything too.
         breakStream(failure, at: now)
     }
 
-    private mutating func pollFailed(_ failure: LinkFailure, at now: ClockReading) {
-        if takeCursorGone(failure) { return hurryPolling(at: now) }
+    /// - Parameter since: The cursor that was sent; nil if the whole store was asked for.
+    private mutating func pollFailed(
+        _ failure: LinkFailure, since: Cursor?, at now: ClockReading
+    ) {
+        if takeCursorGone(failure, since: since) { return hurryPolling(at: now) }
         if link.polling?.isWorking ?? false { link.polling?.pauses.succeed() }
         link.polling?.isWorking = false
         pausePolling(at: now)

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension SyncEngine {
-    /// Applies what the stream brought, as one.
-    /// - Parameter stamped: The keys whose visible value this event has already changed, with their
-    ///   values before.
-    mutating func receive(_ changes: ChangeSet, stamped: Shown, at now: ClockReading) {
+    /// Applies what the stream or a poll brought, as one.
+    /// - Parameters:
+    ///   - poll: The poll, which brings all that the server has; nil for the stream.
+    ///   - stamped: The keys whose visible value this event has already changed, with their values
+    ///     before.
+    mutating func receive(
+        _ changes: ChangeSet, of poll: Int? = nil, stamped: Shown, at now: ClockReading
+    ) {
         let reason: Notice.Reason
         var changed: Set<Key>
         // A count may have moved into the sum, and is no part of its own then.
@@ -29,6 +33,8 @@ extension SyncEngine {
         meta.link.lastSync = clock.milliseconds(at: now)
         unsaved.meta = true
         changed.formUnion(pass(changes.cursor))
+        if let poll { unacknowledge(before: poll) }
+        if poll != nil || changes.isWhole { changed.formUnion(renewWaiting()) }
         post(Notice(reason, shown.changed(besides: changed, in: self)))
     }
 
@@ -83,7 +89,7 @@ extension SyncEngine {
         var changed: Set<Key> = []
 
         /// The changed keys whose value differs from before.
-        func changed(besides more: Set<Key>, in engine: SyncEngine) -> Set<Key> {
+        func changed(besides more: Set<Key> = [], in engine: SyncEngine) -> Set<Key> {
             changed.union(more).filter { key in values[key].map { $0 != engine[key] } ?? true }
         }
     }

@@ -52,8 +52,14 @@ extension SyncEngine {
     /// Gives waiting writes the digests of the present key that were made without one, or with one
     /// that others may have since, and their parts the names that they have in a sealed account. Only
     /// when everything is here that the server has, which says what these are. They are not sent before.
-    mutating func renewWaiting() {
-        guard generation > 0 else { return }
+    ///
+    /// What the server has and what waits have different names before, and are shown together. So an
+    /// app is told of the difference that this makes and of what came as one.
+    /// - Returns: The keys whose value changed for the app.
+    @discardableResult
+    mutating func renewWaiting() -> Set<Key> {
+        guard generation > 0 else { return [] }
+        var changed: Set<Key> = []
         let keys = waiting.filter { key in
             entries[key]?.pending.map { isOutdated($0) || key.isClearEntry } ?? false
         }
@@ -64,17 +70,18 @@ extension SyncEngine {
                 renewed.record.stamp = sealed(write.record.stamp)
                 renewed.generation = generation
             }
-            entries.update(key) { entry in
+            let isChanged = entries.update(key) { entry in
                 entry.pending = renewed
                 entry.dropPendingIfBeaten()
             }
+            if isChanged { changed.insert(key) }
             // Unless the server has it already. With the key, but before the sealed store was here, an
             // entry was cleared under the name that it had.
             if write.generation == 0 || key.isClearEntry, entries[key]?.pending == renewed {
                 rename(renewed)
             }
         }
-        if !keys.isEmpty { post(Notice(.serverChange, entries.refreshViews())) }
+        return changed.union(entries.refreshViews())
     }
 
     private func isOutdated(_ write: PendingWrite) -> Bool {

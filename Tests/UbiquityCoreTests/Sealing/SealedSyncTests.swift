@@ -241,6 +241,41 @@ import Testing
         #expect(cloud.server.records.values.count { $0.content.isSealed } == 2)
     }
 
+    @Test(arguments: [false, true])
+    func `are not told of an entry that they have cleared and that was sealed since`(
+        polls: Bool
+    ) throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        let key = try Key("d")
+        try a.write(merging: [
+            key: MergeOperation(
+                .dictionary, from: nil, to: .dictionary(["one": 1, "two": 2]))
+        ])
+        cloud.settle()
+        if polls {
+            a.streamFailure = LinkFailure(.tooManyStreams(retryAfterMilliseconds: 30_000), "many")
+        }
+        a.isOnline = false
+        a.cut()
+        cloud.pass(milliseconds: 1_000)
+        try a.write(merging: [
+            key: MergeOperation(.dictionary, from: a["d"], to: .dictionary(["two": 2]))
+        ])
+        while a.step() {}
+        cloud.mark(1)
+        b.keep(keyring)
+        try cloud.seal(with: sealer(keyring))
+        cloud.settle()
+        a.keep(keyring)
+        a.isOnline = true
+        _ = a.takeNotices()
+        cloud.pass(milliseconds: 120_000)
+        cloud.settle()
+        #expect(a.engine.status.link.state == (polls ? .polling : .connected))
+        #expect(a["d"] == .dictionary(["two": 2]) && b["d"] == a["d"])
+        #expect(a.takeNotices().isEmpty)
+    }
+
     @Test func `clear an entry that they know by the name from before`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         let key = try Key("d")
