@@ -61,7 +61,9 @@ extension SyncEngine {
         guard generation > 0 else { return [] }
         var changed: Set<Key> = []
         let keys = waiting.filter { key in
-            entries[key]?.pending.map { isOutdated($0) || key.isClearEntry } ?? false
+            entries[key]?.pending.map {
+                isOutdated($0) || key.isClearEntry || renamedRaises[key] != nil
+            } ?? false
         }
         for key in keys.inOrder() {
             guard let write = entries[key]?.pending else { continue }
@@ -77,9 +79,9 @@ extension SyncEngine {
             if isChanged { changed.insert(key) }
             // Unless the server has it already. With the key, but before the sealed store was here, an
             // entry was cleared under the name that it had.
-            if write.generation == 0 || key.isClearEntry, entries[key]?.pending == renewed {
-                rename(renewed)
-            }
+            let mayHaveOther =
+                write.generation == 0 || key.isClearEntry || renamedRaises[key] != nil
+            if mayHaveOther, entries[key]?.pending == renewed { rename(renewed) }
         }
         return changed.union(entries.refreshViews())
     }
@@ -103,10 +105,16 @@ extension SyncEngine {
                     } ?? false
                 move(write, to: isSeen ? [(part, .deleted)] : [])
             } else {
-                move(
-                    write,
-                    to: [(policies.names.next(policy), write.record.content), (part, .deleted)])
+                let id = policies.names.next(policy)
+                renamedRaises[key] = id
+                move(write, to: [(id, write.record.content), (part, .deleted)])
             }
+            // Another process has removed it, by the name that it knew.
+        } else if let id = renamedRaises[key], write.record.content == .deleted,
+            let raise = entries[key.whole.part(id)].flatMap({ $0.pending?.record ?? $0.confirmed }),
+            raise.stamp < write.record.stamp
+        {
+            move(write, to: [(part, .deleted), (id, .deleted)])
         }
     }
 
@@ -123,14 +131,18 @@ extension SyncEngine {
     }
 
     /// Replaces a write by those of other parts, which belong to its transaction, unless they have
-    /// later ones. A deletion is only written of what the server has.
+    /// later ones. A deletion is only written of what the server has, or may be sent.
     private mutating func move(_ write: PendingWrite, to parts: [(PartID, Content)]) {
         let (old, stamp) = (write.record.key, write.record.stamp)
         entries.update(old) { $0.dropPending() }
         for (part, content) in parts {
             let key = old.whole.part(part)
             let entry = entries[key]
-            if content == .deleted, entry?.confirmed?.content.value == nil { continue }
+            if content == .deleted, entry?.confirmed?.content.value == nil,
+                entry?.pending?.record.content.value == nil
+            {
+                continue
+            }
             if let waiting = entry?.pending, stamp < waiting.record.stamp { continue }
             var moved = write
             moved.record = Record(key: key, content: content, stamp: stamp)

@@ -57,6 +57,8 @@ package struct SyncEngine: Sendable {
     package internal(set) var sealer: Sealer?
     /// The number of the newest key that this device has, of any store; 0 for none.
     var newestKey: UInt32 = 0
+    /// The names of raises that this process has given another one, and that.
+    var renamedRaises: [Key: PartID] = [:]
 
     /// SyncEngine+Pushing.swift and SyncEngine+Acknowledging.swift
     var outbox: Outbox

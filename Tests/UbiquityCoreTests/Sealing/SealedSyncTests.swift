@@ -276,6 +276,38 @@ import Testing
         #expect(a.takeNotices().isEmpty)
     }
 
+    @Test func `remove a raise that another process knows by the name from before`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        let helper = a.helper()
+        let key = try Key("most")
+        a["x"] = .integer(1)
+        cloud.settle()
+        a.isOnline = false
+        a.cut()
+        cloud.pass(milliseconds: 1_000)
+        try helper.write(merging: [key: MergeOperation(.maximum, from: nil, to: 7)])
+        while helper.step() || a.step() {}
+        #expect(a["most"] == 7)
+        cloud.mark(1)
+        b.keep(keyring)
+        try cloud.seal(with: sealer(keyring))
+        cloud.settle()
+        // The leader gives the raise another name before the other process hears of anything.
+        a.keep(keyring)
+        a.isOnline = true
+        cloud.pass(milliseconds: 120_000)
+        a.disk.isFull = true
+        while a.step() {}
+        helper.keep(keyring)
+        try helper.write(merging: [key: MergeOperation(.maximum, from: 7, to: nil)])
+        while helper.step() {}
+        a.disk.isFull = false
+        cloud.pass(milliseconds: 120_000)
+        while a.step() || helper.step() || b.step() {}
+        for device in [a, helper, b] { #expect(device["most"] == nil) }
+        #expect(a.engine.waitingRecords.isEmpty)
+    }
+
     @Test func `clear an entry that they know by the name from before`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         let key = try Key("d")
