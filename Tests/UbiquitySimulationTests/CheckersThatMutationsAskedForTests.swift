@@ -95,6 +95,28 @@ struct CheckersThatMutationsAskedForTests: SmallHistory {
         #expect(complaint(CommitChecker(), start + [cloned, decided, refusal]) == nil)
     }
 
+    @Test
+    func `a refusal for a deletion, but for the author's own that was sent in place of a write`()
+        throws
+    {
+        let refused = TransactionResult.refused(Refusal(code: "older-than-forgotten", detail: ""))
+        let first = write(1, of: key, batch: 0)
+        let deletion = write(2, of: key, batch: 0, over: 1, isDeletion: true)
+        let last = write(3, of: key, batch: 0, over: 2)
+        let saved = Observation.saves(
+            process: 1,
+            [StoredEntry(key: key, pending: PendingWrite(record: record(first), transaction: 1))],
+            nil)
+        let start =
+            [opened(), .wrote(process: 1, [first]), saved]
+            + [deletion, last].map { .wrote(process: 1, [$0]) }
+        let gone = record(deletion, at: 2)
+        let decided = try commit([], [gone], pushed: [gone])
+        let refusal = try commit([], [], pushed: [record(last, at: 3)], result: refused)
+        #expect(complaint(CommitChecker(), start + [refusal]) != nil)
+        #expect(complaint(CommitChecker(), start + [decided, refusal]) == nil)
+    }
+
     @Test func `a write that was not parked when its process turned to another account`() {
         let checker = SurvivalChecker(timeTolerance: nil, keepsStamps: true)
         let written = Observation.wrote(process: 1, [write(1, of: key, batch: 0)])

@@ -75,6 +75,8 @@ extension CommitChecker {
             history.originals.isEmpty && commit.limits.pushBytesMax >= Self.orderedBytesMin
             && !hasClockGoneBack
         var number: Int? = author.number
+        // A deletion is sent in place of the unsent write that it replaced, and hands it on.
+        var isDeleted = false
         while let seen = number, let write = history.writes[seen] {
             if committed[commit.store]?.contains(seen) ?? false { return false }
             // Its author was notified of a later one.
@@ -85,11 +87,12 @@ extension CommitChecker {
             }
             // The answer with the refusal may be lost, so that its author does not know.
             let isRefused = refused[commit.store]?.contains(seen) ?? false
-            if !areInOrder || isRefused, let stamp = stamps[seen],
+            if !areInOrder || isRefused || isDeleted, let stamp = stamps[seen],
                 hasDecided(about: stamp, commit.store)
             {
                 return false
             }
+            isDeleted = isDeleted || write.value == nil
             number = write.over
         }
         return true
