@@ -201,7 +201,7 @@ extension SyncEngine {
     mutating func streamEnded(_ stream: Int, _ failure: LinkFailure?, at now: ClockReading) {
         guard stream == link.stream else { return }
         let wasLive = isLive
-        let since = link.connecting.map(\.since) ?? meta.cursor
+        let since = link.connecting.map { $0.since } ?? meta.cursor
         link.state = .idle
         if wasLive { link.pull = nil }
         let reason = failure ?? LinkFailure(.unreachable, "the server ended the stream")

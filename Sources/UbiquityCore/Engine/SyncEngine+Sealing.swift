@@ -119,7 +119,7 @@ extension SyncEngine {
             // Another process has removed it, by the name that it knew.
         } else if let id = renamedRaises[key], write.record.content == .deleted,
             let raise = entries[key.whole.part(id)].flatMap({ $0.pending?.record ?? $0.confirmed }),
-            raise.stamp < write.record.stamp
+            raise.stamp.isEarlier(than: write.record.stamp)
         {
             move(write, to: [(part, .deleted), (id, .deleted)])
         }
@@ -138,7 +138,8 @@ extension SyncEngine {
     }
 
     /// Replaces a write by those of other parts, which belong to its transaction, unless they have
-    /// later ones. A deletion is only written of what the server has, or may be sent.
+    /// later ones, or others of the same transaction. A deletion is only written of what the server
+    /// has, or may be sent.
     private mutating func move(_ write: PendingWrite, to parts: [(PartID, Content)]) {
         let (old, stamp) = (write.record.key, write.record.stamp)
         entries.update(old) { $0.dropPending() }
@@ -150,7 +151,9 @@ extension SyncEngine {
             {
                 continue
             }
-            if let waiting = entry?.pending, stamp < waiting.record.stamp { continue }
+            if let waiting = entry?.pending, !waiting.record.stamp.isEarlier(than: stamp) {
+                continue
+            }
             var moved = write
             moved.record = Record(key: key, content: content, stamp: stamp)
             if let confirmed = entry?.confirmed {
@@ -232,6 +235,11 @@ extension Key {
         guard let part else { return false }
         return part.policy == .dictionary && !part.isHiddenEntry
     }
+}
+
+extension Stamp {
+    /// Regardless of the digests, of which one may have been replaced already.
+    fileprivate func isEarlier(than other: Stamp) -> Bool { withoutDigest < other.withoutDigest }
 }
 
 extension LinkFailure {

@@ -308,6 +308,33 @@ import Testing
         #expect(a.engine.waitingRecords.isEmpty)
     }
 
+    @Test func `keep an entry that they write anew over one with a name from before`() throws {
+        let (a, b) = (cloud.device(), cloud.device())
+        let key = try Key("d")
+        func write(_ value: PropertyListValue) throws {
+            try a.write(merging: [
+                key: MergeOperation(.dictionary, from: a["d"], to: .dictionary(["one": value]))
+            ])
+            while a.step() {}
+        }
+        a["x"] = .integer(1)
+        cloud.settle()
+        a.isOnline = false
+        a.cut()
+        try write(1)
+        cloud.mark(1)
+        b.keep(keyring)
+        try cloud.seal(with: sealer(keyring))
+        cloud.settle()
+        a.keep(keyring)
+        cloud.pass(milliseconds: 1_000)
+        try write(2)
+        a.isOnline = true
+        cloud.pass(milliseconds: 120_000)
+        cloud.settle()
+        for device in [a, b] { #expect(device["d"] == .dictionary(["one": 2])) }
+    }
+
     @Test func `clear an entry that they know by the name from before`() throws {
         let (a, b) = (cloud.device(), cloud.device())
         let key = try Key("d")
