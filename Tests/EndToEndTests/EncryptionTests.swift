@@ -255,7 +255,8 @@ extension EndToEndTests {
                 let laptop = try await server.newHome("laptop", isFirst: true)
                 let home = try DeviceHome(path: laptop)
                 // The laptop has a key, of which the server knows nothing.
-                let proposal = try #require(try home.propose(#require(try home.load().signedIn)))
+                let account = try #require(try home.load().signedIn)
+                let proposal = try #require(try home.propose(account))
                 try home.update { $0.adoptProposal() }
                 #expect(try home.load().keyring == proposal)
                 let phone = stage.path("phone")
