@@ -18,10 +18,9 @@ extension EndToEndTests {
             try FileManager.default.copyItem(atPath: "\(Self.files)/\(name)", toPath: path)
             for file in try FileManager.default.subpathsOfDirectory(atPath: path) + [""] {
                 let file = "\(path)/\(file)"
-                var isFolder: ObjCBool = false
-                FileManager.default.fileExists(atPath: file, isDirectory: &isFolder)
+                let isFolder = (try? FileManager.default.contentsOfDirectory(atPath: file)) != nil
                 try FileManager.default.setAttributes(
-                    [.posixPermissions: isFolder.boolValue ? 0o700 : 0o600], ofItemAtPath: file)
+                    [.posixPermissions: isFolder ? 0o700 : 0o600], ofItemAtPath: file)
             }
             return path
         }
@@ -55,11 +54,13 @@ extension EndToEndTests {
             let home = try await server.signIn("new-\(account)", account: account)
             if account == "bob" {
                 let key = "\(Self.files)/\(recovery)"
-                let command = "\"$1\" unlock --recovery --home \"$2\" < \"$3\""
-                let program = try ProgramFile.ubiquity.path()
-                try await server.stage.succeed(
-                    ["-c", command, "sh", program, home, key], program: ProgramFile(path: "/bin/sh")
-                )
+                let input = Pipe()
+                let child = try server.stage.start(
+                    ["unlock", "--recovery", "--home", home], input: input)
+                try input.fileHandleForWriting.write(
+                    contentsOf: try Data(contentsOf: URL(fileURLWithPath: key)))
+                try input.fileHandleForWriting.close()
+                #expect(try await child.exit() == 0, "\(child.lastWords)")
             }
             return home
         }
