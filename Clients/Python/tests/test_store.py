@@ -21,6 +21,8 @@ from ubiquity_store import Store, UbiquityError, disk
 from ubiquity_store import store as store_module
 from ubiquity_store.engine import Engine
 
+FORMATS = pathlib.Path(
+    os.environ.get("UBIQUITY_FORMATS") or pathlib.Path(__file__).resolve().parents[3] / "Tests/Formats/1")
 HOLDER = """
 import sys, time
 from ubiquity_store import Store
@@ -50,9 +52,9 @@ with Store(sys.argv[1], sys.argv[2]) as store:
 
 class HomeTests(StoreTest):
     def test_a_home_of_version_0_9_is_opened_with_what_it_had_not_sent(self) -> None:
-        made = pathlib.Path(__file__).resolve().parents[3] / "Tests/Formats/1/python"
-        shutil.copytree(made, self.home, dirs_exist_ok=True)
-        with Store(self.home, "TEAM.example.formats") as store:
+        home = self.folder / "home"
+        shutil.copytree(FORMATS / "python", home)
+        with Store(home, "TEAM.example.formats") as store:
             self.assertEqual(store.account, "ann")
             self.assertEqual(store["theme"], "dark")
             self.assertEqual(store["unsent python"], 2.5)
