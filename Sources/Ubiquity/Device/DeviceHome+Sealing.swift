@@ -175,11 +175,7 @@ extension DeviceHome {
     /// - Throws: ``KeyringRefusal``, ``SealingError/signedOut``, ``HomeError``; nothing is changed.
     package func keep(_ keyring: Keyring, of progress: SealingProgress) throws {
         try keyring.check(generation: progress.server.generation, check: progress.server.check)
-        var refusal: KeyringRefusal?
-        try change(progress.account) { state in
-            do throws(KeyringRefusal) { try state.keep(keyring) } catch { refusal = error }
-        }
-        if let refusal { throw refusal }
+        try change(progress.account) { try $0.keep(keyring) }
     }
 
     /// Removes the account's values on its server and on this device, for who has lost every key.
@@ -216,16 +212,15 @@ extension DeviceHome {
         return state
     }
 
-    /// - Throws: ``SealingError/signedOut`` if nothing was changed; ``HomeError``.
+    /// - Throws: ``SealingError/signedOut``, ``HomeError``, and what the body throws; then nothing is
+    ///   changed.
     private func change(
-        _ account: SignedInAccount, _ body: (inout DeviceState) -> Void
+        _ account: SignedInAccount, _ body: (inout DeviceState) throws -> Void
     ) throws {
-        var isSignedIn = false
         try update { state in
-            isSignedIn = state.signedIn?.account == account.account
-            if isSignedIn { body(&state) }
+            guard state.signedIn?.account == account.account else { throw SealingError.signedOut }
+            try body(&state)
         }
-        guard isSignedIn else { throw SealingError.signedOut }
     }
 }
 

@@ -106,16 +106,11 @@ extension DeviceHome {
                         try await review(stores), in: stores, of: account, keyring: known)
                 }
             }
-            var refusal: KeyringRefusal?
             state = try update { state in
-                var signedIn = state
-                signedIn.signIn(account)
-                do throws(KeyringRefusal) {
-                    if let handed { try signedIn.keep(handed) }
-                    (old, state) = (state.signedIn, signedIn)
-                } catch { refusal = error }
+                old = state.signedIn
+                state.signIn(account)
+                if let handed { try state.keep(handed) }
             }
-            if let refusal { throw refusal }
             sealing = SealingProgress(account, state, mark)
         } catch {
             _ = await giveUp(account)
@@ -142,7 +137,7 @@ extension DeviceHome {
     ///   device. If not, they stay readable and writable.
     /// - Returns: The sign-in whose credential is to be given up; nil if nobody was signed in.
     /// - Throws: ``HomeError``.
-    package func endSignIn(wipes: Bool) throws(HomeError) -> SignedInAccount? {
+    package func endSignIn(wipes: Bool) throws -> SignedInAccount? {
         var account: SignedInAccount?
         try update { state in
             account = wipes ? state.signOutWiping() : state.signOut()

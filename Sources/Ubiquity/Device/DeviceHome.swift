@@ -84,14 +84,14 @@ package struct DeviceHome: Hashable, Sendable {
 
     /// Changes the state while no other process does, and writes it if it changed.
     /// - Returns: The new state.
-    /// - Throws: ``HomeError``.
+    /// - Throws: ``HomeError``, and what the body throws; then nothing is changed.
     @discardableResult
-    package func update(_ body: (inout DeviceState) -> Void) throws(HomeError) -> DeviceState {
+    package func update(_ body: (inout DeviceState) throws -> Void) throws -> DeviceState {
         let lock = try locked()
         defer { lock.unlock() }
         let old = try load()
         var state = old
-        body(&state)
+        try body(&state)
         if state != old { try write(state) }
         return state
     }
