@@ -99,9 +99,7 @@ public final class TestCloud: Sendable {
         _ account: TestAccount? = nil, file: StaticString = #fileID, line: UInt = #line
     ) {
         let account = account ?? self.account
-        precondition(
-            account.isOf(world), "\"\(account.name)\" is an account of another cloud.", file: file,
-            line: line)
+        account.mustBe(of: world, file, line)
         precondition(
             server.isRunning, "A server that is stopped seals nothing.", file: file, line: line)
         world.inTurn { world.seal(account.number) }
@@ -141,5 +139,9 @@ public struct TestAccount: Hashable, Sendable {
         cloud = world.name
     }
 
-    func isOf(_ world: TestWorld) -> Bool { cloud == world.name }
+    func mustBe(of world: TestWorld, _ file: StaticString, _ line: UInt) {
+        precondition(
+            cloud == world.name, "\"\(name)\" is an account of another cloud.", file: file,
+            line: line)
+    }
 }

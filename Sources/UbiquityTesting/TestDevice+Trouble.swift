@@ -87,9 +87,7 @@ extension TestDevice {
         to account: TestAccount, isLocked: Bool = false, file: StaticString = #fileID,
         line: UInt = #line
     ) {
-        precondition(
-            account.isOf(cloud.world), "\"\(account.name)\" is an account of another cloud.",
-            file: file, line: line)
+        account.mustBe(of: cloud.world, file, line)
         change {
             $0.device.signIn(
                 account.number, accountName: account.name, deviceName: $0.name, isLocked: true)

@@ -129,15 +129,15 @@ struct ManagedAccount {
     /// The code in what a person typed or scanned.
     /// - Throws: ``Failure`` for a link to another server.
     func userCode(in text: String) throws(Failure) -> String {
-        // What may be a secret is not the server's to see, if only the front of a code was mistyped.
-        guard let link = SignInLink(text) else { return String(text.prefix { $0 != ";" }) }
-        if let own, link.server != own.server {
+        let link = SignInLink(text)
+        if let own, let link, link.server != own.server {
             throw Failure(
                 .badInput,
                 "that device wants to sign in at \(link.server), and this one is signed in at "
                     + own.server)
         }
-        return String(link.code.prefix { $0 != ";" })
+        // What may be a secret is not the server's to see, if only the front of a code was mistyped.
+        return String((link?.code ?? text).prefix { $0 != ";" })
     }
 
     func signInRequest(_ userCode: String) async throws -> ServerSignInRequest {

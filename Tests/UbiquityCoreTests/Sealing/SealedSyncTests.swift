@@ -12,6 +12,14 @@ import Testing
         Bytes32([UInt8](repeating: byte, count: Bytes32.count))!
     }
 
+    /// Seals the account and all that it has with a device, and has those that are online hear of it.
+    private func seal(with device: SteppedDevice) throws {
+        cloud.mark(1)
+        device.keep(keyring)
+        try cloud.seal(with: sealer(keyring))
+        cloud.settle()
+    }
+
     private func sealer(_ keyring: Keyring) throws -> Sealer {
         try #require(keyring.sealer(of: StoreIdentifier("store")))
     }
@@ -226,10 +234,7 @@ import Testing
         cloud.pass(milliseconds: 1_000)
         b["later"] = .integer(1)
         cloud.settle()
-        cloud.mark(1)
-        b.keep(keyring)
-        try cloud.seal(with: sealer(keyring))
-        cloud.settle()
+        try seal(with: b)
         a.isOnline = true
         a.keep(keyring)
         cloud.pass(milliseconds: 120_000)
@@ -262,10 +267,7 @@ import Testing
             key: MergeOperation(.dictionary, from: a["d"], to: .dictionary(["two": 2]))
         ])
         while a.step() {}
-        cloud.mark(1)
-        b.keep(keyring)
-        try cloud.seal(with: sealer(keyring))
-        cloud.settle()
+        try seal(with: b)
         a.keep(keyring)
         a.isOnline = true
         _ = a.takeNotices()
@@ -288,10 +290,7 @@ import Testing
         try helper.write(merging: [key: MergeOperation(.maximum, from: nil, to: 7)])
         while helper.step() || a.step() {}
         #expect(a["most"] == 7)
-        cloud.mark(1)
-        b.keep(keyring)
-        try cloud.seal(with: sealer(keyring))
-        cloud.settle()
+        try seal(with: b)
         // The leader gives the raise another name before the other process hears of anything.
         a.keep(keyring)
         a.isOnline = true
@@ -322,10 +321,7 @@ import Testing
         a.isOnline = false
         a.cut()
         try write(1)
-        cloud.mark(1)
-        b.keep(keyring)
-        try cloud.seal(with: sealer(keyring))
-        cloud.settle()
+        try seal(with: b)
         a.keep(keyring)
         cloud.pass(milliseconds: 1_000)
         try write(2)
@@ -345,10 +341,7 @@ import Testing
         cloud.settle()
         a.isOnline = false
         a.cut()
-        cloud.mark(1)
-        b.keep(keyring)
-        try cloud.seal(with: sealer(keyring))
-        cloud.settle()
+        try seal(with: b)
         a.keep(keyring)
         cloud.pass(milliseconds: 1_000)
         try a.write(merging: [
