@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import UbiquityCore
+package import UbiquityCore
 
 /// On the server, the later write wins, by time and then by device; a transaction applies all or
 /// nothing; only pushed writes change anything, and nothing is stamped far in the future. Deleted
@@ -136,6 +136,9 @@ package final class CommitChecker: Checker {
 }
 
 extension Key {
+    /// Whether it is a part of a dictionary, a maximum or a minimum.
+    package var isRenamedBySealing: Bool { "dxn".contains(part?.text.string.first ?? "-") }
+
     /// Whether it is a server's fold of a counter's runs, or of their removals.
     var isOfFold: Bool { ["c+", "c-+"].contains(part?.text.string) }
 }
@@ -216,8 +219,7 @@ extension CommitChecker {
     /// and minima may get other names, or give way to them.
     func lostBySealing(_ commit: Commit) -> String? {
         for (key, before) in commit.before {
-            guard before.content.value != nil, !"dxn".contains(key.part?.text.string.first ?? "-")
-            else { continue }
+            guard before.content.value != nil, !key.isRenamedBySealing else { continue }
             guard let after = commit.after[key], after.content == before.content,
                 after.stamp.withoutDigest == before.stamp.withoutDigest
             else { return "\(commit.store) has lost \(key) when it was sealed" }

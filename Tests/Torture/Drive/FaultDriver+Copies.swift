@@ -58,11 +58,11 @@ extension FaultDriver {
     ///   device itself, which must not wait for that.
     private func noteLoss(of device: TortureDevice) async throws -> Bool {
         let listener = run.listeners.first { $0.store.account == device.account }
-        let end = ContinuousClock.now + .seconds(run.plan.isSealed ? 5 : 300)
-        var hasAll = await listener?.hasAll() ?? true
-        while !hasAll, ContinuousClock.now < end {
-            try await Task.sleep(for: .milliseconds(20))
+        let end = ContinuousClock.now + .seconds(5)
+        var hasAll = false
+        try await until("the server's word on all that it has") {
             hasAll = await listener?.hasAll() ?? true
+            return hasAll || run.plan.isSealed && ContinuousClock.now > end
         }
         if hasAll { run.chronicle.note(.lost(device.disk)) }
         return hasAll

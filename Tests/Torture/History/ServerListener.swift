@@ -179,10 +179,3 @@ final class ServerListener: Sendable {
 
     private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
 }
-
-extension Key {
-    /// Whether it is a part of a dictionary, a maximum or a minimum.
-    fileprivate var isRenamedBySealing: Bool {
-        "dxn".contains(part?.text.string.first ?? "-")
-    }
-}
