@@ -4,7 +4,7 @@
 import base64, json, os, re, subprocess
 
 from latency import SPACINGS
-from library import Device, change_latency, home
+from library import DEVICES, Device, change_latency, home
 from load import wrk
 from machine import counted
 from pushes import ACCOUNTS
@@ -12,16 +12,13 @@ from reads import full_store
 from run import Row, Section, table, spread
 from servers import Trouble, Ubiquity
 
-DEVICES = 10
-GENERATION = 1
-
 
 def sealed_home(run, server, name, account):
     """A device that has sealed its account."""
     folder = home(server, run.stage, name, account)
-    command = [server.program, "encryption", "on", "--yes", "--home", folder]
     child = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        [server.program, "encryption", "on", "--yes", "--home", folder], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = ""
     while "Type it here:" not in said:
         more = child.stderr.read(1)
@@ -33,16 +30,18 @@ def sealed_home(run, server, name, account):
     return folder
 
 
+def command(server, *words):
+    done = subprocess.run(
+        [server.program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    if done.returncode: raise Trouble(f"`ubiquity {words[0]}` failed: {done.stderr[-300:]}")
+    return done.stdout
+
+
 def paired_home(run, server, name, other):
     """Another device of the account, with its key."""
-    def ask(*words):
-        done = subprocess.run(
-            [server.program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-        if done.returncode: raise Trouble(f"a device could not be paired: {done.stderr[-300:]}")
-        return done.stdout
     folder = os.path.join(run.stage, "home-" + name)
-    link = json.loads(ask("pair", "--home", other, "--json"))["link"]
-    ask("sign-in", link, "--device-name", name, "--home", folder)
+    link = json.loads(command(server, "pair", "--home", other, "--json"))["link"]
+    command(server, "sign-in", link, "--device-name", name, "--home", folder)
     return folder
 
 
@@ -64,7 +63,7 @@ def measure(run):
             "clear": home(server, run.stage, "full-clear", "full-clear"),
             "sealed": sealed_home(run, server, "full-sealed", "full-sealed")}
         for one in full.values(): fill(run, server, one)
-        for number in run.rounds:
+        for _ in run.rounds:
             for kind, targets in kinds.items():
                 run.measure(f"push, {kind}", lambda: counted(server.pid, server.folder, lambda: wrk(
                     "push" if kind == "clear" else "seal", server.port, targets, 64, run.seconds)))
@@ -82,21 +81,14 @@ def measure(run):
 def mark(server, credential):
     """As a device that seals its account. The server knows no keys."""
     check = base64.b64encode(bytes(32)).decode()
-    server.connection.request(
-        "PUT", "/v1/sealing", json.dumps({"generation": GENERATION, "check": check}),
-        {"Content-Type": "application/json", "Authorization": "Bearer " + credential})
-    answer = server.connection.getresponse()
-    text = answer.read()
-    if answer.status // 100 != 2: raise Trouble(f"an account took no mark: {answer.status} {text[:300]}")
+    server.ask("PUT", "/v1/sealing", credential, {"generation": 1, "check": check})
 
 
 def fill(run, server, folder):
     """Writes a full store on a device, which sends it."""
     path = os.path.join(run.stage, "full.json")
     with open(path, "w") as file: json.dump(full_store(), file)
-    command = [server.program, "import", path, "--store", server.STORE, "--home", folder]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    if done.returncode: raise Trouble(f"a store was not filled: {done.stderr[-300:]}")
+    command(server, "import", path, "--store", server.STORE, "--home", folder)
 
 
 def opened(run, folder):

@@ -112,8 +112,8 @@ class Ubiquity(Server):
         self.connection.request(method, path, None if body is None else json.dumps(body), headers)
         answer = self.connection.getresponse()
         text = answer.read()
-        if answer.status != 200: raise Trouble(f"{method} {path}: {answer.status} {text[:300]}")
-        return json.loads(text)
+        if answer.status not in (200, 204): raise Trouble(f"{method} {path}: {answer.status} {text[:300]}")
+        return json.loads(text) if text else None
 
     def account(self, name):
         """The credential of a device of a new account."""
