@@ -61,7 +61,7 @@ struct Performance: Sendable {
             breaking(4) { try await $0.breakDatabase() },
         ]
             + run.devices.filter { $0.original == nil }.map(breakingNetwork)
-            + run.listeners.filter { _ in plan.isSealed }.map(sealing)
+            + (plan.isSealed ? run.listeners.map(sealing) : [])
             + run.devices.flatMap { device in
                 (0..<plan.processes).map { working($0, on: device) }
             }
