@@ -35,9 +35,19 @@ struct Peace {
             missing = await self.missing()
         }
         if let missing { run.chronicle.complain(missing) }
+        try noteRefused()
         // What apps were told may still be on its way to them.
         try await Task.sleep(for: .milliseconds(1_000))
         run.chronicle.note(.settled(settlement))
+    }
+
+    /// A store that is sealed forgets its deletions. Of copies of a device, which share its name, the
+    /// server may then take a write of one for a repeat of what another had sent, and refuse it.
+    private func noteRefused() throws {
+        guard run.plan.isSealed else { return }
+        for device in run.devices where device.account == run.clone?.account && device.door.wasOpen {
+            run.chronicle.note(.withdrawn(disk: device.disk, try device.readRefused()))
+        }
     }
 
     /// - Returns: A sentence about a listener that was not told everything, or about the probe; nil:

@@ -48,6 +48,14 @@ struct TortureDevice: Sendable {
             DeviceHome(path: home).storePath(for: Self.store, folder: disk.folder))
     }
 
+    /// The writes that the server has refused, which the device has kept.
+    func readRefused() throws -> [Record] {
+        let storage = try SQLiteStorage(
+            path: DeviceHome(path: home).storePath(for: Self.store, folder: disk.folder))
+        defer { storage.close() }
+        return try storage.refusedWrites().map(\.record)
+    }
+
     static func readFile(_ path: String) throws -> [Key: PropertyListValue] {
         let storage = try SQLiteStorage(path: path)
         defer { storage.close() }
