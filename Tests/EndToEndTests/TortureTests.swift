@@ -16,6 +16,10 @@ extension EndToEndTests {
             try await breaksNoPromise("--database", "postgresql")
         }
 
+        @Test func `accounts that are sealed under kills break no promise`() async throws {
+            try await breaksNoPromise("--sealed")
+        }
+
         private func breaksNoPromise(_ options: String...) async throws {
             try await onStage { stage in
                 let torture = try stage.start(

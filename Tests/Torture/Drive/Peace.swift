@@ -45,7 +45,8 @@ struct Peace {
     /// server may then take a write of one for a repeat of what another had sent, and refuse it.
     private func noteRefused() throws {
         guard run.plan.isSealed else { return }
-        for device in run.devices where device.account == run.clone?.account && device.door.wasOpen {
+        for device in run.devices where device.account == run.clone?.account && device.door.wasOpen
+        {
             run.chronicle.note(.withdrawn(disk: device.disk, try device.readRefused()))
         }
     }
