@@ -31,7 +31,7 @@ struct DemoServers {
         }
         self.database = database
         self.nodes = nodes
-        relays = [nodes, nodes.reversed()].map { order in Relay(to: { order.map(\.port) }) }
+        relays = try [nodes, nodes.reversed()].map { order in try Relay(to: { order.map(\.port) }) }
     }
 
     var isShared: Bool { nodes.count > 1 }

@@ -47,7 +47,7 @@ enum Stage {
         let server = try await ServerProcess.started(stage)
         var apps: [RunningApp<App>] = []
         for (number, name) in ["device A", "device B"].enumerated() {
-            let (home, relay) = ("\(StageFolder.path)/\(name)", Relay(to: { [server.port] }))
+            let (home, relay) = ("\(StageFolder.path)/\(name)", try Relay(to: { [server.port] }))
             let code = try await server.newCode(isFirst: number == 0)
             try await UbiquityAccount.signIn(
                 server: try await relay.plugIn(), code: code, deviceName: name, home: home)

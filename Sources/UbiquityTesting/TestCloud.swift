@@ -94,7 +94,10 @@ public final class TestCloud: Sendable {
     /// #expect(store.status.pendingKeys.isEmpty)
     /// ```
     ///
-    /// - Parameter account: The account; nil for the cloud's first.
+    /// - Parameters:
+    ///   - account: The account; nil for the cloud's first.
+    ///   - file: The file named in error messages.
+    ///   - line: The line named in error messages.
     public func seal(
         _ account: TestAccount? = nil, file: StaticString = #fileID, line: UInt = #line
     ) {

@@ -393,6 +393,8 @@ extension EndToEndTests {
                 let phone = stage.path("phone")
                 try await stage.succeed("sign-in", pair(laptop, on: stage), "--home", phone)
                 #expect(try await get("a", phone, stage) == "1")
+                let locked = try await server.newHome("locked")
+                _ = try await stage.run(["set", "c", "3", "--home", locked] + Self.store)
                 let unasked = try await stage.run("encryption", "reset", "--home", laptop)
                 #expect(unasked.status == 64)
                 try await stage.succeed("encryption", "reset", "--yes", "--home", laptop)
@@ -415,6 +417,23 @@ extension EndToEndTests {
                     signIn.map { $0 == code ? next : $0 } + ["--yes"])
                 #expect(again.contains("The account is not sealed: its server can read it."))
                 #expect(try await get("b", phone, stage) == "2")
+
+                // A server that is not honest would say the same to a device without a key.
+                for command in [["encryption", "status"], ["unlock"], ["encryption", "on", "--yes"]] {
+                    let said = try await stage.run(command + ["--home", locked])
+                    complains(said, 77, "was sealed when this device signed in")
+                    #expect(said.errors.contains("run `ubiquity sign-out` and sign in again"))
+                }
+                #expect(try await sync(locked, stage).status == 77)
+                let status = try await stage.succeed("status", "--home", locked)
+                #expect(status.contains("not as before"), "\(status)")
+                #expect(try await stage.run(["get", "c", "--home", phone] + Self.store).status == 1)
+                try await stage.succeed("sign-out", "--home", locked)
+                try await stage.succeed(
+                    "sign-in", "--server", server.url, "--code", try await server.newCode(),
+                    "--home", locked)
+                #expect(try await sync(locked, stage).status == 0)
+                #expect(try await get("c", phone, stage) == "3")
             }
         }
 
@@ -536,7 +555,7 @@ extension EndToEndTests {
                     stage, options: ServerProcess.manyPushes)
                 let wire = Mutex([UInt8]())
                 let port = URLComponents(string: server.url)?.port ?? 0
-                let relay = Relay(to: { [port] }) { bytes, _ in
+                let relay = try Relay(to: { [port] }) { bytes, _ in
                     wire.withLock { $0 += bytes.readableBytesView }
                 }
                 let address = try await relay.plugIn()

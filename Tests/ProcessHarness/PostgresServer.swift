@@ -23,8 +23,6 @@ package final class PostgresServer: Sendable {
     /// a standby has the password of its primary.
     private static let user = "ubiquity"
     private static let password = String(UInt64.random(in: .min ... .max), radix: 36)
-    /// Below the ports that systems give to outgoing connections.
-    private static let ports = 15_000...32_000
 
     private let programs: PostgresPrograms
     private let stage: Stage
@@ -97,17 +95,7 @@ package final class PostgresServer: Sendable {
     /// Returns when it accepts connections.
     /// - Throws: ``Trouble``, with its errors, if it ends instead.
     package func start() throws {
-        if let port = state.withLock(\.port) { return try start(at: port) }
-        for attempt in 1... {
-            do {
-                return try start(at: .random(in: Self.ports))
-            } catch let trouble as Trouble
-                where attempt < 20 && trouble.description.contains("already in use")
-            {}
-        }
-    }
-
-    private func start(at port: Int) throws {
+        let port = try state.withLock(\.port) ?? FreePort.find()
         let child = try spawn(
             "postgres",
             [

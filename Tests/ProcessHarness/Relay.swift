@@ -13,15 +13,17 @@ package final class Relay: @unchecked Sendable {
 
     private let ports: @Sendable () -> [Int]
     private let tap: Tap
+    private let port: Int
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
-    private var port = 0
     private var listener: (any Channel)?
     private var clients: [ObjectIdentifier: any Channel] = [:]
     private var accepted: [Int: Int] = [:]
 
     /// - Parameter ports: The servers' ports, the preferred one first. Called for each connection.
-    package init(to ports: @escaping @Sendable () -> [Int], tap: @escaping Tap = { _, _ in }) {
+    /// - Throws: ``Trouble`` if no port is free.
+    package init(to ports: @escaping @Sendable () -> [Int], tap: @escaping Tap = { _, _ in }) throws {
         (self.ports, self.tap) = (ports, tap)
+        port = try FreePort.find()
     }
 
     /// Accepts connections. Calling it again changes nothing.
@@ -34,7 +36,7 @@ package final class Relay: @unchecked Sendable {
                 .childChannelInitializer { [self] in connect($0) }
                 .bind(host: "127.0.0.1", port: port)
                 .map { [self] channel in
-                    (listener, port) = (channel, channel.localAddress?.port ?? 0)
+                    listener = channel
                     return url
                 }
         }.get()

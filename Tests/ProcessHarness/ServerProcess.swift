@@ -13,7 +13,8 @@ package final class ServerProcess: Sendable {
         var child: ChildProcess?
         /// The server ends when this is closed.
         var input = Pipe()
-        var port: Int
+        /// Chosen at the first start, if the caller has not.
+        var port: Int?
     }
 
     package let stage: Stage
@@ -26,12 +27,12 @@ package final class ServerProcess: Sendable {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - port: 0 for any free one at the first start.
+    ///   - port: Nil for a free one.
     ///   - data: The data folder; nil for one of the stage's.
     ///   - database: The address of a database to use instead of the folder.
     ///   - environment: Variables of the server.
     package init(
-        _ stage: Stage, port: Int = 0, data: String? = nil, database: String? = nil,
+        _ stage: Stage, port: Int? = nil, data: String? = nil, database: String? = nil,
         environment: [String: String] = [:], options: [String] = []
     ) {
         (self.stage, self.database, self.options) = (stage, database, options)
@@ -48,7 +49,7 @@ package final class ServerProcess: Sendable {
         return server
     }
 
-    package var port: Int { state.withLock(\.port) }
+    package var port: Int { state.withLock(\.port) ?? 0 }
     package var url: String { "http://127.0.0.1:\(port)" }
 
     /// The errors of the process so far.
@@ -75,12 +76,11 @@ package final class ServerProcess: Sendable {
 
     // MARK: - Its life
 
-    private struct Ready: Decodable { var port: Int }
-
     /// Returns when it accepts requests.
     /// - Throws: ``Trouble``, with its errors, if it ends instead.
     package func start() async throws {
         try await prepareDatabase()
+        let port = try state.withLock(\.port) ?? FreePort.find()
         let input = Pipe()
         let child = try stage.start(
             [
@@ -88,13 +88,11 @@ package final class ServerProcess: Sendable {
                 "--end-with-input",
             ] + (database == nil ? ["--data", data] : []) + options, input: input,
             environment: databaseEnvironment.merging(ownEnvironment) { $1 })
-        state.withLock { ($0.child, $0.input) = (child, input) }
+        state.withLock { $0 = State(child: child, input: input, port: port) }
         try await child.wait(for: "the start of the server") {
             if !child.isRunning { throw Trouble("the server did not start: \(child.lastWords)") }
             return child.output.contains("\n")
         }
-        let port = try Self.decode(Ready.self, child.output).port
-        state.withLock { $0.port = port }
     }
 
     package func signal(_ number: Int32) { child?.signal(number) }

@@ -32,6 +32,7 @@ struct DeviceStateTests {
         state.signIn(account("A"))
         var other = account("B", device: "2")
         other.certificates = "PEM"
+        other.isSealed = true
         state.signIn(other)
         #expect(try DeviceState(fields: state.fields) == state)
     }
@@ -184,7 +185,7 @@ struct DeviceStateTests {
         func step(_ unsealed: [StoreIdentifier]) -> SealingStep {
             SealingStep.next(
                 keyring: state.keyring, proposal: state.proposal, generation: 3, check: check,
-                unsealed: unsealed)
+                wasSealed: true, unsealed: unsealed)
         }
         #expect(step([store]) == .seal(store) && step([]) == .drop)
     }
@@ -219,7 +220,9 @@ struct DeviceStateTests {
         var state = DeviceState()
         state.beginAnew()
         #expect(state == DeviceState())
-        state.signIn(account("A"))
+        var sealed = account("A")
+        sealed.isSealed = true
+        state.signIn(sealed)
         let folder = state.folder
         try state.keep(Keyring([1: .account(Bytes32([UInt8](0..<32))!)]))
         state.beginAnew()

@@ -18,11 +18,11 @@ final class SteppedCloud {
     /// - Parameter unkept: The keys that it excludes from the history.
     func device(
         clockError: Int64 = 0, policy: FirstSyncPolicy = .serverWins,
-        unkept: Set<ExactString> = []
+        unkept: Set<ExactString> = [], isSignedIn: Bool = true
     ) -> SteppedDevice {
         let device = SteppedDevice(
             number: devices.count + 1, cloud: self, clockError: clockError, policy: policy,
-            unkept: unkept)
+            isSignedIn: isSignedIn, unkept: unkept)
         devices.append(device)
         return device
     }
@@ -314,11 +314,11 @@ final class SteppedDevice {
 
     var reading: ClockReading { Self.reading(cloud, clockError, boot) }
 
-    func signIn(to account: String = "account") {
+    func signIn(to account: String = "account", isSealed: Bool = false) {
         state.signIn(
             SignedInAccount(
                 server: "", account: account, accountName: account, device: "\(id)",
-                deviceName: "", credential: ""))
+                deviceName: "", credential: "", isSealed: isSealed))
         happened(.accountRead(state))
     }
 

@@ -21,7 +21,7 @@ import unittest
 import urllib.request
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+from selenium.common.exceptions import ElementClickInterceptedException, StaleElementReferenceException, TimeoutException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -231,9 +231,10 @@ class Browser:
                 or text == one.get_attribute("aria-label")]
 
     def wait(self, condition, what):
-        """Waits for a state, whatever the page redraws meanwhile."""
+        """Waits for a state, whatever the page redraws or moves meanwhile."""
+        again = [StaleElementReferenceException, ElementClickInterceptedException]
         try:
-            return WebDriverWait(self.driver, DEADLINE, 0.05, [StaleElementReferenceException]).until(lambda _: condition())
+            return WebDriverWait(self.driver, DEADLINE, 0.05, again).until(lambda _: condition())
         except TimeoutException:
             raise AssertionError(f"{what}\n{self.text}") from None
 

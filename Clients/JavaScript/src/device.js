@@ -184,10 +184,10 @@ export class Device {
     let old = null;
     try {
       const join = keyCode ? await this.handedKeys(now, terms, signal) : null;
-      if (!join) await this.checkSealed(now, terms.allowsUnsealed, signal);
+      const account = join ? now : await this.checkedSealing(now, terms.allowsUnsealed, signal);
       await this.adopt((state) => {
         old = state.signedIn;
-        const adopted = signedIn(state, now);
+        const adopted = signedIn(state, account);
         return join ? withKeys(adopted, now, join(keyringOf(state, now))) : adopted;
       });
     } catch (error) {
@@ -207,11 +207,15 @@ export class Device {
     }
   }
 
-  /** @param {SignedIn} now @param {boolean | (() => boolean | Promise<boolean>)} allowsUnsealed @param {AbortSignal} signal */
-  async checkSealed(now, allowsUnsealed, signal) {
+  /**
+   * A sign-in without keys, with what the server says of the account.
+   * @param {SignedIn} now @param {boolean | (() => boolean | Promise<boolean>)} allowsUnsealed @param {AbortSignal} signal
+   */
+  async checkedSealing(now, allowsUnsealed, signal) {
+    if (await isSealed(this, now, signal)) return { ...now, isSealed: true };
     await this.read();
-    if (!isUnsealedSignIn(this.state, now) || await isSealed(this, now, signal)) return;
-    if (typeof allowsUnsealed === 'function' ? await allowsUnsealed() : allowsUnsealed) return;
+    if (!isUnsealedSignIn(this.state, now)) return now;
+    if (typeof allowsUnsealed === 'function' ? await allowsUnsealed() : allowsUnsealed) return now;
     throw new UbiquityError('notSealed', 'the account is not sealed, although this device has had a sealed one at this '
       + 'server: nobody was signed in, and the code is used up');
   }

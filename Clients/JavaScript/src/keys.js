@@ -88,7 +88,13 @@ export async function keysOf(device, code, signedIn, signal) {
 
 /** Whether the server says that an account is sealed. @param {import('./device.js').Device} device @param {SignedIn} signedIn */
 export async function isSealed(device, signedIn, signal) {
-  return Number((await device.askAs(signedIn, segments(sealing), { signal }))?.generation) > 0;
+  try {
+    return Number((await device.askAs(signedIn, segments(sealing), { signal }))?.generation) > 0;
+  } catch (error) {
+    // An older server knows no sealed accounts.
+    if (error.code === 'not-found') return false;
+    throw error;
+  }
 }
 
 /** Leaves keys for the device that shows a code. @param {import('./device.js').Device} device @param {SignedIn} signedIn */

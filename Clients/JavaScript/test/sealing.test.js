@@ -242,6 +242,33 @@ serverTest('a server that had a sealed account gets nobody into one that is not 
   await assert.rejects(again.device.signIn({ server, code: await stage.server.code('carl') }), { code: 'notSealed' });
 });
 
+serverTest('a server that said at the sign-in that the account is sealed gets no clear value later', async (stage) => {
+  let says = '{"generation":1}';
+  await served((incoming, answer) => {
+    if (incoming.url !== '/v1/sealing') return passOn(stage, incoming, answer);
+    answer.writeHead(200, { 'Content-Type': 'application/json' });
+    return answer.end(says);
+  }, async (server) => {
+    const signIn = async (store) => store.device.signIn({ server, code: await stage.server.code('ann'), deviceName: 'a' });
+    const a = await stage.openStore('a');
+    await signIn(a);
+    says = '{}';
+    a.set('secret', 'a text');
+    await assert.rejects(a.synchronizeNow(), { code: 'locked' });
+    assert.equal(a.status.connection, 'locked');
+    await a.close();
+    const again = await stage.openStore('a');
+    await assert.rejects(again.synchronizeNow(), { code: 'locked' });
+    const b = await stage.signedIn('b');
+    assert.deepEqual([...b.keys()], []);
+    // Whoever signs in anew, takes the server's new word.
+    await signIn(again);
+    await again.synchronizeNow();
+    await b.synchronizeNow();
+    assert.equal(b.get('secret'), 'a text');
+  });
+});
+
 serverTest('codes that give no keys are refused with a sentence', (stage) => withHandovers(stage, async (server) => {
   const { store: a, recoveryKey } = await sealedStore(stage, server);
   const b = await lockedStore(stage, server, 'b');

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real server, and the command line of the Swift library, for tests."""
 
+import contextlib
 import json
 import os
+import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,11 +24,20 @@ IDENTIFIER = "TEAM.example.python"
 DEADLINE = 300.0
 
 
+def free_port() -> int:
+    """A port below those that systems give, so that none takes it while its server is away."""
+    while True:
+        with contextlib.suppress(OSError), socket.socket() as one:
+            port = random.randint(15_000, 32_000)
+            one.bind(("127.0.0.1", port))
+            return port
+
+
 class Server:
     def __init__(self, folder: Path, *options: str) -> None:
         self._options = options
         self._data = folder / "server"
-        self._port = 0
+        self._port = free_port()
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
 
@@ -35,7 +47,7 @@ class Server:
              "--log-level", "error", *self._options], stdout=subprocess.PIPE, text=True)
         assert self._process.stdout
         ready = json.loads(self._process.stdout.readline())
-        self.url, self._port = ready["url"], ready["port"]
+        self.url = ready["url"]
         self._credential = Path(ready["operatorCredential"]).read_text().strip()
 
     def kill(self) -> None:

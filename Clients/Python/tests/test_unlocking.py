@@ -177,6 +177,32 @@ class UnlockingTests(ServerTest):
             sign_in("carl")
         self.assertEqual(a.account, "bob")
 
+    def test_who_was_told_that_an_account_is_sealed_sends_it_nothing_clear(self) -> None:
+        says: dict[str, int] = {"generation": 1}
+        real = link.exchange
+
+        def exchange(method: str, server: str, path: str, *more: Any) -> Any:
+            return says if path == "/v1/sealing" else real(method, server, path, *more)
+
+        a = self.open("a")
+        with mock.patch("ubiquity_store.store.exchange", exchange):
+            a.sign_in(self.server.url, self.server.code("ann"), device_name="a")
+            says.clear()
+        a["secret"] = "a text"
+        for _ in range(2):
+            with self.assertRaises(UbiquityError) as raised:
+                a.sync()
+            self.assertEqual(raised.exception.code, "locked")
+            a.close()
+            a = self.open("a")
+        b = self.signed_in("b")
+        self.assertEqual(dict(b), {})
+        # Who signs in anew takes the server's new word.
+        a.sign_in(self.server.url, self.server.code("ann"), device_name="a")
+        a.sync()
+        b.sync()
+        self.assertEqual(b["secret"], "a text")
+
     def test_codes_that_give_no_keys_are_refused(self) -> None:
         b = self.signed_in("b")
         for code in ("7KQ2-M9XD-4TRW", "ubiquity:unlock;7KQ2", typed(bytes(20))[:-1]):

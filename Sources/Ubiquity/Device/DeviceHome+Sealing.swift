@@ -19,7 +19,7 @@ package struct SealingProgress: Hashable, Sendable {
         (keyring, proposal) = (state.keyring, state.proposal)
         step = SealingStep.next(
             keyring: keyring, proposal: proposal, generation: server.generation,
-            check: server.check, unsealed: server.unsealed)
+            check: server.check, wasSealed: account.isSealed, unsealed: server.unsealed)
     }
 
     /// Whether the account is sealed with a key that this device does not have.

@@ -76,7 +76,7 @@ extension DeviceHome {
     ) async throws -> SignIn {
         // Fails early if the sign-in could not be stored, because a code works only once.
         try update { _ in }
-        let account = try await exchange()
+        var account = try await exchange()
         var old: SignedInAccount?
         let sealing: SealingProgress
         do {
@@ -86,6 +86,7 @@ extension DeviceHome {
             }
             if keyring == nil, needsKeys { throw SealingError.noHandover }
             let mark = try await AccountClient.sealing(account)
+            account.isSealed = mark.generation > 0
             var state = try load()
             // Keys from before the present one are of use: the device is locked, and knows it.
             if let keyring, keyring.current >= mark.generation {

@@ -167,8 +167,8 @@ extension DeviceFacts {
         case .restored?:
             .problem(
                 "sealing",
-                "This device has a newer key of the account than its server knows, so nothing is "
-                    + "synced: `ubiquity encryption status` says more.")
+                "The account is not sealed as this device knows it, so nothing is synced: "
+                    + "`ubiquity encryption status` says more.")
         }
     }
 

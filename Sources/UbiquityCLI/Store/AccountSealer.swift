@@ -114,13 +114,20 @@ struct AccountSealer {
 
     static func restored(_ progress: SealingProgress) -> Failure {
         let other = progress.server.generation
+        let hasKey = progress.keyring != nil
         return Failure(
             .noPermission,
-            "this device has a key of the account, and the server says that the account "
-                + (other == 0 ? "is not sealed" : "is sealed with an older one")
+            (hasKey
+                ? "this device has a key of the account"
+                : "the account was sealed when this device signed in")
+                + ", and the server says that "
+                + (other == 0 ? "it is not sealed" : "it is sealed with an older one")
                 + ": it was restored from a backup, the account was reset, or it is not honest; nothing "
-                + "is sent. If you trust it, save what you need with `ubiquity export`, and then run "
-                + "`ubiquity sign-out --wipe` and sign in again")
+                + "is sent. If you trust it, "
+                + (hasKey
+                    ? "save what you need with `ubiquity export`, and then run "
+                        + "`ubiquity sign-out --wipe` and sign in again"
+                    : "run `ubiquity sign-out` and sign in again"))
     }
 
     /// - Parameter isQuestion: Whether it is no failure that this device does not have the key.

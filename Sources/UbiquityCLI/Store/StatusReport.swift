@@ -155,12 +155,10 @@ struct StatusReport {
 
     /// Nil if the account is not sealed.
     private var sealingText: String? {
-        guard let sealing, sealing.server.generation > 0 || sealing.keyring != nil else {
-            return nil
-        }
+        guard let sealing else { return nil }
         if sealing.isLocked { return "yes, and this device does not have the key" }
         if sealing.step == .restored { return "not as before; see `ubiquity encryption status`" }
-        return "yes"
+        return sealing.server.generation > 0 ? "yes" : nil
     }
 
     /// Nil if the connection is as it should be.

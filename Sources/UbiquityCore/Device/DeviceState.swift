@@ -134,7 +134,9 @@ extension DeviceState {
     /// Begins anew with the account that this device is signed in to, whose values and keys are gone on
     /// its server. Does nothing if nobody is signed in.
     package mutating func beginAnew() {
-        if let account = signOutWiping() { signIn(account) }
+        guard var account = signOutWiping() else { return }
+        account.isSealed = false
+        signIn(account)
     }
 
     /// Whether a sign-in to an account that is not sealed has to be said: the device has had one at
@@ -161,10 +163,14 @@ package struct SignedInAccount: Hashable, Sendable {
     /// The only public key accepted, of a server that was signed in to by a link with it. Nil means
     /// any.
     @Exact package var pin: String?
+    /// Whether the server said at the sign-in that the account is sealed. This device never sends it
+    /// clear values then, whatever the server says later: without the account's key, it is locked.
+    package var isSealed = false
 
     package init(
         server: String, account: String, accountName: String, device: String, deviceName: String,
-        credential: String, certificates: String? = nil, pin: String? = nil
+        credential: String, certificates: String? = nil, pin: String? = nil,
+        isSealed: Bool = false
     ) {
         self.server = server
         self.account = account
@@ -174,6 +180,7 @@ package struct SignedInAccount: Hashable, Sendable {
         self.credential = credential
         self.certificates = certificates
         self.pin = pin
+        self.isSealed = isSealed
     }
 }
 
@@ -229,6 +236,7 @@ extension SignedInAccount {
             "accountName": .string(accountName), "device": .string(device),
             "deviceName": .string(deviceName), "credential": .string(credential),
             "certificates": certificates.map { .string($0) }, "pin": pin.map { .string($0) },
+            "isSealed": isSealed ? .boolean(true) : nil,
         ])
     }
 
@@ -237,6 +245,7 @@ extension SignedInAccount {
             server: try fields.text("server"), account: try fields.text("account"),
             accountName: try fields.text("accountName"), device: try fields.text("device"),
             deviceName: try fields.text("deviceName"), credential: try fields.text("credential"),
-            certificates: try fields.string("certificates"), pin: try fields.string("pin"))
+            certificates: try fields.string("certificates"), pin: try fields.string("pin"),
+            isSealed: try fields.boolean("isSealed") ?? false)
     }
 }

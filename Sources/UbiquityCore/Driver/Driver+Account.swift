@@ -29,7 +29,9 @@ extension Driver {
         }
         unconnected = (account, id)
         engine.handle(
-            .signedIn(account: account.account, device: id, keyring: keyring), at: now)
+            .signedIn(
+                account: account.account, device: id, keyring: keyring, isSealed: account.isSealed),
+            at: now)
     }
 
     /// Switches to the other account's file once everything in this one is saved, where unsent

@@ -2,7 +2,7 @@
 
 extension SyncEngine {
     /// A disk belongs to one account. Its content must never reach another.
-    mutating func signIn(account: String, device: DeviceID, keyring: Keyring?) {
+    mutating func signIn(account: String, device: DeviceID, keyring: Keyring?, isSealed: Bool) {
         let isOwner = meta.account.exactString == ExactString(account)
         guard meta.account == nil || isOwner else {
             setLink(.unauthorized, error: "this store's file belongs to another account")
@@ -14,6 +14,7 @@ extension SyncEngine {
         }
         self.device = device
         isSignedIn = true
+        needsKey = isSealed
         take(keyring)
         link.close()
     }

@@ -33,8 +33,10 @@ extension SyncEngine {
         /// Whether this process holds the lease now. When it gets the lease, it must first have
         /// reported all changes on disk.
         case leading(Bool)
-        /// The keys are nil if the account is not sealed, or the device does not have them.
-        case signedIn(account: String, device: DeviceID, keyring: Keyring? = nil)
+        /// The keys are nil if the account is not sealed, or the device does not have them. If it is
+        /// said to be sealed, see ``SignedInAccount/isSealed``, nothing is sent without them.
+        case signedIn(
+            account: String, device: DeviceID, keyring: Keyring? = nil, isSealed: Bool = false)
         case signedOut
         /// The device is switching to another account: nothing of this account is sent any more.
         /// When everything is saved, see ``SyncEngine/isSaved``, the process switches to the other
@@ -62,8 +64,8 @@ extension SyncEngine {
         case .saveFailed(let reason): saveFailed(reason, at: now)
         case .diskChanged(let changes): diskChanged(changes, at: now)
         case .leading(let isLeading): lead(isLeading, at: now)
-        case .signedIn(let account, let device, let keyring):
-            signIn(account: account, device: device, keyring: keyring)
+        case .signedIn(let account, let device, let keyring, let isSealed):
+            signIn(account: account, device: device, keyring: keyring, isSealed: isSealed)
         case .signedOut: signOut()
         case .leaving: leave()
         case .streamReceived(let stream, let message): received(message, on: stream, at: now)

@@ -6,13 +6,16 @@
 /// The device seals with the newest key that it has. What it knows of the account's newest key is in
 /// each store's file, see ``StoredMeta/generation``: a process that finds one there that it does not
 /// have sends nothing. Only this device's own keys count: a server's word that there is a newer one
-/// holds for a connection.
+/// holds for a connection. Its word at the sign-in that the account is sealed is kept, see
+/// ``SignedInAccount/isSealed``: it must not be able to take it back, and get clear values.
 extension SyncEngine {
     /// The number of the key that this device seals with, which its requests name; 0 if it has none.
     package var generation: UInt32 { sealer?.generation ?? 0 }
 
     /// Whether the device has the account's newest key, or needs none.
-    var hasKey: Bool { generation >= meta.generation }
+    var hasKey: Bool { generation >= neededGeneration }
+
+    private var neededGeneration: UInt32 { max(meta.generation, needsKey ? 1 : 0) }
 
     private static let lockedSentence =
         "the account is sealed, and this device does not have its key: \"ubiquity unlock\" gives it"
@@ -44,7 +47,7 @@ extension SyncEngine {
     mutating func lock() {
         if link.stream != nil || link.polling != nil { link.close() }
         if meta.link.state != .locked { setLink(.locked, error: Self.lockedSentence) }
-        failRequests(LinkFailure(.sealed(generation: meta.generation), Self.lockedSentence))
+        failRequests(LinkFailure(.sealed(generation: neededGeneration), Self.lockedSentence))
     }
 
     // MARK: - Writes

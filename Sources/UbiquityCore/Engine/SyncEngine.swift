@@ -39,6 +39,8 @@ package struct SyncEngine: Sendable {
     package internal(set) var meta: StoredMeta
     package internal(set) var device = DeviceID.unassigned
     package internal(set) var isSignedIn = false
+    /// Whether nothing may be sent without a key, as its sign-in says.
+    var needsKey = false
     /// The process that leads, as this one sees it; nil if this process leads.
     var leader: LeaderMonitor? = LeaderMonitor()
     var link = Link()

@@ -23,8 +23,8 @@ package enum SealingStep: Hashable, Sendable {
     case done
     /// The account has a key that this device does not have.
     case getKey
-    /// The server has an older mark than this device, or none: it was restored, the account was reset,
-    /// or the server lies. Nothing must be sent.
+    /// The server has an older mark than this device, or none although it had one at the sign-in: it was
+    /// restored, the account was reset, or the server lies. Nothing must be sent.
     case restored
 
     /// - Parameters:
@@ -32,10 +32,11 @@ package enum SealingStep: Hashable, Sendable {
     ///   - proposal: The keys that it has proposed; nil if there is no proposal.
     ///   - generation: That of the server's mark; 0 if the account is not sealed.
     ///   - check: That of the server's mark.
+    ///   - wasSealed: Whether the account was at the sign-in, see ``SignedInAccount/isSealed``.
     ///   - unsealed: The stores that the server says are not sealed with this generation yet.
     package static func next(
         keyring: Keyring?, proposal: Keyring?, generation: UInt32, check: Bytes32?,
-        unsealed: [StoreIdentifier]
+        wasSealed: Bool, unsealed: [StoreIdentifier]
     ) -> SealingStep {
         let current = keyring?.current ?? 0
         // A confined device cannot tell whose mark it is.
@@ -53,7 +54,7 @@ package enum SealingStep: Hashable, Sendable {
             let waiting = generation == 0 ? nil : unsealed.first
             return waiting.map { .seal($0) } ?? .mark
         }
-        if generation == 0, keyring == nil { return .propose }
+        if generation == 0, keyring == nil { return wasSealed ? .restored : .propose }
         if current > generation { return .restored }
         guard current == generation, isOwn else { return .getKey }
         return unsealed.first.map { .seal($0) } ?? .done

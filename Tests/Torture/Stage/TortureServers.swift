@@ -20,13 +20,13 @@ struct TortureServers: Sendable {
             var ways: [Proxy] = []
             for port in database?.ports ?? [] {
                 let way = Proxy(
-                    port: try await FreePort.find(on: loop), to: [port], on: loop, chronicle)
+                    port: try FreePort.find(), to: [port], on: loop, chronicle)
                 try await way.open()
                 ways.append(way)
             }
             let isOnly = database == nil
             let server = ServerProcess(
-                stage, port: try await FreePort.find(on: loop),
+                stage, port: try FreePort.find(),
                 data: stage.path(isOnly ? "server" : "node-\(number)"),
                 database: isOnly
                     ? nil : PostgresServer.url(ports: ways.map(\.port), DatabasePair.name),
@@ -47,7 +47,7 @@ struct TortureServers: Sendable {
         to nodes: [TortureNode], on loop: any EventLoop, _ chronicle: Chronicle
     ) async throws -> Proxy {
         let way = Proxy(
-            port: try await FreePort.find(on: loop), to: nodes.map(\.server.port), on: loop,
+            port: try FreePort.find(), to: nodes.map(\.server.port), on: loop,
             chronicle)
         try await way.open()
         return way

@@ -215,7 +215,7 @@ import Testing
         ) throws -> SealingStep {
             SealingStep.next(
                 keyring: newer, proposal: proposal, generation: generation, check: check,
-                unsealed: [try StoreIdentifier("store")])
+                wasSealed: true, unsealed: [try StoreIdentifier("store")])
         }
         #expect(try step(1, first) == .restored && step(0, nil) == .restored)
         // Nothing is sealed for a mark of the same number that its keys did not make.

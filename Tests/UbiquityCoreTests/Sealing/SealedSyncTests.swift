@@ -94,6 +94,22 @@ import Testing
         #expect(locked.engine.status.link.state == .connected)
     }
 
+    @Test func `send nothing clear to a server that called the account sealed, and takes it back`() {
+        let (a, b) = (cloud.device(isSignedIn: false), cloud.device())
+        a["x"] = .string("secret")
+        a.signIn(isSealed: true)
+        cloud.settle()
+        #expect(a.engine.status.link.state == .locked)
+        let request = a.requestSync()
+        while a.step() {}
+        #expect((a.finished[request] ?? nil)?.kind == .sealed(generation: 1))
+        #expect(a.pushes.isEmpty && contents.isEmpty)
+        // A person signs in anew, and says that it is.
+        a.signIn()
+        cloud.settle()
+        #expect(b["x"] == .string("secret"))
+    }
+
     @Test func `send nothing from a process that finds a key in the file that it has not`() {
         let (a, b) = (cloud.device(), cloud.device())
         cloud.settle()

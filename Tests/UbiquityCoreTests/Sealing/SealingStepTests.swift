@@ -44,7 +44,7 @@ import Testing
         func next(_ server: Server) -> SealingStep {
             SealingStep.next(
                 keyring: state.keyring, proposal: state.proposal, generation: server.generation,
-                check: server.check, unsealed: server.unsealed)
+                check: server.check, wasSealed: false, unsealed: server.unsealed)
         }
 
         /// - Parameter isCut: The answer of the server is lost, and the device stops there.
@@ -129,14 +129,17 @@ import Testing
         let first = try #require(Keyring([:]).adding(Bytes32([UInt8](0..<32))!, at: 1))
         let second = try #require(first.adding(Bytes32([UInt8](1...32))!, at: 1))
         func next(
-            _ keyring: Keyring?, _ proposal: Keyring?, _ mark: Keyring?
+            _ keyring: Keyring?, _ proposal: Keyring?, _ mark: Keyring?, wasSealed: Bool = false
         ) -> SealingStep {
             SealingStep.next(
                 keyring: keyring, proposal: proposal, generation: mark?.current ?? 0,
-                check: mark?.check, unsealed: Self.stores)
+                check: mark?.check, wasSealed: wasSealed, unsealed: Self.stores)
         }
         #expect(next(first, nil, nil) == .restored && next(second, nil, first) == .restored)
         #expect(next(second, nil, nil) == .restored)
+        // A device without a key knows it from its sign-in.
+        #expect(next(nil, nil, nil) == .propose && next(nil, nil, nil, wasSealed: true) == .restored)
+        #expect(next(nil, nil, first, wasSealed: true) == .getKey)
         #expect(next(nil, second, nil) == .drop && next(first, second, nil) == .drop)
         #expect(next(first, second, first) == .seal(Self.stores[0]))
         #expect(next(nil, first, nil) == .mark && next(first, second, second) == .adopt)

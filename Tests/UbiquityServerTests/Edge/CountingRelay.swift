@@ -31,7 +31,7 @@ final class CountingRelay: Sendable {
     }
 
     init(to port: Int) async throws {
-        relay = Relay(to: { [port] }) { [record] in record.note($0, isServer: $1) }
+        relay = try Relay(to: { [port] }) { [record] in record.note($0, isServer: $1) }
         url = try await relay.plugIn()
     }
 

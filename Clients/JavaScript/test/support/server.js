@@ -53,13 +53,28 @@ export function passOn(stage, incoming, answer, isFree = undefined) {
   incoming.pipe(passed);
 }
 
+/** A port below those that systems give, so that none takes it while its server is away. */
+async function freePort() {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 17_000);
+    const listener = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(listener, 'listening');
+    } catch {
+      continue;
+    }
+    listener.close();
+    return port;
+  }
+}
+
 class Server {
   constructor(folder) {
     this.data = join(folder, 'server');
-    this.port = 0;
   }
 
   async start() {
+    this.port ??= await freePort();
     this.process = spawn(program, ['serve', '--json', '--data', this.data, '--port', String(this.port),
       '--log-level', 'error'], { stdio: ['ignore', 'pipe', 'ignore'] });
     let text = '';
@@ -67,8 +82,8 @@ class Server {
       text += more;
       if (text.includes('\n')) break;
     }
-    const { url, port, operatorCredential } = JSON.parse(text);
-    Object.assign(this, { url, port, credential: readFileSync(operatorCredential, 'utf8').trim() });
+    const { url, operatorCredential } = JSON.parse(text);
+    Object.assign(this, { url, credential: readFileSync(operatorCredential, 'utf8').trim() });
   }
 
   async kill() {

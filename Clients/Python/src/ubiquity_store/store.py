@@ -209,8 +209,11 @@ class Store(MutableMapping[str, Value]):
             # A secret says that the account is sealed. Without the keys, it is another one.
             if ";" in code:
                 device = self._with_keys(device, account, self._keys(code, account))
+            elif _is_sealed(account):
+                # Kept on the disk: nothing clear is sent, whatever the server says later.
+                account["isSealed"] = True
             elif not allows_unsealed:
-                self._check_sealed(account)
+                self._check_unsealed(account)
             self._adopt(device)
         except UbiquityError:
             _revoke(device)
@@ -263,13 +266,11 @@ class Store(MutableMapping[str, Value]):
         return device | {"keyrings": keyrings | {account["account"]: joined["keyring"]},
                          "sealedServers": sorted({*servers, account["server"]})}
 
-    def _check_sealed(self, account: Word) -> None:
+    def _check_unsealed(self, account: Word) -> None:
         device = self._device
         if account["account"] in device.get("keyrings", {}):
             return
-        if account["server"] not in device.get("sealedServers", []):
-            return
-        if not _request("GET", account, _SEALING).get("generation"):
+        if account["server"] in device.get("sealedServers", []):
             raise UbiquityError("notSealed", "the account is not sealed, although this device has "
                                 "had a sealed one at this server: nobody was signed in, and the "
                                 "code is used up")
@@ -437,6 +438,16 @@ class Store(MutableMapping[str, Value]):
 
 def _request(method: str, account: Word, path: str) -> Word:
     return exchange(method, account["server"], path, None, account["credential"])
+
+
+def _is_sealed(account: Word) -> bool:
+    try:
+        return bool(_request("GET", account, _SEALING).get("generation"))
+    except UbiquityError as error:
+        # An older server knows no sealed accounts.
+        if error.code == "not-found":
+            return False
+        raise
 
 
 def _json(fields: Word) -> bytes:
