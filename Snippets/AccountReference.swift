@@ -121,6 +121,27 @@ func approveAsGuest(_ device: UbiquityWaitingDevice) async throws {
 }
 // snippet.end
 
+func unlock() async throws {
+    // snippet.unlock
+    let code = try await UbiquityAccount.unlockCode()
+    show("On a device that has the account's key, scan \(code).")
+    try await UbiquityAccount.unlock(code: code)  // returns once it has given it
+    show("This device is unlocked.")
+    // snippet.end
+}
+
+// snippet.recover
+func recover(_ recoveryKey: String) async throws {
+    try await UbiquityAccount.unlock(code: recoveryKey)
+}
+// snippet.end
+
+// snippet.hand-over
+func unlockOther(scanned: String) async throws {
+    try await UbiquityAccount.handOver(code: scanned)
+}
+// snippet.end
+
 func listDevices() async throws {
     // snippet.devices
     for device in try await UbiquityAccount.devices() {

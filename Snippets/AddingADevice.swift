@@ -21,7 +21,7 @@ func signIn(_ server: String, _ code: String) async throws {
 // snippet.request
 func signInByApproval(_ server: String) async throws {
     let request = try await UbiquityAccount.requestSignIn(server: server, deviceName: "Kitchen")
-    print("On a device that is signed in, type \(request.userCode), or scan \(request.link).")
+    print("On a device that is signed in, type \(request.userCode), or scan \(request.code).")
     let account = try await request.account()
     print("signed in as \(account.name)")
 }
@@ -35,6 +35,18 @@ func approve(_ userCode: String, asking isWanted: (String) -> Bool) async throws
     } else {
         try await UbiquityAccount.deny(device)
     }
+}
+// snippet.end
+
+// snippet.unlock
+func unlock() async throws {
+    let code = try await UbiquityAccount.unlockCode()
+    print("On a device that has the account's key, scan \(code).")
+    try await UbiquityAccount.unlock(code: code)
+}
+
+func unlockOther(scanned code: String) async throws {
+    try await UbiquityAccount.handOver(code: code)
 }
 // snippet.end
 
@@ -83,6 +95,8 @@ try await signIn("https://ubiquity.example", "7KQ2-M9XD-4TRW")
 try await signInByApproval("https://ubiquity.example")
 try await approve("7KQ2-M9XD") { _ in false }
 _ = try await codeForGuest()
+try await unlock()
+try await unlockOther(scanned: "ubiquity:unlock;7KQ2")
 try await signIn("https://ubiquity.example", "7KQ2-M9XD-4TRW") { _ in false }
 try await printDevices()
 for device in try await UbiquityAccount.devices() { try await signOutLost(device) }

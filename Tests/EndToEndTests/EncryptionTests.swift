@@ -318,6 +318,62 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `an app brings the key by what is scanned, and unlocks a locked device`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                let recovery = try await seal(laptop, on: stage)
+                try await set("a", "1", laptop, stage)
+
+                let pairing = try await UbiquityAccount.pair(home: laptop)
+                #expect(pairing.link.hasPrefix("ubiquity:\(server.url)#\(pairing.code);"))
+                let phone = stage.path("phone")
+                try await UbiquityAccount.signIn(
+                    server: pairing.server, code: pairing.link, home: phone)
+                #expect(try await get("a", phone, stage) == "1")
+
+                let tablet = stage.path("tablet")
+                let pending = try await UbiquityAccount.requestSignIn(
+                    server: server.url, stores: [Device.identifier], home: tablet)
+                let waiting = try await UbiquityAccount.waitingDevice(
+                    userCode: pending.code, home: phone)
+                try await UbiquityAccount.approve(waiting, home: phone)
+                _ = try await pending.account()
+                #expect(try await get("a", tablet, stage) == "1")
+                #expect(try keyring(tablet)?.check == nil)
+
+                // Without the secret, it is locked.
+                let watch = stage.path("watch")
+                try await UbiquityAccount.signIn(
+                    server: server.url, code: UbiquityAccount.pair(home: laptop).code, home: watch)
+                #expect(try await sync(watch, stage).status == 77)
+                let code = try await UbiquityAccount.unlockCode(home: watch)
+                async let unlocked: Void = UbiquityAccount.unlock(code: code, home: watch)
+                try await UbiquityAccount.handOver(code: code, home: laptop)
+                try await unlocked
+                #expect(try await get("a", watch, stage) == "1")
+
+                let last = try await server.newHome("last")
+                let other = RecoveryKey.random().text
+                for wrong in ["7KQ2-M9XD-4TRW", "ubiquity:unlock;7KQ2", "", other] {
+                    let error = await #expect(throws: UbiquityError.self) {
+                        try await UbiquityAccount.unlock(code: wrong, home: last)
+                    }
+                    #expect(error?.code == .refused)
+                }
+                try await UbiquityAccount.unlock(code: recovery, home: last)
+                #expect(try await get("a", last, stage) == "1")
+                for wrong in [pairing.link, "7KQ2-M9XD-4TRW"] {
+                    let error = await #expect(throws: UbiquityError.self) {
+                        try await UbiquityAccount.handOver(code: wrong, home: laptop)
+                    }
+                    #expect(error?.code == .refused)
+                }
+            }
+        }
+
         @Test func `a rotation locks the other devices, and the old recovery key is of no use`()
             async throws
         {

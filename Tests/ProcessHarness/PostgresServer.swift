@@ -131,12 +131,15 @@ package final class PostgresServer: Sendable {
 
     /// `kill -9` of all its processes. What the system has taken from them is not lost.
     package func kill() {
+        let child = state.withLock(\.child)
         // So that none is born while the others are killed.
-        state.withLock(\.child)?.signal(SIGSTOP)
+        child?.signal(SIGSTOP)
         while case let numbers = processes, !numbers.isEmpty {
             for number in numbers { _ = Foundation.kill(number, SIGKILL) }
             usleep(2_000)
         }
+        // PostgreSQL does not start while its number is somebody's, also of one that is dead.
+        while child?.isRunning ?? false { usleep(2_000) }
         state.withLock { $0.child = nil }
     }
 

@@ -113,7 +113,13 @@ import Testing
         a.cut()
         wait(milliseconds: 15_000)
         a.holdsPulls = true
-        return try (a, #require(a.engine.link.stream), #require(pull(of: a)))
+        var both = (pull: pull(of: a), stream: a.engine.link.stream)
+        // Its pauses are random.
+        for _ in 0..<60 where both.pull == nil || both.stream == nil {
+            wait(milliseconds: 1_000)
+            both = (pull(of: a), a.engine.link.stream)
+        }
+        return try (a, #require(both.stream), #require(both.pull))
     }
 
     /// Has it poll.

@@ -206,6 +206,13 @@ extension DeviceHome {
         }
     }
 
+    /// The keys that this device has of an account, regardless of what its server says of it; nil if it
+    /// has none.
+    /// - Throws: ``HomeError``, ``SealingError/signedOut``.
+    package func keyring(of account: SignedInAccount) throws -> Keyring? {
+        try state(of: account).keyring
+    }
+
     private func state(of account: SignedInAccount) throws -> DeviceState {
         let state = try load()
         guard state.signedIn?.account == account.account else { throw SealingError.signedOut }

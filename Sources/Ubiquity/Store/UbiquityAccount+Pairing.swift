@@ -18,13 +18,23 @@ public struct UbiquityPairingCode: Hashable, Sendable {
     /// device is signed out.
     public var expires: Date
     let pin: String?
+    /// Nil if this device has no keys.
+    let secret: HandoverSecret?
 
     /// The address with the code, for a QR code: `https://ubiquity.example#7KQ2-M9XD-4TRW`.
     ///
     /// For a server whose certificate is signed by itself, its key comes after the code. All that
     /// follows the `#` is a code for
     /// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
-    public var link: String { SignInLink(server: server, code: code, pin: pin).text }
+    ///
+    /// In a sealed account it begins with `ubiquity:` and brings the account's key: the whole text is the
+    /// code then, to be shown on this device's screen, and sent nowhere. With ``code`` alone, the
+    /// new device is locked.
+    public var link: String {
+        KeyCode(
+            front: SignInLink(server: server, code: code, pin: pin).text, secret: secret
+        ).text
+    }
 }
 
 /// A sign-in of this device that waits until somebody approves it on another device.
@@ -42,10 +52,14 @@ public struct UbiquityPendingSignIn: Sendable {
     public var userCode: String { pending.userCode }
     /// The server's address with the user code, for a QR code.
     public var link: String { pending.link.text }
+    /// The same with a secret, which begins with `ubiquity:`. Whoever approves it gives this device the
+    /// key of a sealed account with it. Show it on this device's screen, and send it nowhere.
+    public var code: String { KeyCode(front: link, secret: secret).text }
     /// When the request expires, by the server's clock: after ten minutes.
     public var expires: Date { Date(milliseconds: pending.expiresMilliseconds) }
 
     let pending: PendingSignIn
+    let secret: HandoverSecret
     let home: DeviceHome
 
     /// Waits until the sign-in is approved, and signs this device in for all its apps.
@@ -56,7 +70,7 @@ public struct UbiquityPendingSignIn: Sendable {
     ///   ``UbiquityError/Code/unreachable`` or ``UbiquityError/Code/storage``; `CancellationError`.
     public func account() async throws -> UbiquityAccount {
         try await accountErrors {
-            UbiquityAccount(try await home.signIn(approved: pending).account)
+            UbiquityAccount(try await home.signIn(approved: pending, secret: secret).account)
         }
     }
 }
@@ -84,6 +98,8 @@ public struct UbiquityWaitingDevice: Hashable, Sendable {
     public var validFor: Duration?
     /// When its request expires, by the server's clock.
     public var expires: Date
+    /// Nil if only the user code was given.
+    let secret: HandoverSecret?
 }
 
 extension UbiquityAccount {
@@ -106,12 +122,18 @@ extension UbiquityAccount {
     public static func pair(
         stores: [String]? = nil, validFor: Duration? = nil, home: String? = nil
     ) async throws -> UbiquityPairingCode {
-        try await request(home) { account, _ in
+        try await request(home) { account, home in
             let code = try await AccountClient.makeCode(
                 stores: stores ?? [], credentialSeconds: validFor?.wholeSeconds, account)
+            let keyring = try home.keyring(of: account)
+            let secret = keyring == nil ? nil : HandoverSecret.random()
+            if let keyring, let secret {
+                try await AccountClient.handOver(
+                    keyring.granted(stores ?? []), with: secret, account)
+            }
             return UbiquityPairingCode(
                 code: code.code, server: code.server ?? account.server,
-                expires: Date(milliseconds: code.expiresMilliseconds), pin: code.pin)
+                expires: Date(milliseconds: code.expiresMilliseconds), pin: code.pin, secret: secret)
         }
     }
 
@@ -147,7 +169,7 @@ extension UbiquityAccount {
             let pending = try await AccountClient.requestSignIn(
                 server: server, deviceName: deviceName ?? DeviceHome.usualDeviceName,
                 stores: stores ?? [], credentialSeconds: validFor?.wholeSeconds, security: security)
-            return UbiquityPendingSignIn(pending: pending, home: home)
+            return UbiquityPendingSignIn(pending: pending, secret: .random(), home: home)
         }
     }
 
@@ -159,7 +181,8 @@ extension UbiquityAccount {
     /// ```
     ///
     /// - Parameters:
-    ///   - userCode: The code that the device shows, in any case, with or without its hyphen.
+    ///   - userCode: The code that the device shows, in any case, with or without its hyphen; or what it
+    ///     shows for scanning, which may have the secret for the key of a sealed account.
     ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/refused`` if no device waits with this
     ///   code, ``UbiquityError/Code/notSignedIn`` or ``UbiquityError/Code/unreachable``.
@@ -167,19 +190,24 @@ extension UbiquityAccount {
         userCode: String, home: String? = nil
     ) async throws -> UbiquityWaitingDevice {
         try await request(home) { account, _ in
+            let code = try keyCode(userCode)
+            let link = SignInLink(code.front)
+            // What may be a secret is not the server's to see.
+            let userCode = String((link?.code ?? code.front).prefix { $0 != ";" })
             let found = try await AccountClient.signInRequest(userCode: userCode, account)
             return UbiquityWaitingDevice(
                 userCode: userCode, name: found.deviceName, address: found.address,
                 stores: found.stores.isEmpty ? nil : found.stores,
                 validFor: found.credentialSeconds.map { .seconds($0) },
-                expires: Date(milliseconds: found.expiresMilliseconds))
+                expires: Date(milliseconds: found.expiresMilliseconds), secret: code.secret)
         }
     }
 
     /// Lets a waiting device sign in to this device's account, with at most the rights of this one.
     ///
     /// The grant is what ``UbiquityWaitingDevice/stores`` and ``UbiquityWaitingDevice/validFor`` say,
-    /// which may be changed before.
+    /// which may be changed before. If the device's code has a secret, it gets the key of a sealed
+    /// account, or those of its stores.
     /// <!-- Snippets/AccountReference.swift: approve -->
     /// ```swift
     /// func answer(_ device: UbiquityWaitingDevice, isWanted: Bool) async throws {
@@ -196,7 +224,12 @@ extension UbiquityAccount {
     public static func approve(
         _ device: UbiquityWaitingDevice, home: String? = nil
     ) async throws {
-        try await request(home) { account, _ in
+        try await request(home) { account, home in
+            // The new device looks for them as soon as it is approved.
+            if let secret = device.secret, let keyring = try home.keyring(of: account) {
+                try await AccountClient.handOver(
+                    keyring.granted(device.stores ?? []), with: secret, account)
+            }
             try await AccountClient.approve(
                 userCode: device.userCode, stores: device.stores ?? [],
                 credentialSeconds: device.validFor?.wholeSeconds, account)

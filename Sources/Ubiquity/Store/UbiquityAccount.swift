@@ -59,7 +59,8 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - server: For example `https://ubiquity.example`.
-    ///   - code: For example `7KQ2-M9XD-4TRW`; of a link, all that follows its `#`.
+    ///   - code: For example `7KQ2-M9XD-4TRW`; of a link, all that follows its `#`. The whole of one that
+    ///     begins with `ubiquity:`, which brings the key of a sealed account.
     ///   - deviceName: The device's name for the account's owner; nil for the host's name.
     ///   - certificates: The only certificates accepted for the server, as the text of a PEM file:
     ///     those of the issuer, or the server's own if it is self-signed. They are stored with the
@@ -121,12 +122,20 @@ public struct UbiquityAccount: Hashable, Sendable {
         _ security: ConnectionSecurity, _ home: String?, review: DeviceHome.FirstSyncReview? = nil
     ) async throws -> UbiquityAccount {
         let home = try storageErrors { try DeviceHome(path: home) }
+        var proof = proof
+        var secret: HandoverSecret?
+        if case .code(let text) = proof {
+            let code = try keyCode(text)
+            secret = code.secret
+            // The address may be in front of it.
+            proof = .code((secret == nil ? nil : SignInLink(code.front)?.code) ?? code.front)
+        }
         return try await accountErrors {
             UbiquityAccount(
                 try await home.signIn(
                     server: server, by: proof,
                     deviceName: deviceName ?? DeviceHome.usualDeviceName,
-                    security: security, review: review
+                    security: security, secret: secret, review: review
                 ).account)
         }
     }

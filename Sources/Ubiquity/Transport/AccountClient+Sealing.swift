@@ -84,6 +84,28 @@ extension AccountClient {
         return keyring
     }
 
+    /// Waits until another device has left keys for the one that shows a code with the secret. Asks
+    /// the server every other second, also while it cannot be reached.
+    /// - Returns: Nil if none has within the 15 minutes for which the server would keep them.
+    /// - Throws: ``LinkFailure``, as ``handover(with:_:)``; `CancellationError`.
+    package static func awaitHandover(
+        with secret: HandoverSecret, _ account: SignedInAccount
+    ) async throws -> Keyring? {
+        let end = ContinuousClock.now + .milliseconds(HandoverShelf.keptMilliseconds)
+        while ContinuousClock.now < end {
+            do throws(LinkFailure) {
+                if let keyring = try await handover(with: secret, account) { return keyring }
+            } catch {
+                switch error.kind {
+                case .unreachable, .timedOut, .busy: break
+                default: throw error
+                }
+            }
+            try await Task.sleep(for: .seconds(2))
+        }
+        return nil
+    }
+
     private static func handoverPath(
         _ secret: HandoverSecret, _ account: SignedInAccount
     ) -> [String] {

@@ -81,6 +81,7 @@ extension SyncEngine {
 
     /// The next action; nil if there is none until the next event or ``nextWake``.
     package mutating func nextEffect(at now: ClockReading) -> Effect? {
+        if isLeading, isSignedIn, !hasKey { lock() }
         if let notice = nextNotice(at: now) { return .notify(notice) }
         if !finished.isEmpty {
             let (id, failure) = finished.removeFirst()

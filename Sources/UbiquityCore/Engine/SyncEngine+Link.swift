@@ -31,7 +31,6 @@ extension SyncEngine {
     }
 
     mutating func nextLinkEffect(at now: ClockReading) -> Effect? {
-        if isLeading, isSignedIn, !hasKey { lock() }
         if let stream = link.hangUp {
             link.hangUp = nil
             return .hangUp(stream: stream)

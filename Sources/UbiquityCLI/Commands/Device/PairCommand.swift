@@ -105,11 +105,3 @@ struct PairCommand: AsyncParsableCommand {
         return secret
     }
 }
-
-extension Keyring {
-    /// The keys for a device with the rights to these stores; to all of this device's if there are
-    /// none.
-    func granted(_ stores: [String]) -> Keyring {
-        stores.isEmpty ? self : confined(to: Set(stores.compactMap { try? StoreIdentifier($0) }))
-    }
-}

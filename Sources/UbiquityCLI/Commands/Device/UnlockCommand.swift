@@ -81,20 +81,9 @@ struct UnlockCommand: AsyncParsableCommand {
             \(QRCode.picture(of: code, columns: Output.errorColumns) ?? "")
             Waiting for 15 minutes.
             """)
-        let end = ContinuousClock.now + .milliseconds(HandoverShelf.keptMilliseconds)
-        while ContinuousClock.now < end {
-            do throws(LinkFailure) {
-                if let keyring = try await AccountClient.handover(with: secret, account) {
-                    return keyring
-                }
-            } catch {
-                switch error.kind {
-                case .unreachable, .timedOut, .busy: break
-                default: throw error
-                }
-            }
-            try await Task.sleep(for: .seconds(2))
+        guard let keyring = try await AccountClient.awaitHandover(with: secret, account) else {
+            throw Failure(.unavailable, "no device has given the key; run the command again")
         }
-        throw Failure(.unavailable, "no device has given the key; run the command again")
+        return keyring
     }
 }
