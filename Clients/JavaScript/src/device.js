@@ -99,7 +99,7 @@ export class Device {
     if ([...this.openStores].some((store) => store.identifier === identifier)) {
       throw new UbiquityError('open', `the store ${identifier} is open already`);
     }
-    if (this.isClosed) throw new UbiquityError('closed', 'the device is closed');
+    this.checkOpen();
     this.pool ??= new Pool(module, this.slots);
     const store = new Store(this, identifier, options, module);
     this.openStores.add(store);
@@ -125,7 +125,7 @@ export class Device {
         throw new UbiquityError('storage', `the store ${identifier} cannot be saved`);
       }
     }
-    if (this.isClosed) throw new UbiquityError('closed', 'the device is closed');
+    this.checkOpen();
   }
 
   async tellStores() { for (const store of this.openStores) await store.followAccount(); }
@@ -313,9 +313,14 @@ export class Device {
   }
 
   /** @param {SignedIn} account */
-  askAs(account, segments, options = {}) {
-    return request(account, segments, { signal: this.requests.signal, ...options });
+  async askAs(account, segments, options = {}) {
+    try { return await request(account, segments, { signal: this.requests.signal, ...options }); } catch (error) {
+      this.checkOpen();
+      throw error;
+    }
   }
+
+  checkOpen() { if (this.isClosed) throw new UbiquityError('closed', 'the device is closed'); }
 
   async ask(segments, options = {}) { return this.askAs(this.checkedAccount(), segments, options); }
 
