@@ -6,7 +6,7 @@ import Ubiquity
 // snippet.pair
 func codeForNewDevice() async throws -> UbiquityPairingCode {
     let pairing = try await UbiquityAccount.pair()
-    print("On the new device, type \(pairing.code), or scan \(pairing.link).")
+    print("On the new device, type \(pairing.code), or scan \(pairing.wholeCode).")
     return pairing
 }
 // snippet.end
@@ -21,7 +21,7 @@ func signIn(_ server: String, _ code: String) async throws {
 // snippet.request
 func signInByApproval(_ server: String) async throws {
     let request = try await UbiquityAccount.requestSignIn(server: server, deviceName: "Kitchen")
-    print("On a device that is signed in, type \(request.userCode), or scan \(request.code).")
+    print("On a device that is signed in, type \(request.userCode), or scan \(request.wholeCode).")
     let account = try await request.account()
     print("signed in as \(account.name)")
 }

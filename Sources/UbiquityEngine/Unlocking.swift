@@ -28,6 +28,7 @@ enum Unlocking {
         guard let code = KeyCode(text) else { return problem(mistyped) }
         let front = PropertyListValue.string(code.front)
         guard let account = try event.string("account") else {
+            guard !code.isSecretAlone else { return problem(KeyCode.secretAlone) }
             return .fields(["front": front])
         }
         let path: String
@@ -99,7 +100,9 @@ enum Unlocking {
             }
         } catch { return problem("the server's answer cannot be read: \(error.description)") }
         if marked?.generation == 0 {
-            return problem("the account is not sealed, according to its server: it needs no key")
+            return problem(
+                "the account is not sealed, according to its server: it needs no key. If this device is "
+                    + "locked, the account was reset, or the server is not honest: sign in anew")
         }
         guard let keyring else {
             return problem(
@@ -136,11 +139,12 @@ enum Unlocking {
             return problem("this is not the code of a device that waits for keys")
         }
         guard let fields = event["keyring"] else {
-            return problem("this device has no keys to hand over")
+            return problem(lacking)
         }
         let account = try event.text("account")
         let keyring = try Keyring(fields: fields)
-        guard let box = Handover.seal(asked.keys(of: keyring), of: account, with: secret) else {
+        guard let keys = asked.keys(of: keyring) else { return problem(lacking) }
+        guard let box = Handover.seal(keys, of: account, with: secret) else {
             return problem("the keys of so many stores do not fit")
         }
         return .fields([
@@ -148,6 +152,8 @@ enum Unlocking {
             "box": .string(String(decoding: Base64.encode(box), as: UTF8.self)),
         ])
     }
+
+    private static let lacking = "this device does not have the keys that the other one asks for"
 
     /// The code, without blanks around it. Nil if there is none.
     private static func typed(_ event: StoredFields) throws(StoredFieldError) -> String? {

@@ -328,17 +328,17 @@ extension EndToEndTests {
                 try await set("a", "1", laptop, stage)
 
                 let pairing = try await UbiquityAccount.pair(home: laptop)
-                #expect(pairing.link.hasPrefix("ubiquity:\(server.url)#\(pairing.code);"))
+                #expect(pairing.link == "\(server.url)#\(pairing.code)")
+                #expect(pairing.wholeCode.hasPrefix("ubiquity:\(pairing.link);"))
                 let phone = stage.path("phone")
-                try await UbiquityAccount.signIn(
-                    server: pairing.server, code: pairing.link, home: phone)
+                try await UbiquityAccount.signIn(code: " \(pairing.wholeCode)\n", home: phone)
                 #expect(try await get("a", phone, stage) == "1")
 
                 let tablet = stage.path("tablet")
                 let pending = try await UbiquityAccount.requestSignIn(
                     server: server.url, stores: [Device.identifier], home: tablet)
                 let waiting = try await UbiquityAccount.waitingDevice(
-                    userCode: pending.code, home: phone)
+                    userCode: pending.wholeCode, home: phone)
                 try await UbiquityAccount.approve(waiting, home: phone)
                 _ = try await pending.account()
                 #expect(try await get("a", tablet, stage) == "1")
@@ -357,7 +357,9 @@ extension EndToEndTests {
 
                 let last = try await server.newHome("last")
                 let other = RecoveryKey.random().text
-                for wrong in ["7KQ2-M9XD-4TRW", "ubiquity:unlock;7KQ2", "", other] {
+                for wrong in [
+                    "7KQ2-M9XD-4TRW", "ubiquity:unlock;7KQ2", "", other, pairing.wholeCode,
+                ] {
                     let error = await #expect(throws: UbiquityError.self) {
                         try await UbiquityAccount.unlock(code: wrong, home: last)
                     }
@@ -365,11 +367,30 @@ extension EndToEndTests {
                 }
                 try await UbiquityAccount.unlock(code: recovery, home: last)
                 #expect(try await get("a", last, stage) == "1")
-                for wrong in [pairing.link, "7KQ2-M9XD-4TRW"] {
+                // A code of a locked device, and nothing that this one cannot give.
+                let secret = HandoverSecret.random()
+                let others = KeyCode(front: "unlock#TEAM.other", secret: secret).text
+                for (wrong, home) in [
+                    (pairing.wholeCode, laptop), ("7KQ2-M9XD-4TRW", laptop), (others, tablet),
+                ] {
                     let error = await #expect(throws: UbiquityError.self) {
-                        try await UbiquityAccount.handOver(code: wrong, home: laptop)
+                        try await UbiquityAccount.handOver(code: wrong, home: home)
                     }
                     #expect(error?.code == .refused)
+                }
+                // A secret in the wrong place goes to no server.
+                for wrong in [recovery, secret.text] {
+                    for ask: @Sendable () async throws -> Void in [
+                        { try await UbiquityAccount.signIn(server: server.url, code: wrong) },
+                        { _ = try await UbiquityAccount.waitingDevice(userCode: wrong, home: laptop) },
+                    ] {
+                        let error = await #expect(throws: UbiquityError.self) { try await ask() }
+                        #expect(error?.description == KeyCode.secretAlone)
+                    }
+                    let typed = try await stage.run(
+                        "sign-in", "--server", server.url, "--code", wrong, "--home",
+                        stage.path("wrong"))
+                    #expect(typed.status == 64 && !typed.errors.contains(wrong))
                 }
             }
         }
@@ -487,7 +508,7 @@ extension EndToEndTests {
                 try await stage.succeed("sign-out", "--home", locked)
                 try await stage.succeed(
                     "sign-in", "--server", server.url, "--code", try await server.newCode(),
-                    "--home", locked)
+                    "--yes", "--home", locked)
                 #expect(try await sync(locked, stage).status == 0)
                 #expect(try await get("c", phone, stage) == "3")
             }

@@ -24,8 +24,12 @@ export function signedIn(state, account) {
   const isTaken = Object.values(state.folders).includes(state.folder);
   const known = Object.hasOwn(state.folders, account.account) ? state.folders[account.account] : null;
   const folder = known ?? (isTaken ? newFolder() : state.folder);
-  return { ...state, signedIn: account, folder, folders: withEntry(state.folders, account.account, folder) };
+  const next = { ...state, signedIn: account, folder, folders: withEntry(state.folders, account.account, folder) };
+  return account.isSealed ? { ...next, sealedServers: withServer(state, account) } : next;
 }
+
+/** @param {State} state @param {SignedIn} signedIn */
+const withServer = ({ sealedServers = [] }, { server }) => [...new Set([...sealedServers, server])];
 
 /** Like JSON.parse, this makes `__proto__` an ordinary property too. */
 const withEntry = (entries, name, value) => Object.fromEntries([...Object.entries(entries ?? {}), [name, value]]);
@@ -35,9 +39,8 @@ export const keyringOf = ({ keyrings = {} }, { account }) =>
   (Object.hasOwn(keyrings, account) ? keyrings[account] : undefined);
 
 /** @param {State} state @param {SignedIn} signedIn @returns {State} */
-export const withKeys = (state, { account, server }, keyring) => ({ ...state,
-  keyrings: withEntry(state.keyrings, account, keyring),
-  sealedServers: [...new Set([...state.sealedServers ?? [], server])] });
+export const withKeys = (state, signedIn, keyring) => ({ ...state,
+  keyrings: withEntry(state.keyrings, signedIn.account, keyring), sealedServers: withServer(state, signedIn) });
 
 /**
  * Whether a sign-in to an account that is not sealed has to be said: its server could have made it up, to be filled

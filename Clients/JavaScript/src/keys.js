@@ -10,8 +10,8 @@ import { UbiquityError } from './values.js';
 const handoverMilliseconds = 900_000;
 const pauseMilliseconds = 1_000;
 
-/** Whether a code carries a secret, and belongs into no link. */
-export const isKeyCode = (code) => /^\s*ubiquity:/i.test(code ?? '');
+/** Whether a code carries a secret, and belongs into no link, or is one: the engine refuses a secret alone. */
+export const isKeyCode = (code) => /^\s*(ubiquity:|[0-9a-z]([-\s]*[0-9a-z]){29})/i.test(code ?? '');
 
 async function sleep(milliseconds, signal) {
   await new Promise((resolve) => {

@@ -249,7 +249,8 @@ serverTest('a server that said at the sign-in that the account is sealed gets no
     answer.writeHead(200, { 'Content-Type': 'application/json' });
     return answer.end(says);
   }, async (server) => {
-    const signIn = async (store) => store.device.signIn({ server, code: await stage.server.code('ann'), deviceName: 'a' });
+    const signIn = async (store, more = {}) =>
+      store.device.signIn({ server, code: await stage.server.code('ann'), deviceName: 'a', ...more });
     const a = await stage.openStore('a');
     await signIn(a);
     says = '{}';
@@ -261,8 +262,9 @@ serverTest('a server that said at the sign-in that the account is sealed gets no
     await assert.rejects(again.synchronizeNow(), { code: 'locked' });
     const b = await stage.signedIn('b');
     assert.deepEqual([...b.keys()], []);
-    // Whoever signs in anew, takes the server's new word.
-    await signIn(again);
+    // A person decides, also when it signs in anew.
+    await assert.rejects(signIn(again), { code: 'notSealed' });
+    await signIn(again, { allowsUnsealed: true });
     await again.synchronizeNow();
     await b.synchronizeNow();
     assert.equal(b.get('secret'), 'a text');
@@ -285,7 +287,7 @@ serverTest('codes that give no keys are refused with a sentence', (stage) => wit
   await assert.rejects(other.device.unlock(recoveryKey), { code: 'code-invalid', message: /is not sealed/ });
   const otherKey = await sealAccount(other.device.state.signedIn);
   await refused(otherKey, /does not open/);
-  await assert.rejects(b.device.handOver(code), { code: 'code-invalid', message: /no keys to hand over/ });
+  await assert.rejects(b.device.handOver(code), { code: 'code-invalid', message: /does not have the keys/ });
   // Nobody approves it, and nobody waits any longer.
   const stop = new AbortController();
   const waiting = b.device.unlock(code, stop);

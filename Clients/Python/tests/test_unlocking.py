@@ -197,8 +197,11 @@ class UnlockingTests(ServerTest):
             a = self.open("a")
         b = self.signed_in("b")
         self.assertEqual(dict(b), {})
-        # Who signs in anew takes the server's new word.
-        a.sign_in(self.server.url, self.server.code("ann"), device_name="a")
+        # A person decides, also when it signs in anew.
+        with self.assertRaises(UbiquityError) as raised:
+            a.sign_in(self.server.url, self.server.code("ann"), device_name="a")
+        self.assertEqual(raised.exception.code, "notSealed")
+        a.sign_in(self.server.url, self.server.code("ann"), device_name="a", allows_unsealed=True)
         a.sync()
         b.sync()
         self.assertEqual(b["secret"], "a text")

@@ -171,11 +171,14 @@ extension DeviceHome {
     }
 
     /// Joins keys that another device, or the recovery key, has given with those that this device has.
-    /// The stores' programs take them at once.
-    /// - Throws: ``KeyringRefusal``, ``SealingError/signedOut``, ``HomeError``; nothing is changed.
-    package func keep(_ keyring: Keyring, of progress: SealingProgress) throws {
-        try keyring.check(generation: progress.server.generation, check: progress.server.check)
-        try change(progress.account) { try $0.keep(keyring) }
+    /// The stores' programs take them at once. Asks for the account's mark, which may have changed
+    /// since the keys were asked for.
+    /// - Throws: ``LinkFailure``, ``KeyringRefusal``, ``HomeError``, ``SealingError/signedOut``, also if
+    ///   the device has changed to another account meanwhile; nothing is changed.
+    package func keep(_ keyring: Keyring, of account: SignedInAccount) async throws {
+        let server = try await AccountClient.sealing(account)
+        try keyring.check(generation: server.generation, check: server.check)
+        try change(account) { try $0.keep(keyring) }
     }
 
     /// Removes the account's values on its server and on this device, for who has lost every key.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 package import UbiquityCore
 
 /// The keys of a sealed account, whose values only the person's devices can read.
 extension UbiquityAccount {
     /// A code that a locked device shows: a device with the account's key gives it the key, by
-    /// ``handOver(code:home:)`` or `ubiquity approve`, while ``unlock(code:home:)`` waits here.
+    /// ``handOver(code:stores:home:)`` or `ubiquity approve`, while ``unlock(code:home:)`` waits here.
     /// <!-- Snippets/AccountReference.swift: unlock -->
     /// ```swift
     /// let code = try await UbiquityAccount.unlockCode()
@@ -47,28 +48,30 @@ extension UbiquityAccount {
     ///   ``UbiquityError/Code/storage``; `CancellationError`.
     public static func unlock(code: String, home: String? = nil) async throws {
         try await request(home) { account, home in
-            let keyring: Keyring
-            if let recoveryKey = RecoveryKey(text: code) {
-                let mark = try await AccountClient.sealing(account)
-                guard let opened = recoveryKey.open(mark.recovery) else {
-                    throw UbiquityError(.refused, "that is not the account's recovery key")
-                }
-                keyring = opened
-            } else {
-                guard let secret = try keyCode(code).secret else {
-                    throw UbiquityError(
-                        .refused, "that is neither a code with keys nor a recovery key")
-                }
-                guard let handed = try await AccountClient.awaitHandover(with: secret, account)
-                else { throw UbiquityError(.unreachable, "no device has given the key") }
-                keyring = handed
+            let recoveryKey = RecoveryKey(text: code)
+            let secret = recoveryKey == nil ? try unlockSecret(in: code) : nil
+            let progress = try await home.sealing()
+            if progress.step == .restored { throw UbiquityError(.refused, notAsBefore) }
+            guard progress.server.generation > 0 else {
+                throw UbiquityError(.refused, "the account is not sealed: it needs no key")
             }
-            // The account's key may have changed meanwhile.
-            try home.keep(keyring, of: try await home.sealing())
+            guard progress.isLocked else { return }
+            var keyring = recoveryKey?.open(progress.server.recovery)
+            if let secret {
+                keyring = try await AccountClient.awaitHandover(with: secret, account)
+                if keyring == nil {
+                    throw UbiquityError(.unreachable, "no device has given the key")
+                }
+            }
+            guard let keyring else {
+                throw UbiquityError(.refused, "that is not the account's recovery key")
+            }
+            try await home.keep(keyring, of: account)
         }
     }
 
-    /// Gives the account's key to a locked device of the account, or those of the stores that it may use.
+    /// Gives a locked device of the account the keys that its code asks for: the account's, or those of
+    /// some stores.
     /// <!-- Snippets/AccountReference.swift: hand-over -->
     /// ```swift
     /// func unlockOther(scanned: String) async throws {
@@ -78,30 +81,50 @@ extension UbiquityAccount {
     ///
     /// - Parameters:
     ///   - code: The one of ``unlockCode(home:)`` that the other device shows. It may be a stranger's: ask
-    ///     the person whether the device is in front of them.
+    ///     the person whether the device is in front of them. A device that may use some stores only can
+    ///     show a code that asks for the key of all.
+    ///   - stores: The identifiers of the only stores whose keys it gets; nil for all that it asks for.
     ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/refused`` for any other code, or if this device
     ///   does not have the key, ``UbiquityError/Code/notSignedIn`` or
     ///   ``UbiquityError/Code/unreachable``.
-    public static func handOver(code: String, home: String? = nil) async throws {
+    public static func handOver(
+        code: String, stores: [String]? = nil, home: String? = nil
+    ) async throws {
         try await request(home) { account, home in
             let code = try keyCode(code)
             guard let secret = code.secret, let asked = UnlockRequest(front: code.front) else {
-                throw UbiquityError(.refused, "that is not the code of a locked device")
+                throw UbiquityError(.refused, notOfALocked)
             }
-            guard let keyring = try home.keyring(of: account) else {
-                throw UbiquityError(.refused, "this device does not have the account's key")
+            let keyring = try home.keyring(of: account)?.granted(stores ?? [])
+            guard let keys = keyring.flatMap({ asked.keys(of: $0) }) else {
+                throw UbiquityError(
+                    .refused, "this device does not have the keys that the other one asks for")
             }
-            try await AccountClient.handOver(asked.keys(of: keyring), with: secret, account)
+            try await AccountClient.handOver(keys, with: secret, account)
         }
     }
 
+    private static func unlockSecret(in text: String) throws -> HandoverSecret {
+        let code = try keyCode(text)
+        guard let secret = code.secret, UnlockRequest(front: code.front) != nil else {
+            throw UbiquityError(.refused, notOfALocked + ", nor a recovery key")
+        }
+        return secret
+    }
+
+    private static let notOfALocked = "that is not the code of a locked device"
+    private static let notAsBefore =
+        "the server says that the account is not sealed, or with an older key, and this device knows "
+        + "better: the account was reset, or the server is not honest. Sign out, and sign in again"
+
     /// - Throws: ``UbiquityError``, which does not repeat the code.
     static func keyCode(_ text: String) throws -> KeyCode {
-        guard let code = KeyCode(text) else {
+        guard let code = KeyCode(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
             throw UbiquityError(
                 .refused, "the code cannot be read: a part of it is missing, or was mistyped")
         }
+        guard !code.isSecretAlone else { throw UbiquityError(.refused, KeyCode.secretAlone) }
         return code
     }
 }

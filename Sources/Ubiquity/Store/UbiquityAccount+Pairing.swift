@@ -26,15 +26,11 @@ public struct UbiquityPairingCode: Hashable, Sendable {
     /// For a server whose certificate is signed by itself, its key comes after the code. All that
     /// follows the `#` is a code for
     /// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
-    ///
-    /// In a sealed account it begins with `ubiquity:` and brings the account's key: the whole text is the
-    /// code then, to be shown on this device's screen, and sent nowhere. With ``code`` alone, the
-    /// new device is locked.
-    public var link: String {
-        KeyCode(
-            front: SignInLink(server: server, code: code, pin: pin).text, secret: secret
-        ).text
-    }
+    public var link: String { SignInLink(server: server, code: code, pin: pin).text }
+    /// The same with what brings the key of a sealed account: it begins with `ubiquity:` then, and is a
+    /// secret, to be shown on this device's screen and sent nowhere. With the link or the ``code``, the
+    /// new device is locked. Of an account that is not sealed, it is the link.
+    public var wholeCode: String { KeyCode(front: link, secret: secret).text }
 }
 
 /// A sign-in of this device that waits until somebody approves it on another device.
@@ -54,7 +50,7 @@ public struct UbiquityPendingSignIn: Sendable {
     public var link: String { pending.link.text }
     /// The same with a secret, which begins with `ubiquity:`. Whoever approves it gives this device the
     /// key of a sealed account with it. Show it on this device's screen, and send it nowhere.
-    public var code: String { KeyCode(front: link, secret: secret).text }
+    public var wholeCode: String { KeyCode(front: link, secret: secret).text }
     /// When the request expires, by the server's clock: after ten minutes.
     public var expires: Date { Date(milliseconds: pending.expiresMilliseconds) }
 

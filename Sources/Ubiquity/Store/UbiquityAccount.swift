@@ -58,9 +58,10 @@ public struct UbiquityAccount: Hashable, Sendable {
     /// ```
     ///
     /// - Parameters:
-    ///   - server: For example `https://ubiquity.example`.
-    ///   - code: For example `7KQ2-M9XD-4TRW`; of a link, all that follows its `#`. The whole of one that
-    ///     begins with `ubiquity:`, which brings the key of a sealed account.
+    ///   - server: For example `https://ubiquity.example`; nil for the address in the code.
+    ///   - code: For example `7KQ2-M9XD-4TRW`; of a link, all that follows its `#`. Without a server, the
+    ///     whole link. A code that begins with `ubiquity:`, always as a whole, brings the key of a sealed
+    ///     account, see ``UbiquityPairingCode/wholeCode``.
     ///   - deviceName: The device's name for the account's owner; nil for the host's name.
     ///   - certificates: The only certificates accepted for the server, as the text of a PEM file:
     ///     those of the issuer, or the server's own if it is self-signed. They are stored with the
@@ -70,10 +71,11 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` for a code that is
     ///   wrong, used or expired, ``UbiquityError/Code/unreachable``, ``UbiquityError/Code/refused``
-    ///   or ``UbiquityError/Code/storage``.
+    ///   or ``UbiquityError/Code/storage``. Also `refused` for an account that is not sealed, at a server
+    ///   where this device has had a sealed one: only `ubiquity sign-in --yes` does it all the same.
     @discardableResult
     public static func signIn(
-        server: String, code: String, deviceName: String? = nil, certificates: String? = nil,
+        server: String? = nil, code: String, deviceName: String? = nil, certificates: String? = nil,
         allowsPlainHTTP: Bool = false, home: String? = nil
     ) async throws -> UbiquityAccount {
         let security = ConnectionSecurity(
@@ -118,17 +120,23 @@ public struct UbiquityAccount: Hashable, Sendable {
     }
 
     static func signIn(
-        _ server: String, by proof: SignInProof, _ deviceName: String?,
+        _ server: String?, by proof: SignInProof, _ deviceName: String?,
         _ security: ConnectionSecurity, _ home: String?, review: DeviceHome.FirstSyncReview? = nil
     ) async throws -> UbiquityAccount {
         let home = try storageErrors { try DeviceHome(path: home) }
-        var proof = proof
+        var (server, proof) = (server, proof)
         var secret: HandoverSecret?
         if case .code(let text) = proof {
             let code = try keyCode(text)
             secret = code.secret
-            // The address may be in front of it.
-            proof = .code((secret == nil ? nil : SignInLink(code.front)?.code) ?? code.front)
+            if server == nil || secret != nil, let link = SignInLink(code.front) {
+                (server, proof) = (server ?? link.server, .code(link.code))
+            } else {
+                proof = .code(code.front)
+            }
+        }
+        guard let server else {
+            throw UbiquityError(.refused, "the code has no address of a server; give it")
         }
         return try await accountErrors {
             UbiquityAccount(

@@ -77,7 +77,7 @@ extension UbiquityAccount {
     /// - Throws: The error of `choose`, or as that function.
     @discardableResult
     public static func signIn(
-        server: String, code: String, deviceName: String? = nil, certificates: String? = nil,
+        server: String? = nil, code: String, deviceName: String? = nil, certificates: String? = nil,
         allowsPlainHTTP: Bool = false, home: String? = nil,
         keeping choose: @escaping (UbiquityFirstSync) async throws -> UbiquityFirstSync.Choice
     ) async throws -> UbiquityAccount {

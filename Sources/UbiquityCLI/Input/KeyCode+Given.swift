@@ -13,6 +13,7 @@ extension KeyCode {
         guard let code = KeyCode(given.trimmingCharacters(in: .whitespaces)) else {
             throw Failure(.badInput, unreadable)
         }
+        guard !code.isSecretAlone else { throw Failure(.badInput, secretAlone) }
         return code
     }
 

@@ -157,8 +157,9 @@ struct StatusReport {
     private var sealingText: String? {
         guard let sealing else { return nil }
         if sealing.isLocked { return "yes, and this device does not have the key" }
-        if sealing.step == .restored { return "not as before; see `ubiquity encryption status`" }
-        return sealing.server.generation > 0 ? "yes" : nil
+        if sealing.server.generation > 0, sealing.step != .restored { return "yes" }
+        let isAsBefore = sealing.step != .restored && sealing.keyring == nil
+        return isAsBefore ? nil : "not as before; see `ubiquity encryption status`"
     }
 
     /// Nil if the connection is as it should be.

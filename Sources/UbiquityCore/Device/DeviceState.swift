@@ -15,8 +15,9 @@ package struct DeviceState: Hashable, Sendable {
     /// The keys of accounts with a new one of this device's whose mark the server may not have yet, or
     /// with which not all stores are sealed, by account identifier. See ``SealingStep``.
     package var proposals: [ExactString: Keyring] = [:]
-    /// The addresses of servers at which this device has had a sealed account. A sign-in there to an
-    /// account that is not sealed has to be said: a server could make the device send values in clear.
+    /// The addresses of servers at which this device has had a sealed account, with its key or without.
+    /// A sign-in there to an account that is not sealed has to be said: a server could make the device
+    /// send values in clear.
     package var sealedServers: Set<ExactString> = []
 
     package init() {}
@@ -57,6 +58,7 @@ extension DeviceState {
         }
         folders[ExactString(account.account)] = ExactString(folder)
         signedIn = account
+        if account.isSealed { sealedServers.insert(ExactString(account.server)) }
     }
 
     /// Whether an account has the folder.

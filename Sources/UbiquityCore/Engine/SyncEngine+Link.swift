@@ -21,7 +21,7 @@ extension SyncEngine {
     var isLive: Bool { link.live != nil }
 
     var linkRetryAt: Int64? {
-        guard isSignedIn, isLeading else { return nil }
+        guard isSignedIn, isLeading, hasKey else { return nil }
         return switch link.state {
         case .waiting(let retry): retry.at
         // The time at which polling begins.

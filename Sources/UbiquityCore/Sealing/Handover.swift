@@ -18,11 +18,13 @@ package enum Handover {
     }
 
     /// - Parameter account: The identifier of the account that the device has signed in to.
-    /// - Returns: Nil for keys of another account, with another secret, or of no generation.
+    /// - Returns: Nil for keys of another account, with another secret, of no generation, or of no store:
+    ///   with these, no others could be joined any more.
     package static func open(
         _ bytes: [UInt8], of account: String, with secret: HandoverSecret
     ) -> Keyring? {
-        Keyring(bytes, with: keys(account, secret), word, bytesMax: bytesMax)
+        let keyring = Keyring(bytes, with: keys(account, secret), word, bytesMax: bytesMax)
+        return keyring.flatMap { $0.isOfNoStore ? nil : $0 }
     }
 
     private static let word = "ubiquity handover 1"

@@ -44,6 +44,14 @@ package struct KeyCode: Hashable, Sendable {
         guard !front.utf8.isEmpty else { return nil }
     }
 
+    /// Whether it is a secret without the rest of its code, or a recovery key, which no server must see.
+    package var isSecretAlone: Bool {
+        secret == nil && (RecoveryKey(text: front) != nil || HandoverSecret(text: front) != nil)
+    }
+
+    package static let secretAlone =
+        "that is a recovery key, or a part of a code, which is shown to nobody; give the whole code"
+
     /// The whole code. With a secret, to be shown on this device's screen alone.
     package var text: String {
         guard let secret else { return front }

@@ -72,6 +72,11 @@ package struct Keyring: Hashable, Sendable {
 
     // MARK: - From outside
 
+    /// Whether the current generation is of no store.
+    var isOfNoStore: Bool {
+        if case .stores(let keys)? = roots[current] { keys.isEmpty } else { false }
+    }
+
     /// Checks that these are the keys that an account is sealed with, according to its server's mark. A
     /// confined device can compare only the generation.
     package func check(generation: UInt32, check: Bytes32?) throws(KeyringRefusal) {

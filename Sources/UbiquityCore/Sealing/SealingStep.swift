@@ -41,6 +41,7 @@ package enum SealingStep: Hashable, Sendable {
         let current = keyring?.current ?? 0
         // A confined device cannot tell whose mark it is.
         let isOwn = keyring?.check == nil || keyring?.check == check
+        if generation == 0, keyring == nil, wasSealed { return .restored }
         if let proposal {
             guard proposal.current > 0 else { return .drop }
             if proposal.current == generation, proposal.check == check {
@@ -54,7 +55,7 @@ package enum SealingStep: Hashable, Sendable {
             let waiting = generation == 0 ? nil : unsealed.first
             return waiting.map { .seal($0) } ?? .mark
         }
-        if generation == 0, keyring == nil { return wasSealed ? .restored : .propose }
+        if generation == 0, keyring == nil { return .propose }
         if current > generation { return .restored }
         guard current == generation, isOwn else { return .getKey }
         return unsealed.first.map { .seal($0) } ?? .done

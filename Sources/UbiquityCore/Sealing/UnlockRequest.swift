@@ -37,7 +37,9 @@ package struct UnlockRequest: Hashable, Sendable {
     }
 
     /// Those of the keys that answer it.
-    package func keys(of keyring: Keyring) -> Keyring {
-        stores.isEmpty ? keyring : keyring.confined(to: Set(stores))
+    /// - Returns: Nil if the present key of a store is not among them.
+    package func keys(of keyring: Keyring) -> Keyring? {
+        guard stores.allSatisfy({ keyring.sealer(of: $0) != nil }) else { return nil }
+        return stores.isEmpty ? keyring : keyring.confined(to: Set(stores))
     }
 }

@@ -306,6 +306,25 @@ import Testing
         }
         let keyring = Keyring([1: .account(Bytes32([UInt8](0..<32))!)])
         #expect(UnlockRequest(stores: []).keys(of: keyring) == keyring)
-        #expect(UnlockRequest(stores: [a]).keys(of: keyring) == keyring.confined(to: [a]))
+        let confined = keyring.confined(to: [a])
+        #expect(UnlockRequest(stores: [a]).keys(of: keyring) == confined)
+        #expect(UnlockRequest(stores: [a]).keys(of: confined) == confined)
+        // It would be locked for ever by keys that are of no store.
+        #expect(UnlockRequest(stores: [b]).keys(of: confined) == nil)
+        #expect(UnlockRequest(stores: [a, b]).keys(of: confined) == nil)
+        let empty = try #require(
+            Handover.seal(confined.confined(to: [b]), of: "account", with: Self.secret))
+        #expect(Handover.open(empty, of: "account", with: Self.secret) == nil)
+    }
+
+    @Test func `a secret without its code is known as one, and no code is`() throws {
+        let recovery = try #require(RecoveryKey([UInt8](0..<20)))
+        for secret in [Self.secret.text, recovery.text, recovery.text.lowercased()] {
+            #expect(try #require(KeyCode(secret)).isSecretAlone, "\(secret.count)")
+        }
+        for code in [
+            "7KQ2-M9XD-4TRW", "https://s#7KQ2", "ubiquity:unlock;" + Self.secret.text,
+            String(repeating: "7", count: 36),
+        ] { #expect(try !#require(KeyCode(code)).isSecretAlone, "\(code)") }
     }
 }

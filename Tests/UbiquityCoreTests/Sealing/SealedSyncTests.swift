@@ -104,7 +104,7 @@ import Testing
         while a.step() {}
         #expect((a.finished[request] ?? nil)?.kind == .sealed(generation: 1))
         #expect(a.pushes.isEmpty && contents.isEmpty)
-        // A person signs in anew, and says that it is.
+        // A person signs in anew, and allows it.
         a.signIn()
         cloud.settle()
         #expect(b["x"] == .string("secret"))

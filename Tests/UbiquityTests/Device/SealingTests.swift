@@ -172,14 +172,19 @@ import UbiquityWire
         let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!, at: 1))
         let server = try await StubServer { _ in Self.mark(next) }
         try signIn(to: server)
-        let progress = try await home.sealing()
-        #expect(throws: KeyringRefusal.older) { try home.keep(Self.keyring, of: progress) }
+        let account = try #require(try home.load().signedIn)
+        await #expect(throws: KeyringRefusal.older) {
+            try await home.keep(Self.keyring, of: account)
+        }
         let other = try #require(Self.keyring.adding(Bytes32([UInt8](3...34))!, at: 1))
-        #expect(throws: KeyringRefusal.other) { try home.keep(other, of: progress) }
+        await #expect(throws: KeyringRefusal.other) { try await home.keep(other, of: account) }
         let later = try #require(next.adding(Self.key, at: 1))
-        #expect(throws: KeyringRefusal.other) { try home.keep(later, of: progress) }
+        await #expect(throws: KeyringRefusal.other) { try await home.keep(later, of: account) }
+        var stranger = account
+        stranger.account = "another"
+        await #expect(throws: SealingError.signedOut) { try await home.keep(next, of: stranger) }
         #expect(try home.load().keyring == nil)
-        try home.keep(next, of: progress)
+        try await home.keep(next, of: account)
         #expect(try home.load().keyring == next)
     }
 
@@ -256,7 +261,7 @@ import UbiquityWire
         let signedIn = try await home.signIn(
             server: server.address, by: .code("1"), deviceName: "d", secret: secret)
         #expect(signedIn.sealing.isLocked && signedIn.sealing.keyring == Self.keyring)
-        try home.keep(next, of: signedIn.sealing)
+        try await home.keep(next, of: signedIn.account)
         #expect(try home.load().keyring == next)
     }
 

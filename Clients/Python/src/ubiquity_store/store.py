@@ -212,6 +212,7 @@ class Store(MutableMapping[str, Value]):
             elif _is_sealed(account):
                 # Kept on the disk: nothing clear is sent, whatever the server says later.
                 account["isSealed"] = True
+                device = self._with_server(device, account)
             elif not allows_unsealed:
                 self._check_unsealed(account)
             self._adopt(device)
@@ -260,11 +261,14 @@ class Store(MutableMapping[str, Value]):
 
     def _with_keys(self, device: Word, account: Word, keys: Word) -> Word:
         """Joins keys with those that the device has of an account, or refuses them."""
-        keyrings, servers = device.get("keyrings", {}), device.get("sealedServers", [])
+        keyrings = device.get("keyrings", {})
         known = keyrings.get(account["account"])
         joined = self._ask_keys("unlock", **keys, **({"keyring": known} if known else {}))
-        return device | {"keyrings": keyrings | {account["account"]: joined["keyring"]},
-                         "sealedServers": sorted({*servers, account["server"]})}
+        return self._with_server(device, account) | {
+            "keyrings": keyrings | {account["account"]: joined["keyring"]}}
+
+    def _with_server(self, device: Word, account: Word) -> Word:
+        return device | {"sealedServers": sorted({*device.get("sealedServers", []), account["server"]})}
 
     def _check_unsealed(self, account: Word) -> None:
         device = self._device

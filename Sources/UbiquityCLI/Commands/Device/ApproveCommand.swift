@@ -107,6 +107,10 @@ struct ApproveCommand: AsyncParsableCommand {
         let progress = try await sealing.progress()
         try sealing.checkKey(progress)
         guard let keyring = progress.keyring else { throw AccountSealer.locked }
+        guard let keys = asked.keys(of: keyring) else {
+            throw Failure(
+                .noPermission, "this device does not have the keys that the other one asks for")
+        }
         let stores = asked.stores.map(\.string)
         Output.note(
             """
@@ -116,7 +120,7 @@ struct ApproveCommand: AsyncParsableCommand {
             """)
         try Question.confirm("Give it the key?", isGiven: yes, otherwise: "no key was given")
         try await AccountClient.handOver(
-            asked.keys(of: keyring), with: secret, progress.account)
+            keys, with: secret, progress.account)
         json.print(
             [
                 "deviceName": .null, "address": .null,

@@ -28,8 +28,7 @@ struct UnlockCommand: AsyncParsableCommand {
         if progress.step == .getKey {
             let keyring =
                 try await recovery ? recovered(progress) : handedOver(to: progress.account)
-            // The account's key may have changed while this command waited.
-            try home.keep(keyring, of: try await home.sealing())
+            try await home.keep(keyring, of: progress.account)
             return report(progress, isNew: true)
         }
         report(progress, isNew: false)
