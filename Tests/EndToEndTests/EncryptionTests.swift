@@ -382,7 +382,10 @@ extension EndToEndTests {
                 for wrong in [recovery, secret.text] {
                     for ask: @Sendable () async throws -> Void in [
                         { try await UbiquityAccount.signIn(server: server.url, code: wrong) },
-                        { _ = try await UbiquityAccount.waitingDevice(userCode: wrong, home: laptop) },
+                        {
+                            _ = try await UbiquityAccount.waitingDevice(
+                                userCode: wrong, home: laptop)
+                        },
                     ] {
                         let error = await #expect(throws: UbiquityError.self) { try await ask() }
                         #expect(error?.description == KeyCode.secretAlone)
@@ -496,7 +499,9 @@ extension EndToEndTests {
                 #expect(try await get("b", phone, stage) == "2")
 
                 // A server that is not honest would say the same to a device without a key.
-                for command in [["encryption", "status"], ["unlock"], ["encryption", "on", "--yes"]] {
+                for command in [
+                    ["encryption", "status"], ["unlock"], ["encryption", "on", "--yes"],
+                ] {
                     let said = try await stage.run(command + ["--home", locked])
                     complains(said, 77, "was sealed when this device signed in")
                     #expect(said.errors.contains("run `ubiquity sign-out` and sign in again"))
@@ -504,7 +509,8 @@ extension EndToEndTests {
                 #expect(try await sync(locked, stage).status == 77)
                 let status = try await stage.succeed("status", "--home", locked)
                 #expect(status.contains("not as before"), "\(status)")
-                #expect(try await stage.run(["get", "c", "--home", phone] + Self.store).status == 1)
+                #expect(
+                    try await stage.run(["get", "c", "--home", phone] + Self.store).status == 1)
                 try await stage.succeed("sign-out", "--home", locked)
                 try await stage.succeed(
                     "sign-in", "--server", server.url, "--code", try await server.newCode(),

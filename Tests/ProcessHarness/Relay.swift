@@ -21,7 +21,8 @@ package final class Relay: @unchecked Sendable {
 
     /// - Parameter ports: The servers' ports, the preferred one first. Called for each connection.
     /// - Throws: ``Trouble`` if no port is free.
-    package init(to ports: @escaping @Sendable () -> [Int], tap: @escaping Tap = { _, _ in }) throws {
+    package init(to ports: @escaping @Sendable () -> [Int], tap: @escaping Tap = { _, _ in }) throws
+    {
         (self.ports, self.tap) = (ports, tap)
         port = try FreePort.find()
     }

@@ -129,7 +129,8 @@ extension UbiquityAccount {
             }
             return UbiquityPairingCode(
                 code: code.code, server: code.server ?? account.server,
-                expires: Date(milliseconds: code.expiresMilliseconds), pin: code.pin, secret: secret)
+                expires: Date(milliseconds: code.expiresMilliseconds), pin: code.pin, secret: secret
+            )
         }
     }
 

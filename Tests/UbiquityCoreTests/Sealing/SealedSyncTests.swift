@@ -94,7 +94,8 @@ import Testing
         #expect(locked.engine.status.link.state == .connected)
     }
 
-    @Test func `send nothing clear to a server that called the account sealed, and takes it back`() {
+    @Test func `send nothing clear to a server that called the account sealed, and takes it back`()
+    {
         let (a, b) = (cloud.device(isSignedIn: false), cloud.device())
         a["x"] = .string("secret")
         a.signIn(isSealed: true)

@@ -138,7 +138,8 @@ import Testing
         #expect(next(first, nil, nil) == .restored && next(second, nil, first) == .restored)
         #expect(next(second, nil, nil) == .restored)
         // A device without a key knows it from its sign-in.
-        #expect(next(nil, nil, nil) == .propose && next(nil, nil, nil, wasSealed: true) == .restored)
+        #expect(
+            next(nil, nil, nil) == .propose && next(nil, nil, nil, wasSealed: true) == .restored)
         #expect(next(nil, nil, first, wasSealed: true) == .getKey)
         #expect(next(nil, second, nil) == .drop && next(first, second, nil) == .drop)
         #expect(next(first, second, first) == .seal(Self.stores[0]))
