@@ -192,7 +192,8 @@ class Store(MutableMapping[str, Value]):
         body = {"code": front, "deviceName": device_name, "accountName": name}
         answer = exchange("POST", server, "/v1/sign-in", {k: v for k, v in body.items() if v})
         fields = {name: answer.get(name) for name in ("account", "device", "credential")}
-        account = {name: field for name, field in fields.items() if isinstance(field, str)}
+        account: Word = {
+            name: field for name, field in fields.items() if isinstance(field, str)}
         if len(account) < 3 or not re.fullmatch("[!-~]+", account["credential"]):
             raise UbiquityError("unreachable", f"{server} is not a Ubiquity server")
         account |= {"server": server, "deviceName": device_name,
