@@ -25,7 +25,7 @@ enum Unlocking {
             let code = KeyCode(front: asked.front, secret: newSecret())
             return .fields(["code": .string(code.text)])
         }
-        guard let code = KeyCode(text) else { return problem(mistyped) }
+        guard let code = KeyCode(text) else { return problem(KeyCode.mistyped) }
         let front = PropertyListValue.string(code.front)
         guard let account = try event.string("account") else {
             guard !code.isSecretAlone else { return problem(KeyCode.secretAlone) }
@@ -134,16 +134,16 @@ enum Unlocking {
     private static func handOver(
         _ event: StoredFields
     ) throws(StoredFieldError) -> PropertyListValue {
-        guard let code = KeyCode(try typed(event) ?? "") else { return problem(mistyped) }
+        guard let code = KeyCode(try typed(event) ?? "") else { return problem(KeyCode.mistyped) }
         guard let secret = code.secret, let asked = UnlockRequest(front: code.front) else {
             return problem("this is not the code of a device that waits for keys")
         }
         guard let fields = event["keyring"] else {
-            return problem(lacking)
+            return problem(UnlockRequest.lackingKeys)
         }
         let account = try event.text("account")
         let keyring = try Keyring(fields: fields)
-        guard let keys = asked.keys(of: keyring) else { return problem(lacking) }
+        guard let keys = asked.keys(of: keyring) else { return problem(UnlockRequest.lackingKeys) }
         guard let box = Handover.seal(keys, of: account, with: secret) else {
             return problem("the keys of so many stores do not fit")
         }
@@ -152,8 +152,6 @@ enum Unlocking {
             "box": .string(String(decoding: Base64.encode(box), as: UTF8.self)),
         ])
     }
-
-    private static let lacking = "this device does not have the keys that the other one asks for"
 
     /// The code, without blanks around it. Nil if there is none.
     private static func typed(_ event: StoredFields) throws(StoredFieldError) -> String? {
@@ -164,8 +162,6 @@ enum Unlocking {
         while let last = bytes.last, last <= blank { bytes.removeLast() }
         return String(decoding: bytes, as: UTF8.self)
     }
-
-    private static let mistyped = "the code was mistyped, or a part of it is missing"
 
     private static func problem(_ sentence: String) -> PropertyListValue {
         .fields(["problem": .string(sentence)])

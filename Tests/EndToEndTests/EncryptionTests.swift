@@ -334,6 +334,13 @@ extension EndToEndTests {
                 try await UbiquityAccount.signIn(code: " \(pairing.wholeCode)\n", home: phone)
                 #expect(try await get("a", phone, stage) == "1")
 
+                // What is in the code, and what is given besides.
+                let desk = stage.path("desk")
+                try await stage.succeed(
+                    "sign-in", "--server", server.url, "--code",
+                    UbiquityAccount.pair(home: laptop).wholeCode, "--home", desk)
+                #expect(try await get("a", desk, stage) == "1")
+
                 let tablet = stage.path("tablet")
                 let pending = try await UbiquityAccount.requestSignIn(
                     server: server.url, stores: [Device.identifier], home: tablet)

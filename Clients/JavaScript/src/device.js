@@ -184,10 +184,10 @@ export class Device {
     let old = null;
     try {
       const join = keyCode ? await this.handedKeys(now, terms, signal) : null;
-      const account = join ? now : await this.checkedSealing(now, terms.allowsUnsealed, signal);
+      const checked = join ? now : await this.checkedSealing(now, terms.allowsUnsealed, signal);
       await this.adopt((state) => {
         old = state.signedIn;
-        const adopted = signedIn(state, account);
+        const adopted = signedIn(state, checked);
         return join ? withKeys(adopted, now, join(keyringOf(state, now))) : adopted;
       });
     } catch (error) {

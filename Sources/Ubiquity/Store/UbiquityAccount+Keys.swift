@@ -98,8 +98,7 @@ extension UbiquityAccount {
             }
             let keyring = try home.keyring(of: account)?.granted(stores ?? [])
             guard let keys = keyring.flatMap({ asked.keys(of: $0) }) else {
-                throw UbiquityError(
-                    .refused, "this device does not have the keys that the other one asks for")
+                throw UbiquityError(.refused, UnlockRequest.lackingKeys)
             }
             try await AccountClient.handOver(keys, with: secret, account)
         }
@@ -121,8 +120,7 @@ extension UbiquityAccount {
     /// - Throws: ``UbiquityError``, which does not repeat the code.
     static func keyCode(_ text: String) throws -> KeyCode {
         guard let code = KeyCode(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-            throw UbiquityError(
-                .refused, "the code cannot be read: a part of it is missing, or was mistyped")
+            throw UbiquityError(.refused, KeyCode.mistyped)
         }
         guard !code.isSecretAlone else { throw UbiquityError(.refused, KeyCode.secretAlone) }
         return code

@@ -188,12 +188,9 @@ extension UbiquityAccount {
     ) async throws -> UbiquityWaitingDevice {
         try await request(home) { account, _ in
             let code = try keyCode(userCode)
-            let link = SignInLink(code.front)
-            // What may be a secret is not the server's to see.
-            let userCode = String((link?.code ?? code.front).prefix { $0 != ";" })
-            let found = try await AccountClient.signInRequest(userCode: userCode, account)
+            let found = try await AccountClient.signInRequest(userCode: code.userCode, account)
             return UbiquityWaitingDevice(
-                userCode: userCode, name: found.deviceName, address: found.address,
+                userCode: code.userCode, name: found.deviceName, address: found.address,
                 stores: found.stores.isEmpty ? nil : found.stores,
                 validFor: found.credentialSeconds.map { .seconds($0) },
                 expires: Date(milliseconds: found.expiresMilliseconds), secret: code.secret)

@@ -128,12 +128,9 @@ public struct UbiquityAccount: Hashable, Sendable {
         var secret: HandoverSecret?
         if case .code(let text) = proof {
             let code = try keyCode(text)
+            let link = server == nil ? SignInLink(code.front) : nil
+            (server, proof) = (link?.server ?? server, .code(link?.code ?? code.signInCode))
             secret = code.secret
-            if server == nil || secret != nil, let link = SignInLink(code.front) {
-                (server, proof) = (server ?? link.server, .code(link.code))
-            } else {
-                proof = .code(code.front)
-            }
         }
         guard let server else {
             throw UbiquityError(.refused, "the code has no address of a server; give it")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-internal import UbiquityCore
+package import UbiquityCore
 
 /// A server's address with a code, as a QR code contains it: `https://ubiquity.example#7KQ2-M9XD-4TRW`.
 /// After the code, there may be a semicolon and the pin of the server's key, which is trusted then
@@ -45,5 +45,19 @@ package struct SignInLink: Hashable, Sendable {
                 .refused, "the server's key in the link cannot be read; copy the whole link again")
         }
         return (String(code[..<mark]), String(pin))
+    }
+}
+
+extension KeyCode {
+    /// The code to sign in with at a server that was given besides, which counts rather than the address
+    /// that a code with a secret may have in front.
+    package var signInCode: String {
+        (secret == nil ? nil : SignInLink(front)?.code) ?? front
+    }
+
+    /// The code of a device that waits for an approval. If only the front of a code was mistyped, what
+    /// follows the semicolon is a secret, and not the server's to see.
+    package var userCode: String {
+        String((SignInLink(front)?.code ?? front).prefix { $0 != ";" })
     }
 }

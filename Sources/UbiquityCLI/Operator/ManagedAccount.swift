@@ -128,16 +128,14 @@ struct ManagedAccount {
 
     /// The code in what a person typed or scanned.
     /// - Throws: ``Failure`` for a link to another server.
-    func userCode(in text: String) throws(Failure) -> String {
-        let link = SignInLink(text)
-        if let own, let link, link.server != own.server {
+    func userCode(in code: KeyCode) throws(Failure) -> String {
+        if let own, let link = SignInLink(code.front), link.server != own.server {
             throw Failure(
                 .badInput,
                 "that device wants to sign in at \(link.server), and this one is signed in at "
                     + own.server)
         }
-        // What may be a secret is not the server's to see, if only the front of a code was mistyped.
-        return String((link?.code ?? text).prefix { $0 != ";" })
+        return code.userCode
     }
 
     func signInRequest(_ userCode: String) async throws -> ServerSignInRequest {

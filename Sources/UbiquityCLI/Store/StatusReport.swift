@@ -157,9 +157,11 @@ struct StatusReport {
     private var sealingText: String? {
         guard let sealing else { return nil }
         if sealing.isLocked { return "yes, and this device does not have the key" }
-        if sealing.server.generation > 0, sealing.step != .restored { return "yes" }
-        let isAsBefore = sealing.step != .restored && sealing.keyring == nil
-        return isAsBefore ? nil : "not as before; see `ubiquity encryption status`"
+        let isSealed = sealing.server.generation > 0
+        if sealing.step == .restored || !isSealed && sealing.keyring != nil {
+            return "not as before; see `ubiquity encryption status`"
+        }
+        return isSealed ? "yes" : nil
     }
 
     /// Nil if the connection is as it should be.

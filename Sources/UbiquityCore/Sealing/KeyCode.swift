@@ -49,6 +49,7 @@ package struct KeyCode: Hashable, Sendable {
         secret == nil && (RecoveryKey(text: front) != nil || HandoverSecret(text: front) != nil)
     }
 
+    package static let mistyped = "the code was mistyped, or a part of it is missing"
     package static let secretAlone =
         "that is a recovery key, or a part of a code, which is shown to nobody; give the whole code"
 

@@ -147,6 +147,9 @@ package struct Keyring: Hashable, Sendable {
         return Keyring(confined)
     }
 
+    /// Whether the present key of a store is among them.
+    func isOf(_ store: StoreIdentifier) -> Bool { key(of: store, current) != nil }
+
     private func key(of store: StoreIdentifier, _ generation: UInt32) -> Bytes32? {
         switch roots[generation] {
         case nil: return nil

@@ -39,7 +39,9 @@ package struct UnlockRequest: Hashable, Sendable {
     /// Those of the keys that answer it.
     /// - Returns: Nil if the present key of a store is not among them.
     package func keys(of keyring: Keyring) -> Keyring? {
-        guard stores.allSatisfy({ keyring.sealer(of: $0) != nil }) else { return nil }
+        guard stores.allSatisfy(keyring.isOf) else { return nil }
         return stores.isEmpty ? keyring : keyring.confined(to: Set(stores))
     }
+
+    package static let lackingKeys = "this device does not have the keys that the other one asks for"
 }

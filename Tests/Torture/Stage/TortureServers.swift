@@ -19,15 +19,13 @@ struct TortureServers: Sendable {
         for number in 0..<(database == nil ? 1 : TorturePlan.nodes) {
             var ways: [Proxy] = []
             for port in database?.ports ?? [] {
-                let way = Proxy(
-                    port: try FreePort.find(), to: [port], on: loop, chronicle)
+                let way = Proxy(port: try FreePort.find(), to: [port], on: loop, chronicle)
                 try await way.open()
                 ways.append(way)
             }
             let isOnly = database == nil
             let server = ServerProcess(
-                stage, port: try FreePort.find(),
-                data: stage.path(isOnly ? "server" : "node-\(number)"),
+                stage, data: stage.path(isOnly ? "server" : "node-\(number)"),
                 database: isOnly
                     ? nil : PostgresServer.url(ports: ways.map(\.port), DatabasePair.name),
                 environment: isOnly ? [:] : clocks.environment(ofNode: number))

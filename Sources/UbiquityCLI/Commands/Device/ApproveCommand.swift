@@ -49,7 +49,7 @@ struct ApproveCommand: AsyncParsableCommand {
             return try await unlock(asked, secret)
         }
         try await options.withAccount(about: OperatorSubject.signInRequest) { account in
-            let userCode = try account.userCode(in: keyCode.front)
+            let userCode = try account.userCode(in: keyCode)
             let request = try await account.signInRequest(userCode)
             let granted = Grant(
                 stores: grant.store.isEmpty ? request.stores : grant.store,
@@ -108,8 +108,7 @@ struct ApproveCommand: AsyncParsableCommand {
         try sealing.checkKey(progress)
         guard let keyring = progress.keyring else { throw AccountSealer.locked }
         guard let keys = asked.keys(of: keyring) else {
-            throw Failure(
-                .noPermission, "this device does not have the keys that the other one asks for")
+            throw Failure(.noPermission, UnlockRequest.lackingKeys)
         }
         let stores = asked.stores.map(\.string)
         Output.note(
@@ -119,8 +118,7 @@ struct ApproveCommand: AsyncParsableCommand {
             Give it only to a device in front of you that shows this code.
             """)
         try Question.confirm("Give it the key?", isGiven: yes, otherwise: "no key was given")
-        try await AccountClient.handOver(
-            keys, with: secret, progress.account)
+        try await AccountClient.handOver(keys, with: secret, progress.account)
         json.print(
             [
                 "deviceName": .null, "address": .null,

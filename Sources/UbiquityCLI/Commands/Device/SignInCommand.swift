@@ -147,7 +147,7 @@ struct SignInCommand: AsyncParsableCommand {
         }
         guard let code else { return Way(server: server) }
         let keyCode = try KeyCode.given(code == Self.asks ? nil : code, prompt: "The code:")
-        return Way(server: server, proof: .code(keyCode.front), secret: keyCode.secret)
+        return Way(server: server, proof: .code(keyCode.signInCode), secret: keyCode.secret)
     }
 
     func run() async throws {
