@@ -43,5 +43,6 @@ package struct UnlockRequest: Hashable, Sendable {
         return stores.isEmpty ? keyring : keyring.confined(to: Set(stores))
     }
 
-    package static let lackingKeys = "this device does not have the keys that the other one asks for"
+    package static let lackingKeys =
+        "this device does not have the keys that the other one asks for"
 }
