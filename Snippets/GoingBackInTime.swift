@@ -16,6 +16,7 @@ func printHistory(of key: String, in store: UbiquitousKeyValueStore) async throw
         case .lost: print("\(device)'s came too late: \(version.value ?? "nothing")")
         case .waiting: print("not sent yet: \(version.value ?? "nothing")")
         case .refused(let reason): print("not taken, because \(reason)")
+        case .gap: print("from \(version.date) on, some values are not known any more")
         }
     }
 }

@@ -407,6 +407,7 @@ struct StoreReference {
         case .replaced(let author, let date): "until \(date), then \(author.name ?? author.id)"
         case .lost(let author, _): "overtaken by \(author.name ?? author.id)"
         case .refused(let reason): reason
+        case .gap: "not known any more"
         }
     }
     // snippet.end

@@ -143,12 +143,15 @@ export interface RefusedWrite {
 }
 
 export interface Version<T = Value> {
-  /** Undefined for a removal. */
+  /** Undefined for a removal, and for a gap. */
   value: Read<T> | undefined;
   /** The value with all types apart: see `exact`. */
   exact: ExactValue | null;
-  /** What waits, and what was refused, only this device has. */
-  outcome: 'waiting' | 'current' | 'replaced' | 'lost' | 'refused';
+  /**
+   * What waits, and what was refused, only this device has. A gap is not a version: the values from then until the
+   * next version are not in the history any more.
+   */
+  outcome: 'waiting' | 'current' | 'replaced' | 'lost' | 'refused' | 'gap';
   /** Why it was refused. */
   reason: string | null;
   /** Null if it did not come to the server, or if that is not known. */

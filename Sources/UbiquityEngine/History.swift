@@ -178,6 +178,7 @@ extension KeyVersion {
         case .replaced: word = "replaced"
         case .lost: word = "lost"
         case .refused(let refusal): (word, reason) = ("refused", refusal)
+        case .gap: word = "gap"
         }
         return .fields([
             "key": .string(key.name), "value": value, "outcome": .string(word),

@@ -154,6 +154,22 @@ import Testing
         }
     }
 
+    @Test func `keeps the value from before a slider was dragged, though it came just before`() throws {
+        let start: Int64 = 1_800_000_000_000
+        // Three values of one minute, of which the second was there when the drag began.
+        var lines = try [
+            version("a", 1, from: start, to: start + 4_000),
+            version("a", 2, from: start + 4_000, to: start + 20_000),
+        ]
+        var time = start + 20_000
+        for number: Int64 in 3..<603 {
+            lines.append(try version("a", number, from: time, to: time + 100))
+            time += 100
+        }
+        let pruning = HistoryRule(HistoryLimits(), now: time).prune(lines, of: HistoryState())
+        #expect(left(lines, pruning).contains { $0.came.revision == 2 })
+    }
+
     @Test func `keeps yesterday and the other entries through a flood of large values`() throws {
         let day: Int64 = 86_400
         var lines = try [line("a", came: 1, replaced(day)), line("b", came: 2, replaced(3))]

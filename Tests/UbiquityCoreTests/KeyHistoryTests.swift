@@ -90,6 +90,46 @@ import Testing
         #expect(versions[0].stamp.device.rawValue == 2)
     }
 
+    @Test mutating func `have a gap, and no removal, where others were thinned out`() {
+        for number in 1...6 { log.put(key, .integer(Int64(number)), by: 1) }
+        log.thin { $0.came.map { [2, 3, 5].contains($0.revision) } ?? false }
+        let versions = log.versions(of: key)
+        #expect(versions.map(\.value) == [.integer(6), nil, .integer(4), nil, .integer(1)])
+        #expect(versions.map { $0.outcome == .gap } == [false, true, false, true, false])
+        #expect(versions.map { $0.came?.revision } == [6, 5, 4, 2, 1])
+        #expect(versions.earlierValues.map(\.value) == [.integer(4), .integer(1)])
+        #expect(versions.earlierValue(than: .integer(6)) == .known(.integer(4)))
+        let newest = NewestVersion(of: key, from: log.all, isWhole: true, local: [])
+        #expect(newest?.now.value == .integer(6))
+        #expect(newest?.before == nil)
+    }
+
+    @Test mutating func `have a gap between a removal and the next value, if its tombstone is gone`() {
+        log.put(key, .integer(1), by: 1)
+        log.put(key, nil, by: 1)
+        log.compact(key)
+        log.put(key, .integer(3), by: 1)
+        let versions = log.versions(of: key)
+        #expect(versions.map(\.value) == [.integer(3), nil, .integer(1)])
+        #expect(versions[1].outcome == .gap)
+    }
+
+    @Test mutating func `have one gap for as long as the version of any part is missing`() {
+        let (one, two) = (key.part(PartID("c1")!), key.part(PartID("c2")!))
+        func count(_ times: Int64) -> PropertyListValue {
+            Count(times: times, total: Number(.integer(times))!).value
+        }
+        log.put(one, count(1), by: 1)
+        log.put(one, count(2), by: 1)
+        log.put(two, count(1), by: 2)
+        log.put(one, count(3), by: 1)
+        log.put(two, count(2), by: 2)
+        log.thin { $0.came?.revision == 2 }
+        let versions = log.versions(of: key)
+        #expect(versions.map(\.value) == [.integer(5), .integer(4), nil, .integer(1)])
+        #expect(versions.map { $0.outcome == .gap } == [false, false, true, false])
+    }
+
     @Test mutating func `from before the history have no moment, and are the last`() {
         log.put(key, .integer(1), by: 1, isKnown: false)
         log.put(key, .integer(2), by: 1)
@@ -285,6 +325,9 @@ struct HistoryLog {
                 came: moment(revision),
                 outcome: .lost(moment(revision), by: winner ?? stamp(ofDevice: device))))
     }
+
+    /// Removes versions from the list, as a server does that keeps some only.
+    mutating func thin(_ isRemoved: (RecordVersion) -> Bool) { versions.removeAll(where: isRemoved) }
 
     /// Drops a tombstone.
     mutating func compact(_ key: Key) {

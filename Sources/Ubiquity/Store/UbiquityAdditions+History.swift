@@ -77,9 +77,13 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/refused`` if the value does not fit
-    ///   into the store, and ``UbiquityError/Code/invalid`` for an empty key.
+    ///   into the store, or is not known (``UbiquityVersion/Outcome/gap``), and
+    ///   ``UbiquityError/Code/invalid`` for an empty key.
     public func revert(_ aKey: String, to version: UbiquityVersion) throws {
         let key = try validKey(aKey)
+        guard version.outcome != .gap else {
+            throw UbiquityError(.refused, "what \"\(aKey)\" was then is not known any more")
+        }
         try revert(to: [key: version.content.map(Content.value) ?? .deleted])
     }
 

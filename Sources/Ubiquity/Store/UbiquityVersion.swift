@@ -15,6 +15,7 @@ package import UbiquityCore
 ///     case .replaced(let author, let date): "until \(date), then \(author.name ?? author.id)"
 ///     case .lost(let author, _): "overtaken by \(author.name ?? author.id)"
 ///     case .refused(let reason): reason
+///     case .gap: "not known any more"
 ///     }
 /// }
 /// ```
@@ -43,6 +44,9 @@ public struct UbiquityVersion: Hashable, Sendable {
         /// The server did not take it, for the reason in this sentence, or it was not sent, because a
         /// later write came from the server before. Only this device has it.
         case refused(reason: String)
+        /// Not a version: the values that the key had from then until the next version are not in the
+        /// history any more. It has no value, and ``UbiquityAdditions/revert(_:to:)`` refuses it.
+        case gap
     }
 
     /// When it was written, by the shared clock of all devices.
@@ -78,6 +82,7 @@ public struct UbiquityVersion: Hashable, Sendable {
                 to: devices.author(stamp.device),
                 madeAt: Date(milliseconds: stamp.timestamp.milliseconds))
         case .refused(let refusal): outcome = .refused(reason: refusal.detail)
+        case .gap: outcome = .gap
         }
     }
 }

@@ -20,8 +20,8 @@ struct VersionList {
             rows: versions.map { version in
                 (hasKeys ? [names.shown(version.key)] : [])
                     + [
-                        version.name, time(version.stamp), name(of: version.stamp.device),
-                        status(of: version),
+                        version.isGap ? "-" : version.name, time(version.stamp),
+                        name(of: version.stamp.device), status(of: version),
                     ]
             }, values: versions.map { [$0.valueText] })
     }
@@ -31,7 +31,8 @@ struct VersionList {
             versions.map { version in
                 let (ended, by) = version.end
                 return [
-                    "key": .string(version.key.string), "version": .string(version.name),
+                    "key": .string(version.key.string),
+                    "version": version.isGap ? .null : .string(version.name),
                     "value": version.value.map(JSON.value) ?? .null,
                     "made": .string(Phrase.isoTime(version.stamp.timestamp.milliseconds)),
                     "received": .optional(version.came?.text),
@@ -59,18 +60,23 @@ struct VersionList {
         case .lost(_, let stamp): "lost to \(name(of: stamp.device)), \(time(stamp))"
         case .refused(.superseded): "lost before it was sent"
         case .refused: "refused: \(version.reason ?? "")"
+        case .gap: "and more, not kept"
         }
     }
 }
 
 extension KeyVersion {
+    var isGap: Bool { outcome == .gap }
+
     /// On one line.
-    func valueText(_ columnsMax: Int?) -> String { value?.line(columnsMax) ?? "(removed)" }
+    func valueText(_ columnsMax: Int?) -> String {
+        value?.line(columnsMax) ?? (isGap ? "(not known)" : "(removed)")
+    }
 
     fileprivate var end: (RecordVersion.Moment?, by: Stamp?) {
         switch outcome {
         case .replaced(let moment, let stamp), .lost(let moment, let stamp): (moment, stamp)
-        case .waiting, .current, .refused: (nil, nil)
+        case .waiting, .current, .refused, .gap: (nil, nil)
         }
     }
 
@@ -88,6 +94,7 @@ extension KeyVersion.Outcome {
         case .replaced: "replaced"
         case .lost: "lost"
         case .refused: "refused"
+        case .gap: "gap"
         }
     }
 }

@@ -24,6 +24,9 @@ package struct KeyVersion: Hashable, Sendable {
         case lost(RecordVersion.Moment, by: Stamp)
         /// The server refused it, or it was superseded before it was sent. Only its own device has it.
         case refused(Refusal)
+        /// Not a version: the values that the key had from then until the next version are not in the
+        /// history any more. The stamp is that of the first of them.
+        case gap
     }
 
     package init(
@@ -113,6 +116,9 @@ package struct KeyHistory: Sendable {
         var came: [RecordVersion] = []
         var ended: [(record: Record, by: Stamp)] = []
         var moment: RecordVersion.Moment?
+        /// The number of entries of which the next version that is known came with it, although the one
+        /// before had ended earlier, less those of which such a time began.
+        var gaps = 0
     }
 
     private var steps: [Int64: Step] {
@@ -125,10 +131,24 @@ package struct KeyHistory: Sendable {
             steps[moment.revision, default: Step()].ended.append((version.record, stamp))
             steps[moment.revision]?.moment = moment
         }
+        for entry in Dictionary(grouping: held, by: \.record.key).values {
+            let order = entry.sorted { ($0.came?.revision ?? 0) < ($1.came?.revision ?? 0) }
+            for (version, next) in zip(order, order.dropFirst()) {
+                guard let ended = version.ended?.revision, let came = next.came?.revision,
+                    ended < came
+                else { continue }
+                steps[came]?.gaps += 1
+                steps[ended]?.gaps -= 1
+            }
+        }
         return steps
     }
 
     /// Goes back from the present, one revision at a time.
+    ///
+    /// Between the end of a record and the next one of the same entry, the server had others, which were
+    /// thinned out, or a tombstone that was compacted: what the key was then is not known. The newest
+    /// record that has ended is not thinned out, so that after it, there was a tombstone or nothing.
     private func values(newest max: Int, _ resolver: Resolver?) -> [KeyVersion] {
         var state: [Key: Record] = [:]
         for version in held where version.outcome == .current {
@@ -136,21 +156,26 @@ package struct KeyHistory: Sendable {
         }
         var value = self.value(of: state, resolver)
         var outcome = KeyVersion.Outcome.current
+        var gaps = 0
         var result: [KeyVersion] = []
         for (_, step) in steps.inOrder(by: { $0.key > $1.key }) where result.count < max {
             for version in step.came { state[version.record.key] = nil }
             for (record, _) in step.ended { state[record.key] = record }
+            let isGap = gaps > 0
+            gaps += step.gaps
+            // A gap is listed once, where it began.
+            if isGap, gaps > 0 { continue }
             let earlier = self.value(of: state, resolver)
             let isWritten = step.came.contains { !$0.record.key.isPart }
-            guard isWritten || earlier != value,
+            guard isWritten || isGap || gaps > 0 || earlier != value,
                 // A tombstone that the server has dropped is no longer among those that came.
                 let author = step.came.map({ $0.record.stamp }).max()
                     ?? step.ended.map({ $0.by }).max()
             else { continue }
             result.append(
                 KeyVersion(
-                    key: key.whole, value: value, stamp: author, came: step.moment,
-                    outcome: outcome))
+                    key: key.whole, value: isGap ? nil : value, stamp: author, came: step.moment,
+                    outcome: isGap ? .gap : outcome))
             if let moment = step.moment { outcome = .replaced(moment, by: author.withoutDigest) }
             value = earlier
         }
@@ -189,7 +214,7 @@ extension [KeyVersion] {
                     $0.outcome != .waiting && $0.milliseconds < version.milliseconds
                 }
                 result.insert(version, at: place ?? result.endIndex)
-            case .current, .replaced, .lost: break
+            case .current, .replaced, .lost, .gap: break
             }
         }
         return Array(result.prefix(max))
@@ -224,7 +249,7 @@ extension KeyVersion {
     var isHeld: Bool {
         switch outcome {
         case .waiting, .current, .replaced: true
-        case .lost, .refused: false
+        case .lost, .refused, .gap: false
         }
     }
 

@@ -19,11 +19,12 @@ package struct NewestVersion: Hashable, Sendable {
         let isKnown = isWhole || !records.contains { $0.record.key.isPart }
         var all = KeyHistory(of: key, from: isKnown ? records : [])
             .versions(newest: Self.versionsMax).adding(own: local, newest: Self.versionsMax)
-            .filter { $0.isHeld }
+            .filter { $0.isHeld || $0.outcome == .gap }
         if !all.contains(where: { $0.outcome == .current }) {
             all += local.filter { $0.outcome == .current }
         }
         guard let now = all.first else { return nil }
-        (self.now, before) = (now, all.dropFirst().first)
+        self.now = now
+        before = all.dropFirst().first.flatMap { $0.outcome == .gap ? nil : $0 }
     }
 }

@@ -20,7 +20,7 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The time for which a version is kept after its end. 0 means no history.
     package var milliseconds: Int64
     /// The most versions of an entry: the newest, and of each of the last minutes, hours and days
-    /// before them the last one.
+    /// before them the one that stayed longest.
     package var versionsMax: Int
     /// The most bytes of a store's versions together, see ``HistoryRule/bytes(key:value:)``.
     package var bytesMax: Int
@@ -39,7 +39,7 @@ package struct HistoryLimits: Hashable, Sendable {
 
     package var isOff: Bool { milliseconds <= 0 }
 
-    /// The most minutes of which the last version is kept, and the most hours, and days.
+    /// The most minutes of which a version is kept, and the most hours, and days.
     package var periodsMax: Int { versionsMax / Self.periodsDivisor }
     /// The most versions that are kept because they are the newest.
     package var newestMax: Int { versionsMax - Self.periodsMilliseconds.count * periodsMax }

@@ -2,9 +2,9 @@
 
 /// Decides which versions of a store are kept, and which are shown.
 ///
-/// Of each entry a number of versions are kept: the newest, and of the time before them the last one of
-/// each minute, hour and day, up to a number of each, so that a flood of writes does not push out what
-/// the entry was yesterday. Of these the ones that did not end too long ago are kept, up to a number of
+/// Of each entry a number of versions are kept: the newest, and of the time before them the one of each
+/// minute, hour and day that stayed longest, up to a number of each, so that a flood of writes does not push
+/// out what the entry was yesterday, nor what it was just before. Of these the ones that did not end too long ago are kept, up to a number of
 /// bytes: beyond it, the entries with the most bytes keep fewer of what lies close together, and then the
 /// oldest versions go. What is beyond the limits is not shown either, so it does not matter when it is
 /// removed.
@@ -81,6 +81,9 @@ package struct HistoryRule: Hashable, Sendable {
 
         var isForgotten: Bool { if case .forgotten = fate { true } else { false } }
 
+        /// The milliseconds for which the store held it, until it was replaced.
+        package var duration: Int64 { ended.map { $0.milliseconds - came.milliseconds } ?? 0 }
+
         /// Whether this is a note that leaves room for older versions.
         var isThinned: Bool { isForgotten && came != .start }
 
@@ -144,7 +147,7 @@ package struct HistoryRule: Hashable, Sendable {
                 repeating: limits.periodsMax, count: HistoryLimits.periodsMilliseconds.count)
         }
 
-        /// Fewer of those that lie closest together; nil if only the last ones of days are left.
+        /// Fewer of those that lie closest together; nil if only those of days are left.
         var fewer: Numbers? {
             var fewer = self
             if newest > 1 {
@@ -166,20 +169,26 @@ package struct HistoryRule: Hashable, Sendable {
         if let needed { cut.note(Line(thinned: key, before: needed)) }
     }
 
-    /// The versions of an entry that are neither among the newest nor the last of a period.
+    /// The versions of an entry that are neither among the newest nor the one of a period that stayed
+    /// longest.
     ///
-    /// Whether a version is one of them depends on the later versions alone, and one that was removed
-    /// would never be kept later: so it does not matter when they are pruned, nor how often.
+    /// One that was removed would never be kept later, because the one that stayed longer is kept for as
+    /// long as their period: so it does not matter when they are pruned, nor how often.
     private func excess(of places: [Int], to numbers: Numbers, _ lines: [Line]) -> [Int] {
         var rest = Array(places.dropFirst(numbers.newest))
         for (period, max) in zip(HistoryLimits.periodsMilliseconds, numbers.periods) {
-            var seen: Set<Int64> = []
-            rest.removeAll { place in
-                // A write that lost was never what the entry was.
-                guard seen.count < max, lines[place].needed != nil else { return false }
-                // The value with which a period ended came in it, and ended later.
-                return seen.insert(lines[place].came.milliseconds / period).inserted
+            var longest: [Int64: Int] = [:]
+            // A write that lost was never what the entry was.
+            for place in rest where lines[place].needed != nil {
+                let number = lines[place].came.milliseconds / period
+                if let other = longest[number] {
+                    if lines[place].duration > lines[other].duration { longest[number] = place }
+                } else if longest.count < max {
+                    longest[number] = place
+                }
             }
+            let kept = Set(longest.values)
+            rest.removeAll { kept.contains($0) }
         }
         return rest
     }

@@ -83,7 +83,7 @@ package struct Scenario: Sendable {
         partsMax = folding.pick([60, 0, 1, 2, 4, 8])
         foldedMax = folding.pick([nil, nil, nil, 4, 12])
         history.milliseconds = folding.pick([30 * 86_400_000, 3_600_000, 60_000])
-        history.versionsMax = folding.pick([50, 5, 2])
+        history.versionsMax = folding.pick([50, 6, 2])
         history.bytesMax = folding.pick([4 << 20, 4 << 20, 8_000])
         unkept = folding.pick([0, 0, 1, 2])
         accounts = chance.pick([1, 1, 2, 3])

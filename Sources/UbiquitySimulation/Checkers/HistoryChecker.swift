@@ -3,7 +3,7 @@
 import UbiquityCore
 
 /// A store's history has every value that was ever committed, within its limits, and none that was
-/// not; the store of each moment that it knows is what it was; and a device sends what its apps
+/// not; the list that a device makes of it has neither; the store of each moment that it knows is what it was; and a device sends what its apps
 /// exclude from it as excluded, whichever of them sends it.
 package final class HistoryChecker: Checker {
     package init() {}
@@ -13,7 +13,8 @@ package final class HistoryChecker: Checker {
             return unmarked(push, of: process, history)
         }
         guard case .kept(let view) = observation else { return nil }
-        return (invented(view) ?? missing(view) ?? forgotten(view) ?? wrongMoment(view)).map {
+        return (invented(view) ?? missing(view) ?? forgotten(view) ?? wrongMoment(view)
+            ?? wrongList(view)).map {
             "the history of \(view.store) \($0)"
         }
     }
@@ -76,17 +77,59 @@ package final class HistoryChecker: Checker {
         return nil
     }
 
-    /// The newest versions of an entry, and the values with which the last minutes, hours and days
-    /// ended.
+    /// Each value in the list of a key without parts was committed so, removals included, and what is missing
+    /// is a gap.
+    private func wrongList(_ view: HistoryView) -> String? {
+        let lines = Dictionary(grouping: view.lines) { $0.line.key.whole }
+        let parts = Set(view.log.entries.keys.filter(\.isPart).map(\.whole))
+        for (key, own) in lines where !parts.contains(key) {
+            let entries = (view.log.entries[key] ?? []).filter { !$0.isLost }
+            let versions = own.compactMap { $0.line.version($0.content) }
+            for version in KeyHistory(of: key, from: versions).versions(newest: .max) {
+                let isKnown: Bool
+                switch version.outcome {
+                case .waiting, .lost, .refused: continue
+                case .gap:
+                    let from = version.came?.revision ?? 0
+                    isKnown = entries.contains { entry in
+                        entry.came.revision >= from && !versions.contains { $0.came == entry.came }
+                    }
+                case .current, .replaced:
+                    isKnown = entries.contains {
+                        $0.record.stamp.withoutDigest == version.stamp.withoutDigest
+                            && $0.record.content.value == version.value
+                    }
+                }
+                guard isKnown else {
+                    let what = version.value.map { "\($0)" } ?? "removed"
+                    return "lists \(key)=\(version.outcome == .gap ? "a gap" : what), from "
+                        + "revision \(version.came?.revision ?? 0), which was not there"
+                }
+            }
+        }
+        return nil
+    }
+
+    /// The newest versions of an entry, and of the last minutes, hours and days the values that stayed
+    /// longest.
     /// - Parameter ended: The latest first.
     private func promised(
         _ ended: [VersionLog.Entry], _ limits: HistoryLimits
     ) -> [VersionLog.Entry] {
         var promised = Array(ended.prefix(limits.newestMax))
         for period in HistoryLimits.periodsMilliseconds {
-            var seen: Set<Int64> = []
-            for entry in ended where !entry.isLost && seen.count < limits.periodsMax {
-                if seen.insert(entry.came.milliseconds / period).inserted { promised.append(entry) }
+            let periods = Dictionary(grouping: ended.filter { !$0.isLost }) {
+                $0.came.milliseconds / period
+            }
+            var seen: [Int64] = []
+            for entry in ended where !entry.isLost {
+                let number = entry.came.milliseconds / period
+                if !seen.contains(number) { seen.append(number) }
+            }
+            for number in seen.prefix(limits.periodsMax) {
+                let longest = periods[number]?.map(\.duration).max()
+                let entry = periods[number]?.first { $0.duration == longest }
+                entry.map { promised.append($0) }
             }
         }
         return promised

@@ -12,6 +12,9 @@ package struct VersionLog: Sendable {
         package var isLost = false
         /// Whether the history must not have it.
         package var isUnkept = false
+
+        /// The milliseconds for which the store held it, until it was replaced.
+        package var duration: Int64 { ended.map { $0.milliseconds - came.milliseconds } ?? 0 }
     }
 
     package private(set) var entries: [Key: [Entry]] = [:]

@@ -10,16 +10,18 @@ struct HistoryCommand: AsyncParsableCommand {
         abstract: "Show earlier values of a key, or of the whole store.",
         discussion: """
             The newest version comes first: when it was written, on which device, and what became \
-            of it. "lost" means that a write made later was there already when it came. Under a \
-            conflict policy, each version is the value that all devices made together. Times are in \
-            your time zone.
+            of it. "lost" means that a write made later was there already when it came. "not kept" \
+            means that the history does not have all values from then until the next line: of a key \
+            that changes often, it keeps those that stayed longest. Under a conflict policy, each \
+            version is the value that all devices made together. Times are in your time zone.
 
             The server keeps the history, as long as its operator has set. Without the server, what \
             this device knows of the key itself is shown. Status 1: nothing is known of the key.
 
             JSON: a list of {"key", "version", "value", "made", "received", "device", "deviceName", \
             "status", "ended", "endedBy", "reason"}; "value" is null for a removal; "status" is one \
-            of waiting, current, replaced, lost and refused; what is not known is null.
+            of waiting, current, replaced, lost, refused and gap, which has no version and no value; \
+            what is not known is null.
             """)
 
     @Argument(help: "The key. Default: all keys.", completion: Completions.keys)

@@ -90,6 +90,7 @@ struct UndoCommand: AsyncParsableCommand {
             guard Set(named.map(\.value)).count == 1 else {
                 throw Failure(.usage, "several versions begin with \"\(to)\"; give all of it")
             }
+            if version.isGap { throw notKnown(key) }
             return version.value
         }
         guard PastTime().date(of: to) != nil else {
@@ -112,6 +113,10 @@ struct UndoCommand: AsyncParsableCommand {
         }
     }
 
+    private func notKnown(_ key: Key) -> Failure {
+        Failure(.no, "what \"\(key)\" was then is not known any more")
+    }
+
     private func value(
         of key: Key, at time: HistoryRule.Time, _ open: OpenStore
     ) async throws -> PropertyListValue? {
@@ -122,7 +127,7 @@ struct UndoCommand: AsyncParsableCommand {
             throw Failure(.no, error.description)
         }
         if past.forgottenKeys.contains(key) {
-            throw Failure(.no, "what \"\(key)\" was then is not known any more")
+            throw notKnown(key)
         }
         return open.store.values(of: past)[key]
     }
