@@ -59,6 +59,8 @@ package struct LocalStorageError: Error, Hashable, Sendable {
         /// The file or its folder cannot be read or written.
         case notWritable
         case diskFull
+        /// The open file, or its log, is not at its path any more: it was moved, removed or replaced.
+        case moved
         /// Other processes held the file for longer than ten seconds.
         case busy
         /// A failure of the disk, or any other failure.
@@ -98,6 +100,9 @@ extension LocalStorageError: CustomStringConvertible {
         case .diskFull:
             "There is no room on the disk for the file \(path) (\(cause)). The store continues in "
                 + "memory; free some space."
+        case .moved:
+            "The file \(path) was \(cause) while it was open, so nothing can be saved in it. End the "
+                + "program, put the file back, and start the program again."
         case .busy:
             "Another process has locked the file \(path) for ten seconds (\(cause)). End that "
                 + "process, or try again."

@@ -33,6 +33,39 @@ enum SQLiteFile {
         } catch { throw LocalStorageError(error, path: path) }
     }
 
+    /// Reads a file without changing it, also one that cannot be opened because the disk has no room for the
+    /// log's index. Then nobody else can open it meanwhile.
+    /// - Parameter body: Not in a transaction.
+    static func reading<T>(
+        _ path: String, label: String, _ body: (Database) throws -> T
+    ) throws(LocalStorageError) -> T {
+        var configuration = Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(2)
+        configuration.label = label
+        func attempt(_ path: String) throws -> T {
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            defer { try? queue.close() }
+            return try queue.unsafeRead(body)
+        }
+        do { return try attempt(path) } catch {
+            let error = LocalStorageError(error, path: path)
+            guard error.isOfDisk else { throw error }
+            let url = URL(filePath: path).absoluteString
+            // The index in memory alone; and where there can be no log either, without one.
+            let ways = ["vfs=unix-excl"] + (hasLog(path) ? [] : ["immutable=1"])
+            for way in ways {
+                if let content = try? attempt("\(url)?\(way)") { return content }
+            }
+            throw error
+        }
+    }
+
+    private static func hasLog(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path + "-wal", &status) == 0 ? status.st_size > 0 : errno != ENOENT
+    }
+
     private static func makeFile(_ path: String) throws(LocalStorageError) {
         do {
             if let folder = PrivateFiles.parent(of: path) { try PrivateFiles.makeFolder(folder) }
@@ -62,7 +95,9 @@ enum SQLiteFile {
     /// In one transaction, because another process may be creating the tables, and a half-made file
     /// looks like another program's.
     /// - Returns: The file's format; 0 if there are no tables.
-    private static func look(at db: Database, _ path: String, known: Int) throws -> Int {
+    static func look(
+        at db: Database, _ path: String, known: Int = migrations.count
+    ) throws -> Int {
         var found = 0
         try db.inTransaction(.deferred) {
             found = try checkOwner(of: db, path, known: known)
@@ -176,6 +211,9 @@ enum SQLiteFile {
 }
 
 extension LocalStorageError {
+    /// Whether the file is what it should be, and the disk has failed or is full.
+    var isOfDisk: Bool { [.diskFull, .failed].contains(reason) }
+
     /// Translates an error of the database for people.
     init(_ error: any Error, path: String) {
         switch error {
@@ -195,6 +233,8 @@ extension LocalStorageError {
         case .SQLITE_NOTADB: .foreign
         case .SQLITE_CANTOPEN, .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: .notWritable
         case .SQLITE_FULL: .diskFull
+        // There is no room for the log's index.
+        case .SQLITE_IOERR where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE: .diskFull
         case .SQLITE_BUSY, .SQLITE_LOCKED: .busy
         // A table or column that this library created is missing.
         case .SQLITE_ERROR where error.message?.hasPrefix("no such") == true: .damaged

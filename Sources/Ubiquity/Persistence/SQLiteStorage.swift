@@ -12,7 +12,9 @@ package import UbiquityCore
 /// ``LocalStorageError``.
 ///
 /// Shared state:
-/// - `queue`: GRDB's own serial queue guards the connection.
+/// - `queue`: GRDB's own serial queue guards the connection. Guarded by its mutex, because a file that
+///   could only be read is opened later.
+/// - `files`: the open file and its log, guarded by its mutex, because they are opened later too.
 /// - `commitSignal` and `lease`: thread-safe constants.
 /// - `watcher`: set once and cleared by ``close()``. Guarded by its mutex, because that may be called
 ///   on any thread.
@@ -25,7 +27,9 @@ package import UbiquityCore
 ///   emptied. Guarded in the same way.
 package final class SQLiteStorage: LocalStorage {
     package let path: String
-    private let queue: DatabaseQueue
+    /// Nil while the disk has no room for opening the file.
+    private let queue: Mutex<DatabaseQueue?>
+    private let files = Mutex<[String: FileIdentity]>([:])
     private let commitSignal: CommitSignal
     private let lease: ProcessLease
     private let watcher = Mutex<FileWatcher?>(nil)
@@ -44,20 +48,29 @@ package final class SQLiteStorage: LocalStorage {
     }
 
     /// Opens the file, creating it and the folders above it if needed.
+    ///
+    /// On a full disk, a file with values is only read; each save tries to open it.
     /// - Throws: ``LocalStorageError``; nothing that existed before was changed then.
     package init(path: String) throws(LocalStorageError) {
         self.path = path
-        queue = try SQLiteFile.open(path)
+        do { queue = Mutex(try SQLiteFile.open(path)) } catch {
+            guard error.isOfDisk,
+                try SQLiteFile.reading(
+                    path, label: Self.label, { try SQLiteFile.look(at: $0, path) > 0 })
+            else { throw error }
+            queue = Mutex(nil)
+        }
         do {
             commitSignal = try CommitSignal(store: path)
             lease = try ProcessLease(path: ProcessLease.path(ofStore: path))
         } catch {
             throw LocalStorageError(.notWritable, path: path, cause: "\(error)")
         }
+        noteFiles()
     }
 
     package func load() throws -> DiskChanges {
-        try attempt { db in
+        try reading { db in
             // The counter first: a commit in between is then seen twice rather than never.
             let dataVersion = try Self.dataVersion(db)
             var changes = DiskChanges()
@@ -104,6 +117,7 @@ package final class SQLiteStorage: LocalStorage {
             return outcome
         }
         if case .saved = outcome {
+            try checkFiles()
             logBytes.withLock { $0 += Self.valueBytes(of: batch) }
             isUnannounced.withLock { $0 = true }
         }
@@ -119,7 +133,7 @@ package final class SQLiteStorage: LocalStorage {
     }
 
     package func refusedWrites() throws -> [RefusedWrite] {
-        try attempt { try SQLiteRows.refusedWrites($0) }
+        try reading { try SQLiteRows.refusedWrites($0) }
     }
 
     package func forgetRefusedWrites() throws {
@@ -129,7 +143,7 @@ package final class SQLiteStorage: LocalStorage {
     package func tidy() {
         guard logBytes.withLock({ $0 > Self.logBytesMax }) else { return }
         logBytes.withLock { $0 = 0 }
-        try? queue.writeWithoutTransaction(SQLiteFile.emptyLog)
+        try? opened().writeWithoutTransaction(SQLiteFile.emptyLog)
     }
 
     /// - Throws: ``SystemError``.
@@ -155,7 +169,7 @@ package final class SQLiteStorage: LocalStorage {
             watcher?.cancel()
             watcher = nil
         }
-        try? queue.close()
+        queue.withLock { try? $0?.close() }
         lease.close()
     }
 
@@ -167,8 +181,44 @@ package final class SQLiteStorage: LocalStorage {
     }
 
     private func attempt<T>(_ body: (Database) throws -> T) throws -> T {
-        do { return try queue.writeWithoutTransaction(body) } catch {
+        do { return try opened().writeWithoutTransaction(body) } catch {
             throw LocalStorageError(error, path: path)
+        }
+    }
+
+    /// Reads, if need be without opening the file.
+    private func reading<T>(_ body: (Database) throws -> T) throws -> T {
+        do { return try attempt(body) } catch let error as LocalStorageError
+            where error.isOfDisk && queue.withLock({ $0 == nil })
+        { return try SQLiteFile.reading(path, label: Self.label, body) }
+    }
+
+    private func noteFiles() {
+        files.withLock { files in
+            for path in [path, path + "-wal"] { files[path] = FileIdentity(path: path) }
+        }
+    }
+
+    /// A save counts if the next opening finds it: a file that was removed can still be written to.
+    private func checkFiles() throws(LocalStorageError) {
+        for (path, file) in files.withLock({ $0 }) {
+            let found = FileIdentity(path: path)
+            guard found != file else { continue }
+            throw LocalStorageError(
+                .moved, path: path, cause: found == nil ? "moved or removed" : "replaced")
+        }
+    }
+
+    private static let label = "ubiquity.disk.full"
+
+    private func opened() throws(LocalStorageError) -> DatabaseQueue {
+        try queue.withLock { queue throws(LocalStorageError) in
+            if let queue { return queue }
+            let opened = try SQLiteFile.open(path)
+            queue = opened
+            noteFiles()
+            lastLook.withLock { $0 = Look() }
+            return opened
         }
     }
 

@@ -16,16 +16,17 @@ package struct StoreInspection: Sendable {
 
     /// - Throws: ``LocalStorageError`` that describes the problem with the file.
     package init(path: String) throws(LocalStorageError) {
-        do {
-            var configuration = Configuration()
-            configuration.readonly = true
-            configuration.busyMode = .timeout(2)
-            configuration.label = "ubiquity.inspection"
-            let queue = try DatabaseQueue(path: path, configuration: configuration)
-            defer { try? queue.close() }
-            try queue.read { db in try read(db, path) }
-        } catch { throw LocalStorageError(error, path: path) }
+        self = try SQLiteFile.reading(path, label: "ubiquity.inspection") { db in
+            var inspection = StoreInspection()
+            try db.inTransaction(.deferred) {
+                try inspection.read(db, path)
+                return .commit
+            }
+            return inspection
+        }
     }
+
+    private init() {}
 
     private mutating func read(_ db: Database, _ path: String) throws {
         // As it is when a full disk has ended its making. The next opening makes the tables.

@@ -45,7 +45,7 @@ struct StatusReport {
             return account.map(sentence) ?? Self.notSignedIn
         }
         if let failure = status.diskFailure {
-            return "Changes cannot be saved on this device: \(failure)."
+            return "Changes cannot be saved on this device: \(failure)"
         }
         let waiting = Waiting(count: status.pendingKeys.count)
         guard account != nil else {

@@ -7,28 +7,6 @@ internal import UbiquityCore
 
 @testable internal import UbiquityServer
 
-/// A file system in memory, of 16 MB. Nil where the system lets nobody mount one.
-private final class SmallDisk {
-    let folder: TemporaryFolder
-
-    init?() throws {
-        folder = try TemporaryFolder()
-        guard mount("test", folder.path, "tmpfs", 0, "size=16m,mode=700") == 0 else { return nil }
-    }
-
-    deinit { umount2(folder.path, Int32(MNT_DETACH)) }
-
-    var ballast: String { folder.file("ballast") }
-
-    func fill() throws {
-        let file = try #require(fopen(ballast, "we"))
-        setvbuf(file, nil, _IONBF, 0)
-        let bytes = [UInt8](repeating: 7, count: 4_096)
-        while fwrite(bytes, 1, bytes.count, file) == bytes.count {}
-        fclose(file)
-    }
-}
-
 struct FullDiskTests {
     @Test func `on a full disk what takes away still works, and what adds is refused`() throws {
         guard let disk = try SmallDisk() else { return }
@@ -53,11 +31,33 @@ struct FullDiskTests {
         }
         #expect(!storage.findRoom())
         #expect(try storage.erase(Sample.account.id, now: 2, by: .operatorLocally))
-        unlink(disk.ballast)
+        disk.makeRoom()
         #expect(storage.findRoom())
         #expect(!storage.isFull)
         try storage.makeSampleAccount()
         try commit("d", value, at: 900)
         try storage.close()
+    }
+
+    @Test func `a server that is started on a full disk has room from its reserve`() throws {
+        guard let disk = try SmallDisk() else { return }
+        func open() throws -> SQLiteServerStorage {
+            try SQLiteServerStorage.openForServer(
+                disk.folder.file("test.sqlite"),
+                reserve: DiskReserve(path: disk.folder.file("reserve")))
+        }
+        let first = try open()
+        try first.makeSampleAccount()
+        try first.close()
+        try disk.fill()
+        let second = try open()
+        #expect(second.isFull)
+        #expect(try second.accounts().count == 1)
+        #expect(try second.erase(Sample.account.id, now: 2, by: .operatorLocally))
+        try second.close()
+        try disk.fill()
+        #expect(throws: ServerStartError.diskFull(path: disk.folder.file("test.sqlite"))) {
+            try open()
+        }
     }
 }

@@ -25,7 +25,9 @@ struct LocalStorageTests {
 
     @Test(arguments: Backend.allCases)
     func `a new disk is empty and has version 0`(_ backend: Backend) throws {
-        let storage = try Disk(backend).open()
+        let disk = try Disk(backend)
+        defer { withExtendedLifetime(disk) {} }
+        let storage = try disk.open()
         #expect(try storage.load() == DiskChanges())
         #expect(try storage.changes(after: 0) == nil)
         #expect(try storage.refusedWrites().isEmpty)
@@ -144,7 +146,9 @@ struct LocalStorageTests {
 
     @Test(arguments: Backend.allCases)
     func `refused writes are the newest, the newest first`(_ backend: Backend) throws {
-        let storage = try Disk(backend).open()
+        let disk = try Disk(backend)
+        defer { withExtendedLifetime(disk) {} }
+        let storage = try disk.open()
         func refused(_ number: Int) throws -> RefusedWrite {
             RefusedWrite(
                 record: try record("k\(number)", number % 2 == 0 ? .integer(1) : nil),

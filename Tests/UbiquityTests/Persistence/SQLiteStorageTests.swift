@@ -39,6 +39,49 @@ struct SQLiteStorageTests {
     #endif
 
     #if os(Linux)
+    @Test func `a save into a file that is not at its path any more is none`() throws {
+        for suffix in ["", "-wal"] {
+            for isReplaced in [false, true] {
+                let path = folder.file("\(suffix)\(isReplaced)/store.sqlite")
+                let storage = try SQLiteStorage(path: path)
+                defer { storage.close() }
+                _ = try storage.save(SaveBatch(after: 0, [try .confirmed("a", .integer(1))]))
+                try FileManager.default.moveItem(atPath: path + suffix, toPath: path + ".moved")
+                if isReplaced {
+                    try FileManager.default.copyItem(
+                        atPath: path + ".moved", toPath: path + suffix)
+                }
+                let error = #expect(throws: LocalStorageError.self) {
+                    try storage.save(SaveBatch(after: 1, [try .confirmed("a", .integer(2))]))
+                }
+                #expect(error?.reason == .moved)
+            }
+        }
+    }
+
+    @Test func `on a full disk, values can be read, and saved when there is room`() throws {
+        guard let disk = try SmallDisk() else { return }
+        let path = disk.folder.file("home/a store? #1%.sqlite")
+        let first = try SQLiteStorage(path: path)
+        _ = try first.save(SaveBatch(after: 0, [try .confirmed("a", .integer(1))]))
+        first.close()
+        try disk.fill()
+        let second = try SQLiteStorage(path: path)
+        defer { second.close() }
+        #expect(try second.load().entries.map(\.key) == [try Key("a")])
+        #expect(try second.refusedWrites().isEmpty)
+        #expect(try StoreInspection(path: path).entries.count == 1)
+        let change = SaveBatch(after: 1, [try .confirmed("a", .integer(2))])
+        let error = #expect(throws: LocalStorageError.self) { try second.save(change) }
+        #expect(error?.reason == .diskFull)
+        disk.makeRoom()
+        #expect(try second.save(change) == .saved(version: 2))
+        #expect(try second.changes(after: 1)?.entries.count == 1)
+        let third = try SQLiteStorage(path: path)
+        defer { third.close() }
+        #expect(try third.load().version == 2)
+    }
+
     /// A lock of SQLite's is the process's, and the closing of any descriptor of the file cancels it.
     @Test func `an opening leaves the locks that this process has on the file`() throws {
         let storage = try SQLiteStorage(path: path)

@@ -22,6 +22,25 @@ final class DiskReserve: Sendable {
         keep()
     }
 
+    /// Makes room for opening the database, if need be by the reserve: SQLite maps the log's index into memory,
+    /// and a process that writes to a page of it for which the disk has no room is ended by the system.
+    /// - Returns: Whether there is room.
+    func makeRoom() -> Bool { hasRoom || giveUp() && hasRoom }
+
+    private var hasRoom: Bool {
+        let name = path + ".room"
+        let file = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { return errno != ENOSPC && errno != EDQUOT }
+        defer {
+            close(file)
+            unlink(name)
+        }
+        return ![ENOSPC, EDQUOT].contains(posix_fallocate(file, 0, Self.roomBytes))
+    }
+
+    /// The index of a log that is as long as it usually gets, and some commits.
+    private static let roomBytes: off_t = 256 << 10
+
     /// Whether the disk was full and is not known to have space again. Nothing that takes more
     /// space may be stored then.
     var isGivenUp: Bool { isGivenUpNow.withLock { $0 } }

@@ -51,6 +51,7 @@ final class SQLiteServerStorage: SQLStorage {
     static func openForServer(
         _ path: String, reserve: DiskReserve? = nil
     ) throws(ServerStartError) -> SQLiteServerStorage {
+        guard reserve?.makeRoom() ?? true else { throw .diskFull(path: path) }
         let database = try ServerDatabase.openPool(path)
         do {
             // Not 0 if it cannot be read: that would be saved, and tombstones would be kept too
