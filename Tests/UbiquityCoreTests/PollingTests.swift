@@ -317,6 +317,7 @@ import Testing
         a.pushBytesTooLarge = .max
         wait(milliseconds: SyncEngine.tooLargeRetryMilliseconds)
         #expect(a.engine.status.pendingKeys.isEmpty)
+        #expect(a.engine.status.link.lastError == nil)
         #expect(a.pushes.count < 14)
     }
 

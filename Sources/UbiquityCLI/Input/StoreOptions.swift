@@ -71,7 +71,7 @@ private func secondsOf(_ text: String) throws -> Double {
 struct TimeoutOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "How long to wait for the server. (default: 5; blame, diff, rewind, sync and undo: 30; "
+            "How long to wait for the server, from the last byte sent. (default: 5; blame, diff, rewind, sync and undo: 30; "
                 + "sync --until: 90)", valueName: "seconds"),
         transform: secondsOf)
     var timeout: Double?

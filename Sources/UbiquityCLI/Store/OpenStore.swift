@@ -175,7 +175,7 @@ struct OpenStore {
         // Before the first download, the account's value would replace what is written here.
         if !store.engineStatus.hasCompletedFirstSync { await catchUp() }
         let keys = Set(contents.keys.map(\.whole.string))
-        let (others, earlier) = (store.waitingWrites, try refusals(of: keys))
+        let earlier = try refusals(of: keys)
         try await withinLimits(write)
         guard store.synchronize() else {
             let reason = store.engineStatus.diskFailure ?? "the disk failed"
@@ -183,7 +183,8 @@ struct OpenStore {
         }
         if account == nil { return WriteOutcome(unsent: .notSignedIn) }
         if sync.isLocal { return WriteOutcome(unsent: .local) }
-        let own = store.waitingWrites.filter { others[$0.key] != $0.value }
+        // A value that waits already may be written again.
+        let own = store.waitingWrites.filter { keys.contains($0.key.whole.string) }
         let failure = await failureOfExchange()
         // Its answer may have come before the round trip was asked for.
         if let reason = try refusals(of: keys).first(where: { earlier[$0.key] == nil })?.value {
@@ -202,7 +203,13 @@ struct OpenStore {
     }
 
     private func failureOfExchange() async -> (any Error)? {
+        let writes = store.waitingWrites
         do { try await exchange() } catch { return error }
+        // The server has them. The next command should find here that it does.
+        try? await withTimeout(seconds: timeout) { [store] in
+            for await _ in store.statuses where store.hasConfirmed(writes) { break }
+        }
+        _ = store.synchronize()
         return nil
     }
 
@@ -263,7 +270,9 @@ struct OpenStore {
         guard account != nil else { throw Failure.notSignedIn }
         do {
             try await showingProgress {
-                try await withTimeout(seconds: timeout) { [store] in try await body(store) }
+                try await withTimeout(seconds: timeout, isSending: true) { [store] in
+                    try await body(store)
+                }
             }
         } catch {
             guard let heldUpBy else { throw error }
@@ -355,19 +364,33 @@ struct WriteOutcome {
     }
 }
 
-/// - Parameter start: When the time begins.
+/// - Parameters:
+///   - start: When the time begins.
+///   - isSending: Whether the time begins anew with each byte that is sent: a slow line needs as long as it
+///     needs.
 /// - Throws: The body's error, or ``UbiquityError/Code/unreachable`` when the time is up; the body
 ///   is cancelled then.
 func withTimeout<Result: Sendable>(
-    seconds: Double, since start: ContinuousClock.Instant = .now,
+    seconds: Double, since start: ContinuousClock.Instant = .now, isSending: Bool = false,
     _ body: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
     try await withThrowingTaskGroup(of: Result.self) { group in
         group.addTask { try await body() }
         group.addTask {
-            try await Task.sleep(until: start + .seconds(seconds), clock: .continuous)
+            let before = HTTPTransport.bytesSent
+            var (sent, end) = (before, start + .seconds(seconds))
+            while isSending, ContinuousClock.now < end {
+                try await Task.sleep(for: .seconds(min(seconds / 10, 0.25)))
+                let now = HTTPTransport.bytesSent
+                if now != sent { (sent, end) = (now, .now + .seconds(seconds)) }
+            }
+            try await Task.sleep(until: end, clock: .continuous)
+            let slow =
+                sent > before
+                ? ", after \(sent - before) bytes were sent; a slow line may need a longer --timeout"
+                : ""
             throw UbiquityError(
-                .unreachable, "the server did not answer within \(seconds.formatted()) s")
+                .unreachable, "the server did not answer within \(seconds.formatted()) s" + slow)
         }
         defer { group.cancelAll() }
         guard let result = try await group.next() else { throw CancellationError() }

@@ -102,6 +102,10 @@ struct StatusReport {
                 return status.hasCompletedFirstSync
                     ? "Everything is synced." : "The first download is not complete yet."
             }
+            if status.link.state == .connected, let reason = status.link.lastError {
+                return "The server can be reached, but does not take changes: \(reason). "
+                    + "\(waiting.sentence)\(sync)."
+            }
             return leader.map { "\($0) is connected, and sends \(waiting.keys)." }
                 ?? "The server can be reached. \(waiting.sentence)\(sync)."
         case .locked: return "\(Phrase.locked) \(waiting.sentence)."

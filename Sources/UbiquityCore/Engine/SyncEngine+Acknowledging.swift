@@ -17,6 +17,11 @@ extension SyncEngine {
         receipts.told(push.saved)
         if let tooLarge = outbox.tooLarge, push.bytes >= tooLarge.bytes { outbox.tooLarge = nil }
         outbox.backoff.succeed()
+        // What had refused pushes does so no more. With polls it says why there is no stream.
+        if meta.link.state == .connected, meta.link.lastError != nil, outbox.tooLarge == nil {
+            meta.link.lastError = nil
+            unsaved.meta = true
+        }
         outbox.bytesMax += min(outbox.bytesMax / 4, Int.max - outbox.bytesMax)
         hurryPolling(at: now)
         meta.link.lastSync = clock.milliseconds(at: now)
