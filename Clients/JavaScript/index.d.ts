@@ -378,7 +378,10 @@ export interface Device {
 }
 
 export interface HomeOptions {
-  /** In Node a folder, which is required; in a browser a name, `ubiquity` if there is none. */
+  /**
+   * In Node a folder, which is required, and counts from the current one when it is opened; in a browser a name,
+   * `ubiquity` if there is none.
+   */
   home?: string;
 }
 
