@@ -92,7 +92,7 @@ export interface ChangeEvent<Key extends string = string> extends Event {
   readonly keys: Key[];
 }
 
-/** An error that no call could report, of the disk mostly. */
+/** An error that no call could report, of the disk mostly, or of the app's rule for a conflict. */
 export interface ProblemEvent extends Event { readonly detail: string }
 
 export interface StoreEvents<Key extends string = string> {

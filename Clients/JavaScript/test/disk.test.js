@@ -10,7 +10,8 @@ import { test } from 'node:test';
 import { Program, skip } from './support/faults.js';
 
 const identifier = 'T.example';
-const open = (home) => `globalThis.store = await openStore({ home: ${JSON.stringify(home)}, identifier: '${identifier}' });`;
+const open = (home) => `
+  globalThis.store = await openStore({ home: ${JSON.stringify(home)}, identifier: '${identifier}' });`;
 const set = (key, value) => `store.set(${JSON.stringify(key)}, ${JSON.stringify(value)}); return store.synchronize();`;
 /** A save that is tried again when the disk begins to work may still fail. */
 const again = 'return await store.synchronize() || store.synchronize();';
@@ -174,3 +175,22 @@ diskTest('a home with a relative name stays where it was opened', async (start, 
   assert.deepEqual(readdirSync(there), []);
   assert.equal(await reopened(start, join(here, 'data'), 'a'), 1);
 });
+
+for (const [what, observe] of [
+  ['a callback', 'store.subscribe("a", (value) => { store.set("own", value); throw new Error("mine"); });'],
+  ['an asynchronous callback', 'store.subscribe("a", async (value) => { store.set("own", value); throw new Error("mine"); });'],
+  ['a listener', 'store.addEventListener("status", () => { store.set("own", 1); throw new Error("mine"); });'],
+  ['an object that is a listener', `store.addEventListener("status", { handleEvent() { store.set("own", 1);
+    throw new Error("mine"); } });`],
+]) {
+  diskTest(`${what} that throws ends the program, when what it wrote is on the disk`, async (start, home) => {
+    const program = start({ isFaulty: false });
+    await program.run(open(home));
+    await program.run('await store.synchronize();');
+    program.run(`${observe} store.set("a", 1); await new Promise((go) => { setTimeout(go, 10_000); });`).catch(() => {});
+    assert.deepEqual(await program.ended, [1, null]);
+    assert.match(program.errors, /Error: mine/);
+    assert.equal(await reopened(start, home, 'own'), 1);
+    assert.equal(await reopened(start, home, 'a'), 1);
+  });
+}
