@@ -270,7 +270,7 @@ export class FileFolder {
       this.journals.delete(file);
       await journal.close();
     }
-    await rm(folder, { recursive: true, force: true });
+    await told(folder, () => rm(folder, { recursive: true, force: true }));
   }
 
   // There are no other processes.
