@@ -6,14 +6,14 @@ import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat } from 'node:fs
 import { dirname } from 'node:path';
 import { UbiquityError } from './values.js';
 
-/** What a folder may be that no system can flush, or this one cannot. */
+/** The errors of a system that cannot flush a folder. */
 const unflushable = new Set(['EINVAL', 'ENOTSUP', 'ENOSYS', 'EPERM', 'EISDIR']);
-/** Of a `stat`, what tells one file from another. */
+/** Whether two results of `stat` are of the same file. */
 export const isSame = (one, other) => one.ino === other.ino && one.dev === other.dev;
 export const statOf = (file) => stat(file, { bigint: true });
 
-/** Says of an error of the system where it was met. */
-export async function told(place, act) {
+/** Adds the place to an error of the system. @throws {UbiquityError} `storage` */
+export async function withPlace(place, act) {
   try { return await act(); } catch (error) {
     throw error instanceof UbiquityError ? error : new UbiquityError('storage', `${place}: ${error.message}`);
   }
@@ -26,15 +26,15 @@ export async function checkPlace(handle, file, bytes) {
   throw new Error('another program has changed or replaced it');
 }
 
-/** What stands in for what is not there. */
+/** The value to use in place of a file that does not exist. */
 export const orElse = (value) => (error) => {
   if (error.code === 'ENOENT') return value;
   throw error;
 };
-export const textOf = (file) => told(file, () => readFile(file, 'utf8').catch(orElse('')));
-export const namesIn = (folder) => told(folder, () => readdir(folder).catch(orElse([])));
+export const textOf = (file) => withPlace(file, () => readFile(file, 'utf8').catch(orElse('')));
+export const namesIn = (folder) => withPlace(folder, () => readdir(folder).catch(orElse([])));
 
-/** A name is on disk when its folder is; not every system can tell a folder so. */
+/** Flushes the names in a folder, where the system can. */
 export async function syncFolder(folder) {
   let handle;
   try {
@@ -45,14 +45,14 @@ export async function syncFolder(folder) {
   } finally { await handle?.close(); }
 }
 
-/** Makes a folder in one that is there. The process that made it may have ended before it was on the disk. */
+/** Makes a folder in one that exists. It is flushed even if it exists: who made it may have ended before that. */
 export async function makeFolder(folder) {
   const isNew = await mkdir(folder, 0o700).then(() => true, async (error) => {
     if (error.code === 'EEXIST' && (await stat(folder)).isDirectory()) return false;
     throw error;
   });
   try { await syncFolder(dirname(folder)); } catch (error) {
-    // Made anew, it is written anew.
+    // The next attempt makes it anew: a second flush would not write it.
     if (isNew) await rmdir(folder).catch(() => {});
     throw error;
   }

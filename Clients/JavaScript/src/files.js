@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 import { UbiquityError } from './values.js';
 import { Disk } from './disk.js';
 import { checkPlace, isSame, makeFolder, makeFolders, namesIn, orElse, replace, statOf, syncFolder, textOf,
-  told } from './durable.js';
+  withPlace } from './durable.js';
 import { lockHome } from './lock.js';
 
 /** Of all files. */
@@ -25,18 +25,18 @@ const newer = (found) => `its format is ${found}, and this version knows format 
  */
 class Journal {
   rows = new Disk();
-  /** It was read; from then on, `rows` are what the file has. */
+  /** Whether it was read. From then on, `rows` is what the file must have. */
   isLoaded = false;
   /** @type {any} The file, open for more at its end; null if it is to be written anew. */
   handle = null;
-  /** @type {any} What the system said of the file when it was written last. */
+  /** @type {any} The `stat` of the file after the last write. */
   left = null;
-  /** This process has written it. */
+  /** Whether this process has written the file. */
   isOwn = false;
   isRemoved = false;
   /** What is being written. */
   turn = Promise.resolve();
-  /** As many are good. */
+  /** The length of the file that is good. */
   bytes = 0;
   /** The rows as they would be in a journal of one save. */
   rowBytes = 0;
@@ -50,7 +50,7 @@ class Journal {
   load() {
     return this.inTurn(async () => {
       await this.lock.check();
-      if (!this.isLoaded) await told(`${this.document} cannot be read`, () => this.read());
+      if (!this.isLoaded) await withPlace(`${this.document} cannot be read`, () => this.read());
       // What was read is of the home that is locked.
       await this.lock.check();
       this.isLoaded = true;
@@ -122,17 +122,17 @@ class Journal {
   async write(rows) {
     if (this.isRemoved) throw new UbiquityError('storage', 'the account of these values was removed');
     await this.lock.check();
-    await told(this.document, async () => {
+    await withPlace(this.document, async () => {
       if (!await this.isAsLeft()) await this.release();
       const isShort = this.handle && this.isOwn && this.bytes < Math.max(journalMax, 2 * this.rowBytes);
       await (isShort ? this.append(rows) : this.fold(rows));
     });
-    // Before that, a program that has removed the lock could have let another one in.
+    // Without the lock, another process may have opened the home meanwhile.
     await this.lock.check();
     this.rows.keep(rows);
   }
 
-  /** Whether nobody has touched the file since. */
+  /** Whether no other program has touched the file since the last write. */
   async isAsLeft() {
     const there = this.handle && await statOf(this.document).catch(() => null);
     return there !== null && isSame(there, this.left) && there.size === this.left.size
@@ -157,7 +157,7 @@ class Journal {
     this.bytes += line.length;
   }
 
-  /** Removes what is not good from the end, so that all of it is on the disk. */
+  /** Cuts off what is not good, and flushes the rest. */
   async cut() {
     await this.handle.truncate(this.bytes);
     await this.handle.sync();
@@ -172,7 +172,7 @@ class Journal {
     const folder = dirname(this.document);
     let file;
     try {
-      // Not the home itself: without its lock, it would be anybody's.
+      // Not the home itself: a new one would not be locked.
       await makeFolder(dirname(folder));
       await makeFolder(folder);
       file = await replace(this.document, text, this.lock);
@@ -215,7 +215,7 @@ export class FileFolder {
     }
     // The program may go to another folder.
     const path = resolve(home);
-    await told(`${path} cannot be made`, () => makeFolders(path));
+    await withPlace(`${path} cannot be made`, () => makeFolders(path));
     return new FileFolder(path, await lockHome(path));
   }
 
@@ -247,7 +247,7 @@ export class FileFolder {
       if (this.isClosed) throw new UbiquityError('closed', 'the home is closed');
       const device = change(await this.readAccount());
       const text = JSON.stringify({ format, device });
-      const { handle } = await told(this.account, () => replace(this.account, text, this.lock));
+      const { handle } = await withPlace(this.account, () => replace(this.account, text, this.lock));
       await handle.close();
       return device;
     });
@@ -270,7 +270,7 @@ export class FileFolder {
       this.journals.delete(file);
       await journal.close();
     }
-    await told(folder, () => rm(folder, { recursive: true, force: true }));
+    await withPlace(folder, () => rm(folder, { recursive: true, force: true }));
   }
 
   // There are no other processes.
