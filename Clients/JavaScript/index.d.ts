@@ -92,7 +92,7 @@ export interface ChangeEvent<Key extends string = string> extends Event {
   readonly keys: Key[];
 }
 
-/** An error that no call could report, of the disk mostly. */
+/** An error that no call could report, of the disk mostly, or of the app's rule for a conflict. */
 export interface ProblemEvent extends Event { readonly detail: string }
 
 export interface StoreEvents<Key extends string = string> {
@@ -381,7 +381,10 @@ export interface Device {
 }
 
 export interface HomeOptions {
-  /** In Node a folder, which is required; in a browser a name, `ubiquity` if there is none. */
+  /**
+   * In Node a folder, which is required, and counts from the current one when it is opened; in a browser a name,
+   * `ubiquity` if there is none.
+   */
   home?: string;
 }
 

@@ -176,13 +176,12 @@ export class Device {
       throw new UbiquityError('unreachable', `${server} is not a Ubiquity server`);
     }
     const device = checkedDevice(answer.device);
-    if (isWanted && !await isWanted(accountName)) {
-      await revoke({ server, device, credential });
-      throw new UbiquityError('declined', 'nobody was signed in; the code is used up');
-    }
     const now = { server, allowsPlainHTTP, account, accountName, device, deviceName, credential };
     let old = null;
     try {
+      if (isWanted && !await isWanted(accountName)) {
+        throw new UbiquityError('declined', 'nobody was signed in; the code is used up');
+      }
       const join = keyCode ? await this.handedKeys(now, terms, signal) : null;
       const checked = join ? now : await this.checkedSealing(now, terms.allowsUnsealed, signal);
       await this.adopt((state) => {

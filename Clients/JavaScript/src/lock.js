@@ -6,7 +6,7 @@
  */
 
 import { once } from 'node:events';
-import { mkdir, open, readFile, readdir, realpath, rm } from 'node:fs/promises';
+import { lstat, open, readFile, readdir, realpath, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { UbiquityError } from './values.js';
@@ -48,7 +48,7 @@ async function isAlive(path) {
   } catch (error) { return !['ECONNREFUSED', 'ENOENT'].includes(error.code); } finally { socket.destroy(); }
 }
 
-class Lock {
+export class Lock {
   /** @param {string} home */
   constructor(home) {
     this.home = home;
@@ -71,6 +71,7 @@ class Lock {
       this.server.listen({ path: join(this.place, this.name), exclusive: true });
       await once(this.server, 'listening');
       this.server.unref();
+      this.own = await lstat(join(this.place, this.name), { bigint: true });
     } catch (error) {
       throw new UbiquityError('storage', `${this.home} cannot be locked: ${error.message}. A home is a folder of a `
         + 'disk of this machine, on which a program can make sockets');
@@ -91,6 +92,19 @@ class Lock {
     return true;
   }
 
+  /**
+   * Checks that the path still leads to the home that this locks, and that the lock is there, which keeps others out.
+   * @throws {UbiquityError}
+   */
+  async check() {
+    const { own } = this;
+    const there = await lstat(join(this.home, this.name), { bigint: true }).catch((error) => error);
+    if (own && there.ino === own.ino && there.dev === own.dev) return;
+    const why = there.message ?? `${this.name} is another file`;
+    throw new UbiquityError('storage', `${this.home} is not what was opened: another program has moved, replaced or removed `
+      + `it, or the lock in it (${why}). Nothing is saved. Move it back, or close it and open it again`);
+  }
+
   async release() {
     if (this.server.listening) await new Promise((resolve) => { this.server.close(resolve); });
     await this.folder?.close();
@@ -98,14 +112,8 @@ class Lock {
   }
 }
 
-/**
- * Takes the lock of a home, which is made if need be.
- * @param {string} home @returns {Promise<() => Promise<void>>} What releases it.
- */
+/** Takes the lock of a home. @param {string} home @returns {Promise<Lock>} */
 export async function lockHome(home) {
-  try { await mkdir(home, { recursive: true, mode: 0o700 }); } catch (error) {
-    throw new UbiquityError('storage', `${home} cannot be made: ${error.message}`);
-  }
   const mounts = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
   const network = networkOf(await realpath(home).catch(() => home), mounts);
   if (network) {
@@ -116,7 +124,7 @@ export async function lockHome(home) {
     const lock = new Lock(home);
     try {
       await lock.take();
-      if (await lock.isAlone()) return () => lock.release();
+      if (await lock.isAlone()) return lock;
     } catch (error) {
       await lock.release();
       throw error;

@@ -216,7 +216,10 @@ export class Shell {
 
   /** A rule of the app that fails leaves the later value. */
   decide({ key, values }) {
-    try { return this.app.decide(key, values) ?? values.at(-1).value; } catch { return values.at(-1).value; }
+    try { return this.app.decide(key, values) ?? values.at(-1).value; } catch (error) {
+      queueMicrotask(() => this.app.problem(`${key}: the later value stands, because the others cannot be read: ${error}`));
+      return values.at(-1).value;
+    }
   }
 
   // What the app wants

@@ -24,10 +24,8 @@ const depthMax = 100;
 /** Of the engine's status, what is an app's. */
 const shown = ({ saved: _, accountID: __, ...status }) => ({ ...nothing, ...status });
 const isGone = (value) => value === null || value === undefined;
-/** An error of an app's callback does not keep the others from being called. */
-function call(callback) {
-  try { callback(); } catch (error) { queueMicrotask(() => { throw error; }); }
-}
+/** Throws when nobody can catch it: a program of Node ends then. */
+const throwLater = (error) => queueMicrotask(() => { throw error; });
 
 export class Store extends EventTarget {
   ownsDevice = false;
@@ -42,6 +40,8 @@ export class Store extends EventTarget {
   #resolvers = new Map();
   #status = '';
   #looks = false;
+  /** Listeners as they are called, by what the app has given. @type {WeakMap<object, (event: Event) => any>} */
+  #listeners = new WeakMap();
   /** So many observers write, each called by the write of the one before. */
   #depth = 0;
   /** Whether anybody ever wanted to hear of the status. */
@@ -64,9 +64,11 @@ export class Store extends EventTarget {
       },
       notice: (reason, keys) => this.#changed(reasons[reason] ?? reason, keys),
       decide: (key, values) => this.#decide(key, values),
-      problem: (detail) => this.dispatchEvent(Object.assign(new Event('problem'), { detail })),
+      problem: (detail) => this.#problem(detail),
     });
   }
+
+  #problem(detail) { this.dispatchEvent(Object.assign(new Event('problem'), { detail })); }
 
   start() { return this.shell.start(); }
 
@@ -165,18 +167,24 @@ export class Store extends EventTarget {
   setConflictPolicy(key, name, resolve = undefined) {
     checkedKey(key);
     if (!Object.hasOwn(policies, name)) throw new UbiquityError('policy', `${name} is not a conflict policy`);
+    if (name === 'custom' && typeof resolve !== 'function') {
+      throw new UbiquityError('policy', `${key}: a custom policy needs a function`);
+    }
     this.#resolvers.set(key, resolve);
     this.shell.setPolicy(key, policies[name]);
     this.#tell(key);
   }
 
-  /** What an app's rule makes of values; the later one stands in for its faults. */
+  /** What an app's rule makes of values; the later one stands in for its faults, which are reported. */
   #decide(key, values) {
     const resolve = this.#resolvers.get(key);
     const seen = ({ value, milliseconds }) => ({ value: readable(value), date: new Date(milliseconds) });
     return values.reduce((earlier, later) => {
       if (isSame(toWire(earlier.value), toWire(later.value))) return later;
-      try { return { ...later, value: writable(resolve(seen(earlier), seen(later)), later.value, key) }; } catch {
+      try { return { ...later, value: writable(resolve(seen(earlier), seen(later)), later.value, key) }; } catch (error) {
+        // Not before the engine has the value: a listener may write.
+        queueMicrotask(() => this.#problem(`${key}: the later value stands, because the app's rule for conflicts has `
+          + `failed: ${error?.message ?? error}`));
         return later;
       }
     }).value;
@@ -198,16 +206,30 @@ export class Store extends EventTarget {
   /** Tells those who watch a key. What is kept of a key without a value goes. */
   #tell(key) {
     this.#read.drop(key);
-    for (const watch of [...this.#watchers.get(key) ?? []]) call(watch);
+    for (const watch of [...this.#watchers.get(key) ?? []]) this.#call(watch);
+  }
+
+  /**
+   * Calls the app. Its error keeps no others from being called, and is thrown when what was written is on the disk:
+   * it ends a program of Node.
+   */
+  #call(callback) {
+    const thrown = async (error) => {
+      // Other observers write too.
+      await undefined;
+      await Promise.allSettled([...this.device.openStores].map(({ shell }) => shell.closing ?? shell.synchronize()));
+      throwLater(error);
+    };
+    try { callback()?.then?.(undefined, thrown); } catch (error) { thrown(error); }
   }
 
   subscribe(key, callback, { signal = undefined } = {}) {
     let last = this.get(key);
     const watch = () => {
       const value = this.get(key);
-      if (Object.is(value, last)) return;
+      if (Object.is(value, last)) return undefined;
       last = value;
-      callback(value);
+      return callback(value);
     };
     const stop = () => {
       signal?.removeEventListener('abort', stop);
@@ -265,10 +287,19 @@ export class Store extends EventTarget {
     }, signal);
   }
 
-  /** @param {[string, ...any]} terms */
-  addEventListener(...terms) {
-    if (terms[0] === 'status') this.#hasListener = true;
-    super.addEventListener(.../** @type {[string, any]} */ (terms));
+  /** @param {string} type @param {any} listener @param {any} [options] */
+  addEventListener(type, listener, options) {
+    if (type === 'status') this.#hasListener = true;
+    if (listener && !this.#listeners.has(listener)) {
+      this.#listeners.set(listener, (event) => this.#call(() =>
+        (typeof listener === 'function' ? listener.call(this, event) : listener.handleEvent(event))));
+    }
+    super.addEventListener(type, this.#listeners.get(listener) ?? null, options);
+  }
+
+  /** @param {string} type @param {any} listener @param {any} [options] */
+  removeEventListener(type, listener, options) {
+    super.removeEventListener(type, this.#listeners.get(listener) ?? null, options);
   }
 
   /** Looks soon whether the status is another one. */

@@ -55,6 +55,14 @@ homeTest('a device that is closed while it signs in has nothing of it', (device,
     assert.equal(asked.length, 2);
   }));
 
+homeTest('a sign-in whose question to the app fails leaves no device at the server', (device) => signsIn(
+  async (server, asked) => {
+    const isWanted = () => { throw new Error('mine'); };
+    await assert.rejects(device.signIn({ server, code: 'c', isWanted }), { message: 'mine' });
+    assert.deepEqual(asked, ['POST /v1/sign-in', `DELETE /v1/devices/${'1'.repeat(16)}`]);
+    assert.equal(device.account, null);
+  }));
+
 homeTest('a device that is closed while a sign-in is under way ends it', async (device) => {
   let asked = 0;
   await served(() => { asked += 1; }, async (server) => {

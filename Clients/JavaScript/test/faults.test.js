@@ -158,6 +158,7 @@ homeTest('two callbacks that write one after the other without end are stopped, 
     store.subscribe('b', (value) => store.set('a', value + 1));
     store.set('a', 1);
     assert.equal(await store.synchronize(), true);
+    await until(() => thrown.length);
   } finally { process.setUncaughtExceptionCaptureCallback(null); }
   assert.equal(store.shell.engine, engine);
   assert.deepEqual([thrown.length, thrown[0].code, problems], [1, 'refused', []]);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync,
-  statSync, writeFileSync } from 'node:fs';
+  statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -271,3 +271,126 @@ homeTest('a sign-in tries the disk before it uses up a code', async (home) => {
     await device.close();
   });
 });
+
+// A home that somebody moves, removes or replaces under a running program
+
+/** A store with a value that is on the disk, in a home inside of the test's folder. */
+async function openedIn(folder) {
+  const home = join(folder, 'home');
+  const store = await openStore({ home, identifier });
+  store.set('old', 1);
+  assert.equal(await store.synchronize(), true);
+  return { home, away: join(folder, 'away'), store };
+}
+
+for (const [what, change] of /** @type {[string, (home: string, away: string) => any][]} */ ([
+  ['removed', (home) => rmSync(home, { recursive: true })],
+  ['moved', renameSync],
+  ['moved, and another one is in its place', (home, away) => {
+    renameSync(home, away);
+    mkdirSync(join(home, 'stores', '1'), { recursive: true });
+  }],
+  ['moved, and a copy is in its place', (home, away) => {
+    renameSync(home, away);
+    cpSync(away, home, { recursive: true, filter: (name) => !name.includes('lock.') });
+  }],
+  ['still there, but its lock is not', (home) => locks(home).forEach((name) => rmSync(join(home, name)))],
+  ['still there, but its lock was made anew', (home) => locks(home).forEach((name) => {
+    rmSync(join(home, name));
+    writeFileSync(join(home, name), '');
+  })],
+])) {
+  for (const isFirst of [false, true]) {
+    homeTest(`a home is ${what}: ${isFirst ? 'a new store is not opened' : 'no save is said to be one'}`, async (folder) => {
+      const { home, away, store } = await openedIn(folder);
+      change(home, away);
+      const before = existsSync(home) ? readdirSync(home, { recursive: true }) : null;
+      if (isFirst) await assert.rejects(store.device.openStore('T.other'), { code: 'storage', message: /lock/ });
+      store.set('new', 1);
+      assert.equal(await store.synchronize(), false);
+      assert.match(store.status.diskError, /another program has moved, replaced or removed/);
+      store.remove('old');
+      await assert.rejects(store.device.signOut({ wipes: true }), { code: 'storage' });
+      await assert.rejects(store.device.erase(), { code: 'storage' });
+      assert.deepEqual(existsSync(home) ? readdirSync(home, { recursive: true }) : null, before);
+    });
+  }
+}
+
+homeTest('a home that is moved back has all', async (folder) => {
+  const { home, away, store } = await openedIn(folder);
+  renameSync(home, away);
+  mkdirSync(home);
+  store.set('new', 1);
+  assert.equal(await store.synchronize(), false);
+  rmSync(home, { recursive: true });
+  renameSync(away, home);
+  // A save that is tried again at this moment may still fail.
+  assert.equal(await store.synchronize() || await store.synchronize(), true);
+  await store.close();
+  const again = await openStore({ home, identifier });
+  assert.deepEqual([...again.values()], [['new', 1], ['old', 1]]);
+  await again.close();
+});
+
+homeTest('who has lost the lock overwrites nothing of the process that came in', async (folder) => {
+  const { home, store } = await openedIn(folder);
+  for (const name of locks(home)) rmSync(join(home, name));
+  const { child, ended, line } = run(home, hold.replace("set('a', 1)", "set('a', store.get('old'))"));
+  try {
+    assert.equal(await line, 'held');
+    store.set('a', 'other');
+    assert.equal(await store.synchronize(), false);
+    await assert.rejects(store.close(), { code: 'storage' });
+  } finally {
+    child.kill('SIGKILL');
+    await ended;
+  }
+  const again = await openStore({ home, identifier });
+  assert.equal(again.get('a'), 1);
+  await again.close();
+});
+
+homeTest('a link that leads elsewhere is another home', async (folder) => {
+  const [link, one, two] = ['link', 'one', 'two'].map((name) => join(folder, name));
+  for (const home of [one, two]) mkdirSync(home);
+  symlinkSync(one, link);
+  const store = await openStore({ home: link, identifier });
+  store.set('a', 1);
+  assert.equal(await store.synchronize(), true);
+  rmSync(link);
+  symlinkSync(two, link);
+  store.set('a', 2);
+  assert.equal(await store.synchronize(), false);
+  assert.deepEqual(readdirSync(two), []);
+  await assert.rejects(store.close(), { code: 'storage' });
+});
+
+for (const [what, change] of /** @type {[string, (file: string, backup: string) => any][]} */ ([
+  ['removed', (file) => rmSync(file)],
+  ['removed with its folders', (file) => rmSync(join(file, '..', '..'), { recursive: true })],
+  ['written over by a backup', (file, backup) => writeFileSync(file, backup)],
+  ['written over by other values of the same size', (file) => {
+    const text = readFileSync(file, 'utf8');
+    writeFileSync(file, `${text.slice(0, -2)} \n`);
+  }],
+  ['replaced by a backup', (file, backup) => {
+    writeFileSync(`${file}.backup`, backup);
+    renameSync(`${file}.backup`, file);
+  }],
+  ['cut', (file, backup) => writeFileSync(file, backup.slice(0, -3))],
+])) {
+  homeTest(`a journal is ${what}: what was said to be saved is there all the same`, async (folder) => {
+    const { home, store } = await openedIn(folder);
+    const backup = readFileSync(journalOf(home), 'utf8');
+    store.set('since', 1);
+    assert.equal(await store.synchronize(), true);
+    change(journalOf(home), backup);
+    store.set('new', 1);
+    assert.equal(await store.synchronize(), true);
+    await store.close();
+    const again = await openStore({ home, identifier });
+    assert.deepEqual([...again.values()], [['new', 1], ['old', 1], ['since', 1]]);
+    await again.close();
+  });
+}

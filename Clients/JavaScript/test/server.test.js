@@ -153,6 +153,28 @@ serverTest('a batch arrives whole, and is refused whole', async (stage) => {
   assert.deepEqual(await again.refusedWrites(), []);
 });
 
+serverTest('a rule of the app that fails is reported, and the later value stands', async (stage) => {
+  const [a, b] = [await stage.signedIn('a'), await stage.signedIn('b')];
+  const problems = [];
+  for (const store of [a, b]) {
+    assert.throws(() => store.setConflictPolicy('none', 'custom'), { code: 'policy' });
+    store.setConflictPolicy('throws', 'custom', () => { throw new Error('mine'); });
+    store.setConflictPolicy('forgets', 'custom', () => {});
+    store.addEventListener('problem', ({ detail }) => problems.push(detail));
+  }
+  await stage.server.kill();
+  for (const [store, value] of [[a, 'a'], [b, 'b']]) for (const key of ['throws', 'forgets']) store.set(key, value);
+  await stage.server.start();
+  for (let round = 0; round < 2; round += 1) await Promise.all([a.synchronizeNow(), b.synchronizeNow()]);
+  // Each measures its clock's error, so that either may be the later one.
+  for (const key of ['throws', 'forgets']) {
+    assert.match(a.get(key), /^[ab]$/);
+    assert.equal(a.get(key), b.get(key));
+  }
+  assert.ok(problems.some((detail) => /^throws: the later value stands, .*mine/.test(detail)));
+  assert.ok(problems.some((detail) => /^forgets: the later value stands/.test(detail)));
+});
+
 serverTest('policies merge what two devices write at the same time', async (stage) => {
   const [a, b] = [await stage.signedIn('a'), await stage.signedIn('b')];
   const merged = ({ value }, other) => [...new Set([...[value].flat(), ...[other.value].flat()])].sort();
