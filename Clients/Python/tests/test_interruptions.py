@@ -16,6 +16,7 @@ from support import DEADLINE, IDENTIFIER, Changes, ServerTest, StoreTest, wait_u
 
 from ubiquity_store import Change, Store, UbiquityError, engine
 from ubiquity_store.engine import Engine
+from ubiquity_store.shell import Answer
 
 HANDLER = """
 import faulthandler, signal, sys
@@ -197,6 +198,22 @@ class TrapTests(StoreTest):
         self.mend()
         self.assertFalse(store.synchronize())
         self.assertTrue(store.synchronize())
+
+    def test_what_a_server_says_and_makes_engines_trap_costs_nothing_that_was_written(self) -> None:
+        store = self.unsaved()
+        said = {"do": "fail", "request": 99, "why": "unreachable", "detail": ""}
+        for _ in range(2):
+            with self.trapping("handle", 1):
+                store._shell._acts.put((lambda _: store._shell._handle(said), Answer()))
+                wait_until(lambda: self.is_whole(store))
+        self.assertIsNotNone(store._shell._leads_at)
+        self.mend()
+        self.assertTrue(store.synchronize())
+        store.close()
+        self.assertEqual(dict(self.open("a")), {"saved": 1, "unsaved": 2})
+
+    def is_whole(self, store: Store) -> bool:
+        return len(store._shell._traps) > 0 and dict(store) == {"saved": 1, "unsaved": 2}
 
     def test_an_engine_that_traps_again_and_again_ends_the_store(self) -> None:
         store = self.unsaved()
