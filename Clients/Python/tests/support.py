@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,13 @@ PROGRAM = os.environ.get("UBIQUITY_PROGRAM", "")
 IDENTIFIER = "TEAM.example.python"
 #: Only against hanging.
 DEADLINE = 300.0
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.01)
 
 
 def free_port() -> int:
@@ -86,9 +94,10 @@ class StoreTest(unittest.TestCase):
     def python(self, text: str, *arguments: object) -> "subprocess.Popen[str]":
         """Another process."""
         process = subprocess.Popen([sys.executable, "-c", text, *map(str, arguments)],
-                                   stdout=subprocess.PIPE, text=True)
-        assert process.stdout
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdin and process.stdout
         self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process

@@ -14,8 +14,9 @@ import unittest
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
+from urllib.parse import urlsplit
 
-from support import DEADLINE, PROGRAM, Changes, Server, ServerTest, StoreTest
+from support import DEADLINE, PROGRAM, Changes, Server, ServerTest, StoreTest, free_port
 from test_plist import SAMPLES
 
 from ubiquity_store import Change, UbiquityError, link
@@ -45,6 +46,17 @@ class SyncTests(ServerTest):
         a.sync()
         self.assertNotIn("k2", a)
 
+    def test_what_is_cleared_is_one_change_for_others(self) -> None:
+        a, b = self.signed_in("a"), self.signed_in("b")
+        a.update({f"key {index}": index for index in range(900)})
+        a.sync()
+        b.sync()
+        changes = Changes(b)
+        a.clear()
+        change = changes.wait(lambda change: change.reason == "serverChange")
+        self.assertEqual(len(change.keys), 900)
+        self.assertEqual(dict(b), {})
+
     def test_what_was_written_before_the_sign_in_is_sent(self) -> None:
         a = self.open("a")
         a["early"] = 1
@@ -58,7 +70,7 @@ class SyncTests(ServerTest):
         a["offline"] = 1
         with self.assertRaises(UbiquityError):
             a.sync()
-        self.assertIn("127.0.0.1", a.status["lastError"])
+        self.assertIn("127.0.0.1", str(a.status["lastError"]))
         a.close()
         self.server.start()
         again = self.open("a")
@@ -310,7 +322,7 @@ class ForeignServerTests(StoreTest):
         with served(lambda connection: time.sleep(DEADLINE)) as server:
             account = {"account": "1", "accountName": "ann", "device": "0" * 15 + "1",
                        "credential": "ubd_x", "server": server, "deviceName": "a"}
-            store._adopt(store._device | {"signedIn": account})
+            store._shell.adopt(store._device | {"signedIn": account})
             with self.assertRaises(UbiquityError) as caught:
                 store.sync(0.2)
             self.assertEqual(caught.exception.code, "timeout")
@@ -324,11 +336,73 @@ class ForeignServerTests(StoreTest):
 
             thread = threading.Thread(target=wait)
             thread.start()
-            while not any(isinstance(key, int) and key > 1 for key in [*store._asked]):
+            while 2 not in store._shell._trips:
                 time.sleep(0.01)
             store.close()
             thread.join(DEADLINE)
             self.assertEqual(waiting, ["closed"])
+
+
+class ConnectionTests(StoreTest):
+    def test_an_address_that_leads_nowhere_costs_no_time(self) -> None:
+        nowhere = socket.socket()
+        self.addCleanup(nowhere.close)
+        nowhere.bind(("127.0.0.1", 0))
+        nowhere.listen(0)
+        # Its queue is full: whatever comes now is never answered.
+        for _ in range(4):
+            one = socket.socket()
+            self.addCleanup(one.close)
+            one.setblocking(False)
+            one.connect_ex(nowhere.getsockname())
+        refused = ("127.0.0.1", free_port())
+        with served(sends(HEAD + b"Content-Length: 2\r\n\r\n{}")) as server:
+            there = ("127.0.0.1", urlsplit(server).port)
+            found = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address)
+                     for address in (nowhere.getsockname(), refused, there)]
+            begun = time.monotonic()
+            with mock.patch.object(link, "_SILENCE_SECONDS", DEADLINE), \
+                    mock.patch.object(socket, "getaddrinfo", return_value=found):
+                self.assertEqual(link.exchange("GET", "http://several.example", "/", None), {})
+            self.assertLess(time.monotonic() - begun, DEADLINE)
+        with mock.patch.object(link, "_SILENCE_SECONDS", 0.5), \
+                mock.patch.object(socket, "getaddrinfo", return_value=found[:2]):
+            with self.assertRaises(UbiquityError) as caught:
+                link.exchange("GET", "http://several.example", "/", None)
+            self.assertEqual(caught.exception.code, "timeout")
+        with mock.patch.object(socket, "getaddrinfo", return_value=found[1:2]):
+            with self.assertRaises(UbiquityError) as caught:
+                link.exchange("GET", "http://several.example", "/", None)
+            self.assertIn("refused", str(caught.exception))
+
+    def test_a_proxy_for_https_is_asked_for_a_tunnel(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as proxy:
+            asked: list[bytes] = []
+
+            def refuse() -> None:
+                connection, _ = proxy.accept()
+                with connection:
+                    asked.append(connection.recv(1 << 16))
+                    connection.sendall(b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n")
+
+            thread = threading.Thread(target=refuse)
+            thread.start()
+            address = f"http://user:word@127.0.0.1:{proxy.getsockname()[1]}"
+            with mock.patch.dict(os.environ, {"HTTPS_PROXY": address, "NO_PROXY": "near.example"}):
+                with self.assertRaises(UbiquityError) as caught:
+                    link.exchange("GET", "https://far.example", "/", None)
+                thread.join(DEADLINE)
+                self.assertIn("403", str(caught.exception))
+                self.assertIn(b"CONNECT far.example:443 ", asked[0])
+                self.assertIn(b"Proxy-Authorization: Basic dXNlcjp3b3Jk\r\n", asked[0])
+                with mock.patch.object(link, "_connected", side_effect=OSError("directly")):
+                    with self.assertRaises(UbiquityError) as caught:
+                        link.exchange("GET", "https://near.example", "/", None)
+                self.assertIn("directly", str(caught.exception))
+            with mock.patch.dict(os.environ, {"HTTPS_PROXY": "socks5://127.0.0.1:1"}):
+                with self.assertRaises(UbiquityError) as caught:
+                    link.exchange("GET", "https://far.example", "/", None)
+                self.assertIn("HTTPS_PROXY", str(caught.exception))
 
 
 class StreamTests(StoreTest):

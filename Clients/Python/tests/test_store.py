@@ -13,13 +13,11 @@ import threading
 import weakref
 from unittest import mock
 
-import wasmtime
-from support import DEADLINE, IDENTIFIER, StoreTest
+from support import DEADLINE, IDENTIFIER, StoreTest, wait_until
 from test_plist import SAMPLES, UNSUPPORTED
 
-from ubiquity_store import Store, UbiquityError, disk
-from ubiquity_store import store as store_module
-from ubiquity_store.engine import Engine
+from ubiquity_store import Status, Store, UbiquityError, shell
+from ubiquity_store.engine import Engine, encoded
 
 FORMATS = pathlib.Path(
     os.environ.get("UBIQUITY_FORMATS") or pathlib.Path(__file__).resolve().parents[3] / "Tests/Formats/1")
@@ -48,6 +46,11 @@ with Store(sys.argv[1], sys.argv[2]) as store:
     store["b"] = 3
     print(store.synchronize())
 """
+
+
+def threads() -> int:
+    """Those of this process, by the system's count."""
+    return len(os.listdir("/proc/self/task"))
 
 
 class HomeTests(StoreTest):
@@ -180,10 +183,10 @@ class WritingTests(StoreTest):
 
     def test_a_disk_that_fails_is_told_and_tried_again(self) -> None:
         store = self.open("a")
-        with mock.patch.object(store._disk, "save", side_effect=sqlite3.OperationalError("full")):
+        with mock.patch.object(store._shell._disk, "save", side_effect=sqlite3.OperationalError("full")):
             store["a"] = 1
             self.assertFalse(store.synchronize())
-            self.assertIn("full", store.status["diskError"])
+            self.assertIn("full", str(store.status["diskError"]))
             with self.assertRaises(UbiquityError) as caught:
                 store.sign_in("http://127.0.0.1:9", "CODE", device_name="a")
             self.assertEqual(caught.exception.code, "storage")
@@ -195,7 +198,7 @@ class WritingTests(StoreTest):
         store = self.open("a")
         store["a"] = 1
         store.synchronize()
-        store._disk.save(f"1/{IDENTIFIER}", {"entries": []})
+        store._shell._disk.save(f"1/{IDENTIFIER}", {"entries": []})
         store["b"] = 2
         self.assertTrue(store.synchronize())
         store.close()
@@ -205,13 +208,79 @@ class WritingTests(StoreTest):
         store = self.open("a")
         store["a"] = 1
         store.synchronize()
-        before = store._disk.load(f"1/{IDENTIFIER}")
+        before = store._shell._disk.load(f"1/{IDENTIFIER}")
         step = {"expects": before["version"] - 1, "entries": [{"key": b"k", "entry": b"e"}]}
-        self.assertIsNone(store._disk.save(f"1/{IDENTIFIER}", step))
+        self.assertIsNone(store._shell._disk.save(f"1/{IDENTIFIER}", step))
         broken = {"expects": before["version"], "entries": [{"key": b"k", "entry": {}}]}
         with self.assertRaises(sqlite3.Error):
-            store._disk.save(f"1/{IDENTIFIER}", broken)
-        self.assertEqual(store._disk.load(f"1/{IDENTIFIER}"), before)
+            store._shell._disk.save(f"1/{IDENTIFIER}", broken)
+        self.assertEqual(store._shell._disk.load(f"1/{IDENTIFIER}"), before)
+
+
+class MappingTests(StoreTest):
+    def test_what_is_no_string_is_no_key(self) -> None:
+        store = self.open("a")
+        store["1"] = 1
+        for key in (1, None, b"1", ("1",)):
+            self.assertNotIn(key, store)
+            self.assertIsNone(store.get(key))  # type: ignore[call-overload]
+            self.assertEqual(store.pop(key, 7), 7)  # type: ignore[call-overload]
+            with self.assertRaises(KeyError):
+                del store[key]  # type: ignore[arg-type]
+            with self.assertRaises(UbiquityError):
+                store[key] = 1  # type: ignore[index]
+
+    def test_what_iteration_has_given_can_be_read_although_another_device_removes_it(self) -> None:
+        store = self.open("a")
+        store.update(a=1, b=2)
+        keys = iter(store)
+        self.assertEqual(next(keys), "a")
+        # As what a server says: it is no write of this program.
+        store._shell.write(encoded([{"key": "a"}, {"key": "b"}]))
+        self.assertEqual(store["a"], 1)
+        self.assertEqual(next(keys), "b")
+        self.assertEqual(store["b"], 2)
+        with self.assertRaises(KeyError):
+            store["a"]
+        self.assertEqual(store.items(), dict().items())
+        self.assertEqual([*keys], [])
+        with self.assertRaises(KeyError):
+            store["b"]
+
+    def test_what_the_program_itself_removes_is_gone_during_iteration(self) -> None:
+        store = self.open("a")
+        store.update({"a": 1, "b": 2})
+        for key in store:
+            del store[key]
+            self.assertNotIn(key, store)
+        self.assertEqual(len(store), 0)
+
+    def test_an_update_and_a_clearing_happen_at_once_or_not_at_all(self) -> None:
+        store = self.open("a")
+        with self.assertRaises(UbiquityError):
+            store.update({"good": 1, "bad": object()})
+        self.assertEqual(dict(store), {})
+        store.update([("a", 1)], b=2)
+        self.assertEqual(dict(store), {"a": 1, "b": 2})
+        self.assertEqual([*store.values()], [1, 2])
+        written = mock.Mock(wraps=store._shell.write)
+        with mock.patch.object(store._shell, "write", written):
+            store.update({f"k{index}": index for index in range(900)})
+            store.clear()
+        self.assertEqual(written.call_count, 2)
+        self.assertEqual(dict(store), {})
+
+    def test_a_status_has_all_of_its_fields(self) -> None:
+        status = self.open("a").status
+        self.assertEqual({*status}, {*Status.__annotations__})
+        self.assertEqual(status["connection"], "signedOut")
+        for value in (status["lastError"], status["lastSync"], status["diskError"], status["account"]):
+            self.assertIsNone(value)
+
+    def test_an_end_of_a_subscription_may_be_asked_for_twice(self) -> None:
+        end = self.open("a").subscribe(print)
+        end()
+        end()
 
 
 class EndTests(StoreTest):
@@ -224,48 +293,29 @@ class EndTests(StoreTest):
                 use()
             self.assertEqual(caught.exception.code, "closed")
 
-    def test_an_engine_that_fails_ends_the_store_which_can_be_opened_again(self) -> None:
-        store = self.open("a")
-        store["a"] = 1
-        self.assertTrue(store.synchronize())
-        trap = wasmtime.Trap("planted")
-        with mock.patch.object(store._engine, "value", side_effect=trap):
-            with self.assertRaises(UbiquityError) as caught:
-                store["a"]
-        self.assertEqual(caught.exception.code, "engine")
-        with self.assertRaises(UbiquityError):
-            store.synchronize()
-        self.assertEqual(self.open("a")["a"], 1)
-
-    def test_an_engine_that_fails_in_its_own_thread_ends_who_waits(self) -> None:
-        store = self.open("a")
-        with mock.patch.object(store._engine, "handle", side_effect=wasmtime.Trap("planted")):
-            with self.assertRaises(UbiquityError) as caught:
-                store.synchronize()
-        self.assertEqual(caught.exception.code, "engine")
-        self.open("a")
-
     def test_a_store_whose_disk_does_not_answer_can_be_closed(self) -> None:
         store = self.open("a")
         answers, asked = threading.Event(), threading.Event()
         self.addCleanup(answers.set)
 
-        def load(name: str, *_: object) -> None:
-            with store._disk._mutex:
-                asked.set()
-                answers.wait(DEADLINE)
+        def save(name: str, *_: object) -> int:
+            asked.set()
+            answers.wait(DEADLINE)
+            raise OSError("it was away")
 
-        patches = (mock.patch.object(store_module, "_WAIT_SECONDS", 0.1),
-                   mock.patch.object(disk, "_CLOSE_SECONDS", 0.1))
-        with mock.patch.object(store._disk, "save", side_effect=load), patches[0], patches[1]:
+        with mock.patch.object(store._shell._disk, "save", side_effect=save), \
+                mock.patch.object(shell, "WAIT_SECONDS", 0.1):
             store["a"] = 1
             self.assertTrue(asked.wait(DEADLINE))
+            # Reading waits for no disk.
             self.assertEqual(store["a"], 1)
-            store.close()
-        with self.assertRaises(UbiquityError):
-            store["a"]
-        answers.set()
-        store._disk.close()
+            with self.assertRaises(UbiquityError) as caught:
+                store.close()
+            self.assertEqual(caught.exception.code, "timeout")
+            with self.assertRaises(UbiquityError):
+                store["a"]
+            answers.set()
+            store._shell._closed.get(DEADLINE)
 
     def test_an_engine_that_is_dropped_is_gone(self) -> None:
         engine = weakref.ref(Engine())
@@ -273,13 +323,9 @@ class EndTests(StoreTest):
         self.assertIsNone(engine())
 
     def test_nothing_is_left_of_a_closed_store(self) -> None:
-        before = threading.active_count()
-        descriptors = len(os.listdir("/dev/fd"))
+        before, descriptors = threads(), len(os.listdir("/dev/fd"))
         for _ in range(3):
             store = Store(self.folder / "a", IDENTIFIER)
             store["a"] = 1
             store.close()
-        for thread in threading.enumerate()[before:]:
-            thread.join(DEADLINE)
-        self.assertEqual(threading.active_count(), before)
-        self.assertEqual(len(os.listdir("/dev/fd")), descriptors)
+        wait_until(lambda: threads() <= before and len(os.listdir("/dev/fd")) <= descriptors)

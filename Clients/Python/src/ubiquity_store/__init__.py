@@ -4,6 +4,7 @@
 from .engine import UbiquityError
 from .link import VERSION as __version__
 from .plist import ExactDate, Value
-from .store import Change, Store
+from .shell import Change
+from .store import Status, Store
 
-__all__ = ["Change", "ExactDate", "Store", "UbiquityError", "Value", "__version__"]
+__all__ = ["Change", "ExactDate", "Status", "Store", "UbiquityError", "Value", "__version__"]

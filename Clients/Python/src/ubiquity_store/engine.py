@@ -29,6 +29,14 @@ class UbiquityError(Exception):
         super().__init__(detail)
         self.code, self.keys = code, tuple(keys)
 
+    def __reduce__(self) -> tuple[type["UbiquityError"], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.code, str(self), self.keys)
+
+
+def reason(error: BaseException) -> str:
+    """What an error says, which is never nothing."""
+    return str(error) or type(error).__name__
+
 
 def boot() -> str:
     """A text that differs after a restart of the machine."""
@@ -47,6 +55,9 @@ def now() -> tuple[float, float]:
 def _linked() -> tuple[wasmtime.Engine, wasmtime.Linker, wasmtime.Module]:
     """Takes a second, unless wasmtime's cache has the module from another process."""
     config = wasmtime.Config()
+    # Without these, an instance reserves 4 GB of addresses, which not every process may have.
+    config.memory_reservation, config.memory_guard_size = 0, 1 << 16
+    config.memory_reservation_for_growth = 1 << 20
     try:
         config.cache = True
     except wasmtime.WasmtimeError:
@@ -68,15 +79,22 @@ def _number(caller: Any, at: int, count: int) -> float:
     return float(caller["memory"].read(caller, at % (1 << 32), at % (1 << 32) + count))
 
 
+def encoded(writes: list[Word]) -> bytes:
+    return encode({"writes": writes}, DEPTH_MAX + 3)
+
+
 class Engine:
     """One store in one process. One thread at a time may call it."""
 
     def __init__(self, clock: Callable[[], tuple[float, float]] = now) -> None:
         self._clock = clock
-        engine, linker, module = _linked()
-        self._store = wasmtime.Store(engine)
-        self._store.set_limits(memory_size=_MEMORY_MAX)
-        self._exports: Any = linker.instantiate(self._store, module).exports(self._store)
+        try:
+            engine, linker, module = _linked()
+            self._store = wasmtime.Store(engine)
+            self._store.set_limits(memory_size=_MEMORY_MAX)
+            self._exports: Any = linker.instantiate(self._store, module).exports(self._store)
+        except TRAPS as error:
+            raise UbiquityError("engine", f"the engine cannot be started: {error}") from None
 
     def handle(self, event: Word) -> Word:
         """Tells it what has happened. The answer has what to do, in `steps`, and `wake`."""
@@ -85,15 +103,18 @@ class Engine:
             raise UbiquityError("engine", f"{event['do']} is not understood: {answer['detail']}")
         return answer
 
-    def write(self, writes: list[Word]) -> Word:
-        """Writes as one transaction. What follows are the steps of the next event."""
-        data = encode({"writes": writes}, DEPTH_MAX + 3)
-        answer: Word = self._call("write", data, *self._clock())
+    def write(self, writes: list[Word]) -> Word | None:
+        """Writes as one transaction, or says why not. What follows are steps of the next event."""
+        return self.take(encoded(writes))
+
+    def take(self, writes: bytes) -> Word | None:
+        """The same, of what `encoded` has made."""
+        answer: Word | None = self._call("write", writes, *self._clock())
         return answer
 
     def value(self, key: str) -> Any:
         """The value of a key; None if there is none."""
-        return self._call("value", key.encode(errors="surrogatepass"))
+        return self._call("value", str.encode(key, errors="surrogatepass"))
 
     def _call(self, name: str, data: bytes, *clock: float) -> Any:
         memory, buffer = self._exports["memory"], self._exports["buffer"]

@@ -1,46 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store: it tells the engine what happens and when, and carries out its steps."""
 
-import atexit
+import functools
 import json
 import logging
 import os
-import queue
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from concurrent.futures import Future, TimeoutError
-from contextlib import suppress
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, ItemsView, Iterator, Mapping, MutableMapping, ValuesView
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypedDict, cast
 
-from .disk import DISK_ERRORS, Disk
-from .engine import DEPTH_MAX, TRAPS, Engine, UbiquityError, Word, boot, now
-from .link import Link, checked_address, exchange
-from .plist import Value, decode, encode
+from .engine import DEPTH_MAX, UbiquityError, Word, encoded, reason
+from .link import checked_address, exchange
+from .plist import Value, encode
+from .shell import WAIT_SECONDS, Change, Shell
 
 _log = logging.getLogger("ubiquity_store")
-_T = TypeVar("_T")
-_WAIT_SECONDS = 60.0
-#: Short, because what is left of it does not count while the machine sleeps.
-_PAUSE_SECONDS_MAX = 60.0
-#: Where the sign-in is on the disk.
-_DEVICE = "device"
 #: The path of an account's mark.
 _SEALING = "/v1/sealing"
 
 
-@dataclass(frozen=True)
-class Change:
-    """Keys that have changed, and why: `serverChange`, `initialSync`, `accountChange`, ..."""
-    reason: str
-    keys: tuple[str, ...]
+class Status(TypedDict):
+    """What a store does at the moment. Times are in milliseconds since 1970."""
+    connection: Literal["signedOut", "connecting", "connected", "polling", "waiting",
+                        "unauthorized", "locked"]
+    #: Why it syncs, or does not, as a sentence.
+    explanation: str
+    account: str | None
+    accountID: str | None
+    lastError: str | None
+    lastSync: int | None
+    nextRetry: int | None
+    pendingKeys: list[str]
+    isInitialSyncComplete: bool
+    #: Why the last save failed; None if it did not.
+    diskError: str | None
+    usage: dict[str, int]
+    limits: dict[str, int]
 
 
 class Store(MutableMapping[str, Value]):
-    """A dictionary that follows a person. Any thread may use it.
+    """A dictionary that follows a person. Any thread and any signal handler may use it.
 
     `home` is a folder, which belongs to this store and its process until it is closed; `identifier`
     is such as `TEAMID.com.example.app`. Raises UbiquityError, as all else here does.
@@ -50,46 +54,22 @@ class Store(MutableMapping[str, Value]):
                  first_sync: Literal["serverWins", "timestamps"] = "serverWins") -> None:
         if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]{0,254}", identifier):
             raise UbiquityError("identifier", f"{identifier!r} is not the identifier of a store")
-        self.identifier, self._process = identifier, os.getpid()
-        # Guards the engine and the end.
-        self._mutex, self._signing = threading.RLock(), threading.Lock()
-        # A code and a sentence.
-        self._end_reason: tuple[str, str] | None = None
-        # What the engine is to hear. Who asked for something waits for the future.
-        self._events: queue.SimpleQueue[tuple[Word, Future[Any]]] = queue.SimpleQueue()
-        self._asked: dict[Any, list[Future[Any]]] = {}
-        self._trips = 0
-        self._wake: float | None = None
-        self._is_wake_planned = False
-        self._changes: queue.SimpleQueue[Change | None] = queue.SimpleQueue()
+        self.identifier = identifier
         self._observers: list[Callable[[Change], None]] = []
-        self._link = Link(self._hear)
+        # What iterators have given last: a key, its value then, and the number of writes until then.
+        self._given: dict[object, tuple[str, Value, int]] = {}
+        self._writes = 0
+        self._signing = threading.Lock()
+        # The shell and its threads do not keep the store: nobody may have it any more.
+        observe = functools.partial(_observe, weakref.ref(self))
         try:
-            self._disk = Disk(Path(home))
-            try:
-                self._begin(first_sync)
-            except BaseException:
-                self._disk.close()
-                raise
-        except DISK_ERRORS as error:
-            raise UbiquityError("storage", f"{home} cannot be used: {error}") from None
-        for run in (self._run, self._notify):
-            threading.Thread(target=run, daemon=True).start()
-        atexit.register(self.close)
-
-    def _begin(self, first_sync: str) -> None:
-        meta = self._disk.load(_DEVICE).get("meta")
-        # The engine's `device`: the account, with its credential, and the folders of all.
-        self._device: Word = decode(meta) if meta else {
-            "folder": "1", "folders": {}, "lastFolder": 1}
-        self._name: str | None = f"{self._device['folder']}/{self.identifier}"
-        self._opened: str | None = None
-        self._engine = Engine()
-        start = {"boot": boot(), "seed": os.urandom(8).hex(), "store": self.identifier,
-                 "firstSync": first_sync, "device": self._device}
-        self._tell("start", **start, content=self._disk.load(self._name))
-        self._handle(*self._events.get())
-        self._tell("leading", file=0, isLeading=True)
+            self._shell = Shell(Path(home), identifier, first_sync, observe)
+        except UbiquityError:
+            raise
+        except Exception as error:
+            raise UbiquityError("storage", f"{home} cannot be used: {reason(error)}") from error
+        # At the end of the program too.
+        weakref.finalize(self, self._shell.drop)
 
     def __repr__(self) -> str:
         return f"<Store {self.identifier} of {self.account or 'nobody'}>"
@@ -103,10 +83,15 @@ class Store(MutableMapping[str, Value]):
     # Values
 
     def __getitem__(self, key: str) -> Value:
-        value: Value | None = self._ask(lambda engine: engine.value(key))
-        if value is None:
-            raise KeyError(key)
-        return value
+        if isinstance(key, str):
+            value: Value | None = self._shell.ask(lambda engine: engine.value(key))
+            if value is not None:
+                return value
+            # What `dict(store)` was just given can be read, although another device has removed it.
+            for given, value, writes in [*self._given.values()]:
+                if given == key and writes == self._writes:
+                    return value
+        raise KeyError(key)
 
     def __setitem__(self, key: str, value: Value) -> None:
         self.write({key: value})
@@ -116,10 +101,33 @@ class Store(MutableMapping[str, Value]):
         self.write({key: None})
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._ask(lambda engine: engine.handle({"do": "keys"}))["keys"])
+        iterator, writes = object(), self._writes
+        try:
+            for key, value in self.items():
+                self._given[iterator] = key, value, writes
+                yield key
+        finally:
+            self._given.pop(iterator, None)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._shell.ask(lambda engine: engine.handle({"do": "keys"}))["keys"])
+
+    def items(self) -> ItemsView[str, Value]:
+        """All keys with their values, of one moment."""
+        values: Word = self._shell.ask(lambda engine: engine.handle({"do": "values"}))["values"]
+        return dict(sorted(values.items())).items()
+
+    def values(self) -> ValuesView[Value]:
+        """The values of one moment."""
+        return dict(self.items()).values()
+
+    def clear(self) -> None:
+        """Removes everything, as one transaction."""
+        self.write(dict.fromkeys(self))
+
+    def update(self, changes: Any = (), /, **more: Value) -> None:
+        """Writes all or nothing, on all devices."""
+        self.write(dict(changes, **more))
 
     def write(self, changes: Mapping[str, Value | None]) -> None:
         """Writes all or nothing, on all devices. None removes. Refuses what no store can hold."""
@@ -128,40 +136,41 @@ class Store(MutableMapping[str, Value]):
                 encode({key: "" if value is None else value}, DEPTH_MAX + 1)
             except ValueError as error:
                 raise UbiquityError("unsupported-value", f"{key!r}: {error}", [key]) from None
-        writes = [{"key": key} | ({} if value is None else {"value": value})
-                  for key, value in changes.items()]
-        if refusal := self._ask(lambda engine: engine.write(writes)):
+        writes = encoded([{"key": key} | ({} if value is None else {"value": value})
+                          for key, value in changes.items()])
+        if refusal := self._shell.write(writes):
             raise UbiquityError(refusal["error"], refusal["detail"], changes)
-        if not self._is_wake_planned:
-            # A hundred writes are one save.
-            self._is_wake_planned = True
-            self._tell("wake")
+        self._writes += 1
 
     def subscribe(self, observer: Callable[[Change], None]) -> Callable[[], None]:
         """Calls it after each change, in a thread for that. Returns what ends the subscription."""
         self._observers.append(observer)
-        return lambda: self._observers.remove(observer)
+
+        def end() -> None:
+            with suppress(ValueError):
+                self._observers.remove(observer)
+
+        return end
 
     @property
-    def status(self) -> Word:
-        """Has `link` (with a `state`, and `lastError` as a sentence), `pendingKeys`, and more."""
-        return self._ask(lambda engine: engine.handle({"do": "status"}))
+    def status(self) -> Status:
+        """What the store does at the moment. All fields are there."""
+        status: Word = self._shell.ask(lambda engine: engine.handle({"do": "status"}))
+        return cast(Status, {name: status.get(name) for name in Status.__annotations__})
 
-    def synchronize(self, timeout: float = _WAIT_SECONDS) -> bool:
+    def synchronize(self, timeout: float = WAIT_SECONDS) -> bool:
         """Saves, and hurries the sync. Whether all that was written before is on the disk."""
-        return bool(self._wait("synchronize", timeout))
+        return self._shell.synchronize(timeout)
 
-    def sync(self, timeout: float = _WAIT_SECONDS) -> None:
+    def sync(self, timeout: float = WAIT_SECONDS) -> None:
         """Makes a round trip: the server has what is here, and what it has is here."""
-        self._wait("sync", timeout)
+        self._shell.sync(timeout)
 
     def close(self) -> None:
-        """Saves, and ends everything that is under way. The end of the program does so too."""
-        if os.getpid() != self._process:
-            return
-        with suppress(UbiquityError):
-            self._wait("close", _WAIT_SECONDS)
-        self._end("closed", "the store is closed")
+        """Saves, and ends everything that is under way. The end of the program does so too.
+
+        The store is closed, and what was written last is not on the disk, if this raises."""
+        self._shell.close()
 
     # The sign-in
 
@@ -182,13 +191,13 @@ class Store(MutableMapping[str, Value]):
         server = checked_address(server or address, allows_plain_http)
         if ";" in front:
             raise UbiquityError("refused", "the server's key, after the ;, cannot be checked here")
-        with self._signing:
+        with self._alone():
             self._sign_in(server, code, front, device_name, account_name, allows_unsealed)
 
     def _sign_in(self, server: str, code: str, front: str, device_name: str, name: str,
                  allows_unsealed: bool) -> None:
         # A disk that does not work does not use up a code.
-        self._adopt(self._device)
+        self._shell.adopt(self._device)
         body = {"code": front, "deviceName": device_name, "accountName": name}
         answer = exchange("POST", server, "/v1/sign-in", {k: v for k, v in body.items() if v})
         fields = {name: answer.get(name) for name in ("account", "device", "credential")}
@@ -216,7 +225,7 @@ class Store(MutableMapping[str, Value]):
                 device = self._with_server(device, account)
             elif not allows_unsealed:
                 self._check_unsealed(account)
-            self._adopt(device)
+            self._shell.adopt(device)
         except UbiquityError:
             _revoke(device)
             raise
@@ -233,10 +242,10 @@ class Store(MutableMapping[str, Value]):
         """Takes a sealed account's keys: by a code of `unlock_code`, or by the recovery key."""
         account = self._signed_in()
         keys = self._keys(code, account, timeout)
-        with self._signing:
+        with self._alone():
             if self._signed_in()["account"] != account["account"]:
                 raise UbiquityError("unauthorized", "this device is signed in to another account")
-            self._adopt(self._with_keys(self._device, account, keys))
+            self._shell.adopt(self._with_keys(self._device, account, keys))
 
     def _signed_in(self) -> Word:
         if "signedIn" not in self._device:
@@ -281,164 +290,39 @@ class Store(MutableMapping[str, Value]):
                                 "code is used up")
 
     def _ask_keys(self, do: str, **fields: Any) -> Word:
-        answer = self._ask(lambda engine: engine.handle({"do": do, **fields}))
+        answer: Word = self._shell.ask(lambda engine: engine.handle({"do": do, **fields}))
         if "problem" in answer:
             raise UbiquityError("code-invalid", answer["problem"])
         return answer
 
     def sign_out(self) -> None:
         """Signs out. The values stay here; the server is asked to revoke the credential."""
-        with self._signing:
+        with self._alone():
             old = self._device
-            self._adopt({name: field for name, field in old.items() if name != "signedIn"})
+            self._shell.adopt({name: field for name, field in old.items() if name != "signedIn"})
             _revoke(old)
 
-    def _adopt(self, device: Word) -> None:
+    @property
+    def _device(self) -> Word:
+        return self._shell.device
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        # Who waits for a lock in a signal handler may wait for what it has interrupted.
+        if not self._signing.acquire(blocking=False):
+            raise UbiquityError("busy", "another sign-in or sign-out is under way: try again then")
         try:
-            if not self.synchronize():
-                raise OSError("the store is not saved")
-            self._disk.save(_DEVICE, {"entries": [], "meta": encode(device, 5)})
-        except DISK_ERRORS as error:
-            raise UbiquityError("storage", f"the sign-in cannot be saved: {error}") from None
-        self._device = device
-        self._tell("accountChanged")
-        self.synchronize()
+            yield
+        finally:
+            self._signing.release()
 
-    # What happens
 
-    def _check(self) -> None:
-        if self._end_reason:
-            raise UbiquityError(*self._end_reason)
-        if os.getpid() != self._process:
-            raise UbiquityError("closed", "the store belongs to the process that was forked")
-
-    def _ask(self, ask: Callable[[Engine], _T]) -> _T:
-        self._check()
-        with self._mutex:
-            self._check()
-            try:
-                return ask(self._engine)
-            except TRAPS as error:
-                self._end("engine", f"the engine failed, open the store again: {error}")
-                raise UbiquityError("engine", f"the engine failed: {error}") from None
-
-    def _tell(self, do: str, **fields: Any) -> "Future[Any]":
-        self._check()
-        with self._mutex:
-            self._check()
-            future: Future[Any] = Future()
-            self._events.put(({"do": do, **fields}, future))
-            return future
-
-    def _wait(self, do: str, timeout: float) -> Any:
+def _observe(store: "weakref.ref[Store]", change: Change) -> None:
+    for observer in [*getattr(store(), "_observers", ())]:
         try:
-            return self._tell(do).result(timeout)
-        except TimeoutError:
-            raise UbiquityError("timeout", f"{do} did not end within {timeout} seconds") from None
-
-    def _hear(self, event: Word) -> None:
-        with suppress(UbiquityError):
-            self._tell(**event).result()
-
-    def _run(self) -> None:
-        try:
-            while not self._end_reason:
-                pause = _PAUSE_SECONDS_MAX
-                if self._wake is not None:
-                    pause = min(max((self._wake - now()[1]) / 1_000, 0), pause)
-                try:
-                    self._handle(*self._events.get(timeout=pause))
-                except queue.Empty:
-                    self._handle({"do": "wake"}, Future())
-        except Exception as error:
-            if not self._end_reason:
-                _log.exception("a store has ended")
-            self._end("engine", f"the store has ended: {error}")
-
-    def _handle(self, event: Word, future: "Future[Any]") -> None:
-        asked: Any = event["do"] if event["do"] in ("synchronize", "close") else future
-        match event["do"]:
-            case "wake": self._is_wake_planned = False
-            case "sync": asked = event["id"] = self._trips = self._trips + 1
-        self._asked.setdefault(asked, []).append(future)
-        answer = self._ask(lambda engine: engine.handle(event))
-        self._wake = answer.get("wake")
-        for step in answer["steps"]:
-            self._perform(step)
-        self._answer(future)
-
-    def _answer(self, asked: Any, result: Any = None) -> None:
-        for future in self._asked.pop(asked, []):
-            if isinstance(result, Exception):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
-
-    def _perform(self, step: Word) -> None:
-        match step["do"]:
-            case "save": self._save(step)
-            case "read": self._tell("read")
-            case "readAccount": self._tell("account", device=self._device)
-            case "open": self._open(f"{step['folder']}/{self.identifier}")
-            case "use":
-                self._name, self._opened = self._opened, None
-                self._tell("leading", file=step["file"], isLeading=True)
-            case "request": self._link.send(step)
-            case "cancel": self._link.cancel(step["id"])
-            case "patience": self._link.set_patience(step["id"], step["milliseconds"])
-            case "notify": self._changes.put(Change(step["reason"], tuple(step["keys"])))
-            case "synced":
-                code = "locked" if step.get("code") == "locked" else "sync"
-                error = "error" in step and UbiquityError(code, step["error"], step["refused"])
-                self._answer(step["id"], error)
-            case "synchronized": self._answer("synchronize", step["isSaved"])
-            case "close": self._answer("close")
-            case "report": _log.warning(step["detail"])
-
-    def _save(self, step: Word) -> None:
-        try:
-            if self._name is None:
-                raise OSError("the file of the account is not open")
-            version = self._disk.save(self._name, step)
-            if version is None:
-                self._tell("conflict", content=self._disk.load(self._name))
-            else:
-                self._tell("saved", version=version)
-        except DISK_ERRORS as error:
-            self._tell("notSaved", why=str(error))
-
-    def _open(self, name: str) -> None:
-        try:
-            self._tell("opened", content=self._disk.load(name))
-            self._opened = name
-        except DISK_ERRORS as error:
-            self._tell("notOpened", why=str(error))
-
-    def _notify(self) -> None:
-        while change := self._changes.get():
-            for observer in [*self._observers]:
-                try:
-                    observer(change)
-                except Exception:
-                    _log.exception("an observer failed")
-            with suppress(UbiquityError):
-                self._tell("notified")
-
-    def _end(self, code: str, detail: str) -> None:
-        with self._mutex:
-            is_first, reason = not self._end_reason, self._end_reason or (code, detail)
-            self._end_reason = reason
-            while not self._events.empty():
-                self._asked.setdefault("events", []).append(self._events.get()[1])
-        if is_first:
-            atexit.unregister(self.close)
-            # Wakes the threads that wait for events and changes.
-            self._events.put(({"do": "wake"}, Future()))
-            self._changes.put(None)
-            self._link.close()
-            self._disk.close()
-        for asked in [*self._asked]:
-            self._answer(asked, UbiquityError(*reason))
+            observer(change)
+        except BaseException:
+            _log.exception("an observer failed")
 
 
 def _request(method: str, account: Word, path: str) -> Word:
