@@ -13,6 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from node import Balancer, Database, Node
+from proxy import Proxy
 from stage import Accessible, Device, PageTest
 
 hostile = '<script>document.title = "bad"</script><img src=x onerror=alert(1)>'
@@ -324,6 +325,19 @@ class Actions:
         self.assertEqual(browser.run("return sessionStorage.length"), 0)
         browser.type("input[type=password]", self.credential, Keys.ENTER)
         browser.find(".shell")
+
+    def test_a_proxys_no_does_not_sign_out(self):
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        browser = self.browser().open(f"{proxy.url}/operator#/accounts")
+        browser.type("input[type=password]", self.credential, Keys.ENTER)
+        browser.find("h1", "Accounts")
+        for proxy.status in [401, 403]:
+            browser.type("input[type=search]", str(proxy.status))
+            browser.says(f"The server answered with the status {proxy.status}.", "[role=alert]")
+        proxy.status = None
+        browser.type("input[type=search]", "nobody")
+        browser.says("No account’s name contains this.")
 
     def test_an_empty_server_shows_what_to_do_and_its_logs_link_makes_the_first_account_once(self):
         folder = tempfile.mkdtemp(dir=self.folder)

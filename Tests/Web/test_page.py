@@ -2,9 +2,7 @@
 
 """The page for people in a browser, by clicks and keys, beside the command line."""
 
-import contextlib
 import gzip
-import http.client
 import http.server
 import json
 import pathlib
@@ -18,6 +16,7 @@ import unittest
 from selenium.webdriver.common.keys import Keys
 
 from provider import Provider
+from proxy import Proxy
 from stage import BROWSER, KIND, STORE, Accessible, Browser, Device, PageTest, Server, run
 
 
@@ -785,67 +784,6 @@ class AnotherOrigin(PageTest):
             self.assertTrue(any("frame-ancestors" in one for one in browser.complaints()), browser.complaints())
 
 
-class Proxy(http.server.ThreadingHTTPServer):
-    """
-    Has a server below a path of its own host, and may show its page as another version, of which it lacks files,
-    or which it has not yet.
-    """
-
-    def __init__(self, server, path=""):
-        super().__init__(("127.0.0.1", 0), Passing)
-        self.behind, self.path, self.version = server.url.removeprefix("http://"), path, {}
-        self.lacks, self.oldPage, self.pages = None, False, 0
-        self.url = f"http://127.0.0.1:{self.server_port}{path}"
-        # What is refused once: a path, and what its answer is for.
-        self.refused = set()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.shutdown()
-        self.server_close()
-
-
-class Passing(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        if not self.path.startswith(f"{self.server.path}/"):
-            self.send_error(404)
-            return
-        path, version = self.path.removeprefix(self.server.path), self.server.version
-        if self.server.lacks and self.server.lacks in path:
-            self.send_error(404)
-            return
-        if path == "/":
-            self.server.pages += 1
-            version = {} if self.server.oldPage else version
-        for old, new in version.items():
-            path = path.replace(new, old)
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        kind = path, self.headers.get("Sec-Fetch-Dest")
-        if kind in self.server.refused:
-            self.server.refused.remove(kind)
-            self.send_error(429)
-            return
-        server = http.client.HTTPConnection(self.server.behind)
-        headers = dict(self.headers) | ({"Accept-Encoding": "identity"} if version else {})
-        with contextlib.closing(server), contextlib.suppress(OSError):
-            server.request(self.command, path, body, headers)
-            answer = server.getresponse()
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in ("connection", "transfer-encoding", "etag"):
-                    self.send_header(name, value)
-            self.end_headers()
-            while piece := answer.read1(65_536):
-                for old, new in version.items():
-                    piece = piece.replace(old.encode(), new.encode())
-                self.wfile.write(piece)
-
-    do_POST = do_DELETE = do_PATCH = do_GET
-
-    def log_message(self, *_):
-        pass
-
-
 class Elsewhere(http.server.BaseHTTPRequestHandler):
     """A page of another origin."""
 
@@ -907,6 +845,27 @@ class Trouble(PageTest):
         self.assertEqual(proxy.refused, set())
         if KIND == "chromium":
             self.assertTrue(any("429" in one for one in browser.complaints()))
+
+    def test_a_page_that_is_kept_outlives_a_proxy_that_answers_for_its_server_and_ends_with_its_servers_page(self):
+        self.account()
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        browser = self.browser().open(proxy.url)
+        browser.works_offline()
+        kept = "return Promise.all([caches.keys(), navigator.serviceWorker.getRegistrations()]).then((all) => all.map(({ length }) => length))"
+        for proxy.status in [404, 410, 503]:
+            with self.subTest(proxy.status):
+                browser.run("return navigator.serviceWorker.ready.then((one) => one.update()).catch(() => {}).then(() => true)")
+                browser.driver.refresh()
+                browser.find("input.code")
+                self.assertEqual(browser.run(kept), [1, 1])
+        proxy.status = None
+        without = Server(tempfile.mkdtemp(dir=self.folder), "--no-web")
+        self.addCleanup(without.close)
+        proxy.behind = without.url.removeprefix("http://")
+        browser.driver.refresh()
+        browser.says("not-found")
+        self.assertEqual(browser.run(kept), [0, 0])
 
     def test_why_it_does_not_sync_is_said_in_the_servers_words(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--apps", "registered")
