@@ -74,10 +74,20 @@ function takeCode() {
     return /^[0-9A-Z]{8}$/.test(code) ? { kind: 'approval', code } : null;
 }
 
+/** What takes over when the address changes, as long as this is shown: to a link's code, or to a view. */
+let shown = { code: (_) => {}, view: () => {} };
+
+window.addEventListener('hashchange', () => {
+    const code = takeCode();
+    if (code) shown.code(code);
+    else shown.view();
+});
+
 async function start() {
     // Some providers put a fragment behind their answer, which is no code.
     const answer = takeAnswer();
-    const code = takeCode();
+    let code = takeCode();
+    shown.code = (next) => { code = next; };
     if (!window.isSecureContext || !navigator.locks || !window.indexedDB) {
         fill(app, plainPage('This page needs HTTPS', 'Over plain HTTP, browsers do not let a page store data safely. Open the page by an address '
             + 'that begins with https, or on the server’s own machine by http://127.0.0.1.'));
@@ -112,7 +122,10 @@ async function showFirst(model, answer, code) {
 }
 
 async function showSignIn(model, code, failure) {
+    const own = { code: (next) => (model.account ? useCode(model, next) : showSignIn(model, next, '')), view: () => {} };
+    shown = own;
     const config = await readConfig();
+    if (shown !== own) return;
     const isFirst = config.needsFirstAccount === true;
     // With a provider, the first account may come from there: only the link of the server's log asks for another way.
     if (isFirst && (code?.kind === 'sign-in' || !providerOf(config))) {
@@ -214,11 +227,7 @@ async function showShell(model, code) {
     for (const event of ['change', 'status']) {
         model.addEventListener(event, () => { if (!model.account) location.reload(); });
     }
-    window.addEventListener('hashchange', () => {
-        const code = takeCode();
-        if (code) useCode(model, code);
-        else show();
-    });
+    shown = { code: (next) => useCode(model, next), view: show };
     await show();
     const refresh = async () => {
         const before = model.notes.stores.length;

@@ -202,6 +202,21 @@ class SigningIn(PageTest):
         self.assertEqual(browser.driver.current_url, self.server.url + "/")
         Device(self.folder, self.server, code, "second")
 
+    def test_a_link_is_taken_by_a_tab_that_is_open_already(self):
+        device = self.account()
+        browser = self.browser().open(self.server.url)
+        browser.find("input.code")
+        link = json.loads(device("pair", "--json"))["link"]
+        request = self.server.post("/v1/sign-in-requests", {"deviceName": "tv"})
+        browser.open(f"{self.server.url}/#{request['userCode']}").says("A device waits for your approval.")
+        browser.open(link)
+        code = link.partition("#")[2]
+        browser.wait(lambda: browser.find("input.code").get_attribute("value") == code, "the code")
+        self.assertEqual(browser.driver.current_url, self.server.url + "/")
+        browser.click("form .button.main", "Sign in")
+        browser.click("dialog .button", "Sign in")
+        browser.find(".shell")
+
     def test_another_device_approves_the_browser(self):
         device = self.account()
         device("set", "theme", "dark")
