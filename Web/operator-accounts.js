@@ -3,7 +3,7 @@
 /** The accounts: search, make, sign devices in and out, limit, delete. */
 
 import {
-    bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, refill, signInCommand, toast, when,
+    bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, nameInput, refill, signInCommand, toast, when,
 } from './dom.js';
 import { isLoopback } from './client/http.js';
 import { qrPicture } from './qr.js';
@@ -106,7 +106,7 @@ function row(server, account, refresh) {
 }
 
 const createDialog = (server, refresh) => dialog('box', 'Create an account', (close) => {
-    const name = h('input', { autofocus: true, required: true, maxlength: 128, autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
+    const name = nameInput({ autofocus: true, maxlength: 128, autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
     const problem = h('div.slot');
     return h('form', { onsubmit: (event) => {
         event.preventDefault();

@@ -2,7 +2,7 @@
 
 /** Signing in: with a code, by the approval of another device, or with the identity provider. */
 
-import { bdi, button, command, confirm, field, fill, h, mark } from './dom.js';
+import { bdi, button, command, confirm, field, fill, h, mark, nameInput } from './dom.js';
 import { begin, providerName, providerOf } from './identity.js';
 import { browserName, sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
@@ -47,7 +47,7 @@ export const allowsUnsealed = () => confirm('Sign in to an account that is not s
 export function signInView(model, { code = '', note = null, failure = '', config, onSignedIn }) {
     const problem = h('p.problem', { role: 'alert' }, failure);
     const input = codeInput(12, code);
-    const name = h('input', { required: true, maxlength: 100, value: browserName() });
+    const name = nameInput({ maxlength: 100, value: browserName() });
     const submit = h('button.button.main', {}, 'Sign in');
     const card = h('section.card', { 'aria-labelledby': 'title' });
 

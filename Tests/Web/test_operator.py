@@ -356,7 +356,9 @@ class Actions:
         self.assertEqual(browser.driver.current_url, server.url + "/")
         # The cursor is where the name belongs.
         browser.wait(lambda: browser.run("return document.activeElement.autocomplete") == "username", "the name's field")
-        browser.press(hebrew, Keys.ENTER)
+        browser.press("  ", Keys.ENTER)
+        self.assertEqual(browser.run("return document.activeElement.validationMessage"), "Enter a name: spaces alone are none.")
+        browser.type("input[autocomplete=username]", hebrew, Keys.ENTER)
         # Three steps to go on with: the codes are good, and no phone can use this address.
         browser.find("h1", "Your account is ready")
         browser.says("ubiquity sign-in --server", ".steps")
