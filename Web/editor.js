@@ -52,10 +52,18 @@ function readInteger(text) {
     return toWire(number);
 }
 
-function readReal(text) {
-    const plain = text.trim().replace(',', '.');
-    if (!/^([+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?Infinity|NaN)$/i.test(plain)) fail('Enter a number, such as 1.5.');
-    return { real: wireReal(Number(plain)) };
+/** @returns {any} A value in the protocol's form. @throws {InputError} if it is not clear which number is meant, or it cannot be kept. */
+export function readReal(text) {
+    const typed = text.trim();
+    if (/^-?Infinity$|^NaN$/.test(typed)) return { real: wireReal(Number(typed)) };
+    // Some keyboards have a comma only. Between thousands, nobody knows what it stands for.
+    if (/^[+-]?[1-9]\d{0,2}(,\d{3})+$/.test(typed)) fail(`Write ${typed.replaceAll(',', '')}, or ${typed.replace(',', '.').replaceAll(',', '')}: it is not clear what a comma means here.`);
+    const plain = typed.replace(',', '.');
+    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) fail('Enter a number, such as 1.5.');
+    const number = Number(plain);
+    if (!Number.isFinite(number)) fail('This number is too large.');
+    if (number === 0 && /^[^e]*[1-9]/i.test(plain)) fail('This number is too small: it would become 0.');
+    return { real: wireReal(number) };
 }
 
 /** An editor that only changes what was changed: what an input cannot hold stays as it was. */

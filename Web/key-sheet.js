@@ -29,7 +29,7 @@ export function change(model, store, values, done) {
     let before;
     try {
         before = model.write(values, store);
-    } catch (error) { return sentenceOf(error); }
+    } catch (error) { return sentenceOf(error, [...values.keys()]); }
     const one = { store, before, after: new Map([...values.keys()].map((key) => [key, model.value(key)])) };
     taken.push(one);
     if (taken.length > takenMax) taken.shift();

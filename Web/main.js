@@ -198,7 +198,7 @@ async function showShell(model, code) {
             try {
                 await model.openStore(store);
             } catch (error) {
-                failure = sentenceOf(error);
+                failure = sentenceOf(error, model.notes.stores);
                 toast(failure);
             }
             model.sendOthers();

@@ -364,10 +364,12 @@ export async function readConfig() {
     } catch { return {}; }
 }
 
-/** A failure as a sentence for people. */
-export function sentenceOf(error) {
-    const text = String(error?.message ?? error);
+/** A failure as a sentence for people. A name at its beginning, such as a key or an address, stays as it is. */
+export function sentenceOf(error, names = []) {
+    // Some of a browser's own errors have a name alone.
+    const text = String(error?.message || error || 'The reason is not known');
     const isAway = error instanceof UbiquityError && ['unreachable', 'timedOut'].includes(error.code);
     if (isAway) return 'The server does not answer. Try again when it can be reached.';
-    return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+    const isWord = /^[a-z]+(?=[\s,.!?]|$)(?!\.\S)/.test(text) && !names.some((name) => text.startsWith(name));
+    return `${isWord ? text.charAt(0).toUpperCase() : text.charAt(0)}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }

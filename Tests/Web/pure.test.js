@@ -20,7 +20,8 @@ writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
 const load = (name) => import(join(folder, name));
 const { FileError, storesOf, valuesMax } = await load('import-file.js');
 const { beginnings, greatest, treemap } = await load('treemap.js');
-const { Model, distinct } = await load('model.js');
+const { Model, distinct, sentenceOf } = await load('model.js');
+const { InputError, readReal } = await load('editor.js');
 const { contains } = await load('text.js');
 const { Figures, parseMetrics, quantile } = await load('operator-metrics.js');
 const { IdentityError, challengeOf, checkedEndpoints, codeOf, providerOf, requestAddress, tokenOf } = await load('identity.js');
@@ -185,6 +186,26 @@ test('a key without a value does not make typed values dictionaries', () => {
   const [{ values: found }] = storesOf(bytes('{"theme": {"string": "dark"}, "n": {"integer": "5"}, "bad": null}'), faults);
   assert.deepEqual([...found], [['theme', { string: 'dark' }], ['n', { integer: '5' }]]);
   assert.deepEqual([...faults.keys()], ['bad']);
+});
+
+test('a number is the one that was typed, or refused', () => {
+  for (const [text, real] of [['12.5', 12.5], ['12,5', 12.5], ['0,125', 0.125], ['-1234,500', -1234.5], [' 1e3 ', 1000], ['.5', 0.5], ['12,5000', 12.5],
+    ['-0', '-0'], ['0e-999', 0], ['NaN', 'NaN'], ['-Infinity', '-Infinity']]) assert.deepEqual(readReal(text), { real }, text);
+  for (const [text, reason] of [['12,500', /Write 12500, or 12\.500/], ['-1,234,567', /Write -1234567, or -1\.234567/], ['1,234.5', /Enter a number/],
+    ['', /Enter/], ['seven', /Enter/], ['infinity', /Enter/], ['1e999', /too large/], ['1e-999', /too small/], ['1,2,3', /Enter/]]) {
+    assert.throws(() => readReal(text), (error) => error instanceof InputError && reason.test(error.message), text);
+  }
+});
+
+test('a sentence for people begins with a capital letter, or with a name as it is', () => {
+  for (const [text, sentence, ...names] of [
+    ['the disk is full', 'The disk is full.'], ['full', 'Full.'], ['volume: this is too large', 'volume: this is too large.'],
+    ['my volume: this is too large', 'my volume: this is too large.', 'my volume'], ['notes is closed', 'notes is closed.', 'notes'],
+    ['team.app is closed', 'team.app is closed.'], ['https://ubiquity.example answered 404', 'https://ubiquity.example answered 404.'],
+  ]) assert.equal(sentenceOf(new Error(text), names), sentence);
+  // A reason is never empty.
+  assert.equal(sentenceOf(new DOMException('', 'QuotaExceededError')), 'QuotaExceededError.');
+  assert.equal(sentenceOf(''), 'The reason is not known.');
 });
 
 test('devices of one name are told apart', () => {
