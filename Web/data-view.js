@@ -172,6 +172,7 @@ class DataView {
 
     drawTools() {
         const count = this.selected.size;
+        this.tools.classList.toggle('selected', count > 0);
         if (count) {
             fill(this.tools, h('strong', { role: 'status' }, `${count} selected`), h('span.space'),
                 button('Clear', () => this.select([])), button('Remove', () => this.remove([...this.selected]), { symbol: 'remove', kind: 'danger' }));

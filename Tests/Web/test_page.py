@@ -580,6 +580,23 @@ class Data(PageTest):
         browser.click("dialog .button", "Replace")
         browser.shows("theme", "theirs")
 
+    def test_what_can_be_done_with_chosen_keys_stays_in_sight(self):
+        _, browser = self.stage(*[(f"key {number:02}", "x") for number in range(30)])
+        for width, height in [(390, 844), (1280, 500)]:
+            with self.subTest(width=width):
+                browser.window(width, height)
+                box = browser.in_row("key 29", "input")
+                browser.run("arguments[0].scrollIntoView({ block: 'center' })", box)
+                box.click()
+                browser.says("1 selected", ".tools")
+                place = browser.run("""const { x, y, right, bottom } = document.querySelector('.tools .danger').getBoundingClientRect();
+                    return [x >= 0, y >= 0, right <= innerWidth, bottom <= innerHeight]""")
+                self.assertEqual(place, [True] * 4)
+                browser.click(".tools .button", "Clear")
+        browser.in_row("key 29", "input").click()
+        browser.click(".tools .button", "Remove")
+        browser.wait(lambda: browser.row("key 29") is None, "key 29 is still there")
+
     def heard(self, browser, text):
         return browser.run("return document.getElementById('announcer').textContent") == text
 
