@@ -44,7 +44,7 @@ class DataView {
     constructor(model) {
         this.model = model;
         this.store = model.store.identifier;
-        /** @type {Map<string, {element: HTMLElement, isEditing: boolean}>} */
+        /** @type {Map<string, {element: HTMLElement, isEditing: boolean, isUnsaved?: () => boolean}>} */
         this.rows = new Map();
         /** The timers that end the highlights of rows. */
         this.highlights = new WeakMap();
@@ -74,6 +74,9 @@ class DataView {
         model.addEventListener('devices', () => this.drawAllRows(), { signal });
         model.addEventListener('stores', () => this.drawTitle(), { signal });
         document.addEventListener('keydown', (event) => this.pressed(event), { signal });
+        window.addEventListener('beforeunload', (event) => {
+            if ([...this.rows.values()].some(({ isUnsaved }) => isUnsaved?.())) event.preventDefault();
+        }, { signal });
         for (const name of ['online', 'offline']) window.addEventListener(name, () => this.drawStatus(), { signal });
         for (const name of ['dragover', 'dragleave', 'drop']) this.element.addEventListener(name, (event) => this.dropped(event));
         this.drawTitle();
@@ -335,7 +338,12 @@ class DataView {
 
     valueCell(key, wire, row) {
         if (kindOf(wire) === 'boolean') {
-            const control = switchFor(contentOf(wire), shortKey(key), (isOn) => this.write(key, { boolean: isOn }));
+            const control = switchFor(contentOf(wire), shortKey(key), (isOn) => {
+                const failed = this.change(key, { boolean: isOn });
+                if (!failed) return;
+                toast(failed);
+                this.drawRow(key);
+            });
             control.dataset.part = 'value';
             return h('div.value', {}, control);
         }
@@ -351,13 +359,8 @@ class DataView {
         (this.rows.get(key)?.element.querySelector('.key') ?? this.tools.querySelector('.button')).focus();
     }
 
-    write(key, wire) {
-        const failed = change(this.model, this.store, new Map([[key, wire]]), `“${shortKey(key)}” saved.`);
-        if (failed) {
-            toast(failed);
-            this.drawRow(key);
-        }
-    }
+    /** Returns a sentence if the store refuses it. */
+    change(key, wire) { return change(this.model, this.store, new Map([[key, wire]]), `“${shortKey(key)}” saved.`); }
 
     /** Edits in the row; what does not fit there, in the sheet. */
     edit(key, row) {
@@ -367,27 +370,45 @@ class DataView {
         const { element } = editor;
         element.setAttribute('aria-label', `Value of ${shortKey(key)}`);
         row.isEditing = true;
+        row.isUnsaved = () => {
+            try { return !isSame(editor.read(), wire); } catch { return true; }
+        };
+        /** Whether somebody is asked, for which the focus leaves the row. */
+        let isAsked = false;
+        // What cannot be saved stays as it was typed, until somebody corrects it or gives it up.
+        const stay = (why, keepsFocus) => {
+            element.setCustomValidity(why);
+            if (keepsFocus) element.reportValidity();
+            else toast(`“${shortKey(key)}” is not saved. ${why}`);
+        };
         const end = (isKept, keepsFocus) => {
-            if (!row.isEditing) return;
+            if (!row.isEditing || isAsked) return;
             let value = wire;
             try {
                 if (isKept) value = editor.read();
             } catch (error) {
                 if (!(error instanceof InputError)) throw error;
-                element.setCustomValidity(error.message);
-                if (keepsFocus) {
-                    element.reportValidity();
+                stay(error.message, keepsFocus);
+                return;
+            }
+            const finish = (isSure) => {
+                isAsked = false;
+                if (!isSure) {
+                    element.focus();
                     return;
                 }
-                toast(error.message);
-            }
-            row.isEditing = false;
-            const finish = (isSure) => {
-                if (isSame(value, wire) || !isSure) this.drawRow(key);
-                else this.write(key, value);
+                const failed = isSame(value, wire) ? null : this.change(key, value);
+                if (failed) {
+                    stay(failed, keepsFocus);
+                    return;
+                }
+                row.isEditing = false;
+                row.isUnsaved = undefined;
+                this.drawRow(key);
                 if (!this.model.value(key)) this.drawList();
                 if (keepsFocus) row.element.querySelector('[data-part=value]')?.focus();
             };
+            isAsked = true;
             const isSure = isSame(value, wire) || mayReplace(this.model, new Map([[key, wire]]));
             if (isSure === true) finish(true);
             else isSure.then(finish);

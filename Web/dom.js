@@ -187,7 +187,10 @@ export function dialog(kind, title, build, guard = () => false) {
             event.preventDefault();
             close();
         });
+        const stay = (event) => { if (guard()) event.preventDefault(); };
+        window.addEventListener('beforeunload', stay);
         element.addEventListener('close', () => {
+            window.removeEventListener('beforeunload', stay);
             document.body.append(document.getElementById('toasts'));
             element.remove();
             resolve(undefined);

@@ -255,7 +255,9 @@ export function lineEditor(wire) {
 
 /** The editor of a value, with a choice of its type. */
 export function anyEditor(wire) {
-    let current = plainEditor(wire);
+    // What was typed in it is there again if somebody returns to its type.
+    const first = plainEditor(wire);
+    let current = first;
     const place = h('div.control', {}, current.element);
     const kind = kindOf(wire) === 'unsigned' ? 'integer' : kindOf(wire);
     const choice = h('select', { 'aria-label': 'Type', onchange: () => {
@@ -263,7 +265,7 @@ export function anyEditor(wire) {
         try {
             last = current.read();
         } catch { /* What cannot be read cannot be kept either. */ }
-        current = plainEditor(choice.value === kind ? wire : converted(last, choice.value));
+        current = choice.value === kind ? first : plainEditor(converted(last, choice.value));
         place.replaceChildren(current.element);
     } }, kinds.map(([id, name]) => h('option', { value: id }, name)));
     choice.value = kind;

@@ -561,6 +561,13 @@ class Data(PageTest):
         browser.press(Keys.ENTER)
         browser.says("laptop has set theme meanwhile to theirs.", "dialog")
         browser.click("dialog .button", "Cancel")
+        # What was typed is still there, and may be given up.
+        browser.gone("dialog")
+        self.assertEqual(browser.in_row("theme", ".value input").get_attribute("value"), "mine")
+        browser.press(Keys.ENTER)
+        browser.click("dialog .button", "Cancel")
+        browser.gone("dialog")
+        browser.press(Keys.ESCAPE)
         browser.shows("theme", "theirs")
         browser.edit("theme", "mine")
         browser.shows("theme", "mine")
@@ -579,6 +586,40 @@ class Data(PageTest):
         browser.says("laptop has set theme meanwhile to newer.", "dialog")
         browser.click("dialog .button", "Replace")
         browser.shows("theme", "theirs")
+
+    def test_what_cannot_be_saved_stays_as_it_was_typed(self):
+        device, browser = self.stage(("theme", "dark"), ("volume", "--real", "5"))
+        run("account", "limits", self.name, "--store-bytes", "40", "--data", self.server.data)
+        browser.says("of 40 bytes", ".usage")
+        leaves = "return window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+        self.assertTrue(browser.run(leaves))
+        for key, text, why in [("volume", "12,500", "Write 12500, or 12.500"), ("theme", "x" * 50, "theme: ")]:
+            with self.subTest(key):
+                browser.edit(key, text)
+                browser.wait(lambda: why in browser.run("return document.activeElement.validationMessage ?? ''"), "why not")
+                self.assertFalse(browser.run(leaves))
+                # Somebody goes elsewhere.
+                browser.run("document.activeElement.blur()")
+                browser.says(f"“{key}” is not saved. {why}", "#toasts")
+                self.assertEqual(browser.in_row(key, ".value input").get_attribute("value"), text)
+                browser.in_row(key, ".value input").send_keys(Keys.ESCAPE)
+                browser.in_row(key, ".edit")
+                self.assertTrue(browser.run(leaves))
+        browser.edit("volume", "12,5")
+        browser.shows("volume", "12.5")
+        # In the sheet, too, whatever types somebody looks at in between.
+        browser.sheet("theme")
+        browser.type("dialog textarea", "typed")
+        self.assertFalse(browser.run(leaves))
+        for kind in ["integer", "string"]:
+            browser.run("""const choice = document.querySelector('dialog select');
+                choice.value = arguments[0]; choice.dispatchEvent(new Event('change'));""", kind)
+        self.assertEqual(browser.find("dialog textarea").get_attribute("value"), "typed")
+        browser.click("dialog footer .button", "Save")
+        browser.shows("theme", "typed")
+        browser.says("“theme” saved.", "#toasts")
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("theme"), {"string": "typed"})
 
     def test_what_can_be_done_with_chosen_keys_stays_in_sight(self):
         _, browser = self.stage(*[(f"key {number:02}", "x") for number in range(30)])
