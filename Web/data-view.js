@@ -118,7 +118,7 @@ class DataView {
         const changes = counted(waiting, 'change');
         const place = others.size === 1 ? 'in another store' : 'in other stores';
         const where = !elsewhere ? '' : elsewhere === waiting ? ` ${place}` : `, ${elsewhere.toLocaleString('en')} ${place}`;
-        const [kind, text] = status.diskError ? ['bad', 'This browser cannot save']
+        const [kind, text] = status.diskError !== null ? ['bad', 'This browser cannot save']
             : status.connection === 'unauthorized' || status.connection === 'signedOut' ? ['bad', 'Signed out']
                 : status.connection === 'connected' || status.connection === 'polling'
                     ? waiting ? ['busy', `Sending ${changes}${where}`] : ['good', 'Up to date']
@@ -144,8 +144,8 @@ class DataView {
     }
 
     drawBanners(status, kind) {
-        const { refused } = this.model;
-        const text = JSON.stringify([kind, status.diskError, refused.length, status.connection, status.explanation, navigator.onLine]);
+        const { refused, isUnsaved } = this.model;
+        const text = JSON.stringify([kind, status.diskError, isUnsaved, refused.length, status.connection, status.explanation, navigator.onLine]);
         if (this.bannerText === text) return;
         this.bannerText = text;
         refill(this.banner,
@@ -154,12 +154,13 @@ class DataView {
             status.connection === 'unauthorized' && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser was signed out. '),
                 status.lastError ? sentenceOf(status.lastError) : '', ' What you see is from before.'),
             button('Sign in again', () => this.signInAgain(), { kind: 'main' })),
-            status.diskError && h('div.note.bad', {}, h('p', {}, `This browser cannot save: ${status.diskError}.`)),
+            status.diskError !== null && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser cannot save. '), sentenceOf(status.diskError),
+                isUnsaved && ' What you changed last is in this tab only: keep it open.', ' It is tried again and again; if the disk is full, make room.')),
             refused.length > 0 && h('div.note.bad', {}, h('details', {},
                 h('summary', {}, `The server refused ${counted(refused.length, 'change')}`),
                 h('ul', {}, refused.slice(0, 20).map(({ key, reason, date }) => h('li', {}, h('strong', {}, bdi(shortKey(key))),
                     ': ', sentenceOf(reason), ' ', when(date))))),
-            button('Dismiss', () => this.model.forgetRefused())));
+            button('Dismiss', () => this.model.forgetRefused().catch((error) => toast(sentenceOf(error))))));
     }
 
     async signInAgain() {
@@ -182,8 +183,13 @@ class DataView {
             return;
         }
         const slash = h('input', { type: 'checkbox', onchange: () => {
-            if (slash.checked) localStorage.removeItem(noSlash);
-            else localStorage.setItem(noSlash, 'true');
+            try {
+                if (slash.checked) localStorage.removeItem(noSlash);
+                else localStorage.setItem(noSlash, 'true');
+            } catch {
+                slash.checked = true;
+                toast('This browser cannot keep that: its storage is full.');
+            }
         } });
         slash.checked = !localStorage.getItem(noSlash);
         const more = h('details.menu', {}, h('summary.button', {}, 'More'), h('div', {},

@@ -220,6 +220,8 @@ async function showShell(model, code) {
     };
 
     model.addEventListener('stores', drawStores);
+    model.addEventListener('problem', ({ detail }) => toast(sentenceOf(detail)));
+    window.addEventListener('beforeunload', (event) => { if (model.isUnsaved) event.preventDefault(); });
     model.addEventListener('refused', ({ identifier }) =>
         toast(`The server refused a change in ${model.storeName(identifier)}. Open it to see what is lost.`));
     document.addEventListener('visibilitychange', () => { if (!document.hidden) model.sendOthers(); });

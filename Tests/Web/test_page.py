@@ -938,7 +938,51 @@ class Trouble(PageTest):
         proxy.behind = without.url.removeprefix("http://")
         browser.driver.refresh()
         browser.says("not-found")
+        # Whoever answers now answers the browser.
+        proxy.status = 404
+        browser.driver.refresh()
+        browser.says("Error code: 404")
         self.assertEqual(browser.run(kept), [0, 0])
+
+    def test_a_full_disk_is_no_saved_change(self):
+        device, browser = self.stage()
+        # As browsers do it: what puts something is aborted, with an error that has a name alone.
+        browser.run("""window.isFull = true;
+            const [{ put }, { commit }] = [IDBObjectStore.prototype, IDBTransaction.prototype];
+            IDBTransaction.prototype.commit = function () { if (!this.isAborted) commit.call(this); };
+            IDBObjectStore.prototype.put = function (...terms) {
+                const { transaction } = this;
+                if (window.isFull && !transaction.isAborted) {
+                    transaction.isAborted = true;
+                    Object.defineProperty(transaction, 'error', { value: new DOMException('', 'QuotaExceededError') });
+                    queueMicrotask(() => transaction.abort());
+                }
+                return put.apply(this, terms);
+            };""")
+        leaves = "return window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+        self.assertTrue(browser.run(leaves))
+        browser.edit("theme", "light")
+        browser.says("Your change is not saved yet", "#toasts")
+        browser.says("This browser cannot save", ".head .status")
+        browser.says("What you changed last is in this tab only: keep it open.", ".note")
+        self.assertNotIn("save. .", browser.find(".note").text)
+        self.assertFalse(browser.run(leaves))
+        browser.sheet("theme")
+        browser.says("Not saved yet", ".timeline .waiting")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        self.assertEqual(device.value("theme"), {"string": "dark"})
+        self.assertNotIn("saved.", browser.find("#toasts").text)
+        browser.click(".side footer .button", "Sign out")
+        browser.says(f"{STORE}: 1 change", "dialog li")
+        browser.click("dialog .button", "Cancel")
+        browser.run("window.isFull = false")
+        browser.says("Up to date", ".head .status")
+        browser.gone(".note")
+        self.assertTrue(browser.run(leaves))
+        self.assertEqual(device.value("theme"), {"string": "light"})
+        browser.driver.refresh()
+        browser.shows("theme", "light")
 
     def test_why_it_does_not_sync_is_said_in_the_servers_words(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--apps", "registered")
