@@ -217,6 +217,7 @@ function waitingItem(model, key) {
 
 const outcomes = { current: 'Now', replaced: 'Replaced', lost: 'Lost to a later change', refused: 'Not taken' };
 
+/** A gap takes the place of versions that the server has thinned out: what the key was before it is not known. */
 function versionItems(model, store, key, versions) {
     const wires = versions.map(({ exact }) => exact);
     const seen = new Map([[key, model.value(key)]]);
@@ -225,10 +226,11 @@ function versionItems(model, store, key, versions) {
         if (typeof result === 'string') toast(result);
     };
     return versions.map((version, i) => {
+        if (version.isGap) return h('li.gap', {}, h('div.what', {}, h('span.hint', {}, 'Earlier versions were thinned out')));
         const isRemoval = wires[i] === null;
-        const before = versions.findIndex((one, j) => j > i && one.outcome === 'replaced');
+        const before = versions.findIndex((one, j) => j > i && (one.isGap || one.outcome === 'replaced'));
         const isCurrent = version.outcome === 'current';
-        const canUndo = isCurrent && before >= 0;
+        const canUndo = isCurrent && before >= 0 && !versions[before].isGap;
         const isOther = !isCurrent && !isSame(wires[i], model.value(key));
         return h(`li.${version.outcome}`, {},
             h('div.what', {}, h('bdi', {}, model.deviceName(version.device)), isRemoval ? ' removed it'
