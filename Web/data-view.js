@@ -10,8 +10,8 @@ import { change, keySheet, mayReplace, replace, undo } from './key-sheet.js';
 import { compareText, fromWire, isSame } from './client/exact.js';
 import { encode } from './client/plist.js';
 import { FileError, fileBytesMax, storesOf } from './import-file.js';
-import { readConfig, sentenceOf } from './model.js';
-import { signInView } from './sign-in-view.js';
+import { sentenceOf } from './model.js';
+import { signInAgain } from './sign-in-view.js';
 import { bytes, contains, contentOf, counted, cut, kindName, kindOf, preview, shortKey, visible } from './text.js';
 import { usageDialog } from './treemap.js';
 
@@ -153,7 +153,7 @@ class DataView {
                 'You can go on: changes are kept in this browser, and sent when the server can be reached.')),
             status.connection === 'unauthorized' && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser was signed out. '),
                 status.lastError ? sentenceOf(status.lastError) : '', ' What you see is from before.'),
-            button('Sign in again', () => this.signInAgain(), { kind: 'main' })),
+            button('Sign in again', () => signInAgain(this.model), { kind: 'main' })),
             status.diskError !== null && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser cannot save. '), sentenceOf(status.diskError),
                 isUnsaved && ' What you changed last is in this tab only: keep it open.', ' It is tried again and again; if the disk is full, make room.')),
             refused.length > 0 && h('div.note.bad', {}, h('details', {},
@@ -161,17 +161,6 @@ class DataView {
                 h('ul', {}, refused.slice(0, 20).map(({ key, reason, date }) => h('li', {}, h('strong', {}, bdi(shortKey(key))),
                     ': ', sentenceOf(reason), ' ', when(date))))),
             button('Dismiss', () => this.model.forgetRefused().catch((error) => toast(sentenceOf(error))))));
-    }
-
-    async signInAgain() {
-        const { id } = this.model.account;
-        const config = await readConfig();
-        return dialog('box', 'Sign in again', (close) => signInView(this.model, { config, onSignedIn: () => {
-            // Of another account, everything here is different.
-            if (this.model.account.id !== id) location.replace('.');
-            close();
-            this.drawStatus();
-        } }));
     }
 
     drawTools() {

@@ -12,7 +12,7 @@ import {
 import { finish, providerOf, takeAnswer } from './identity.js';
 import { lockedView } from './locked-view.js';
 import { Model, readConfig, sentenceOf } from './model.js';
-import { allowsUnsealed, signInView } from './sign-in-view.js';
+import { allowsUnsealed, signInAgain, signInView } from './sign-in-view.js';
 import { identifierPattern } from './text.js';
 
 const app = document.getElementById('app');
@@ -259,6 +259,7 @@ async function showShell(model, code) {
 
 function useCode(model, { kind, code }) {
     if (kind === 'approval') approveDialog(model, code, true);
+    else if (model.status?.connection === 'unauthorized') signInAgain(model, code);
     else {
         toast(`This browser is signed in as ${model.account.name} already. The code was not used: `
             + 'it still works on another device.');

@@ -1019,6 +1019,15 @@ class Trouble(PageTest):
         browser.gone("dialog")
         browser.shows("theme", "while away")
         browser.says("Up to date", ".head .status")
+        # By a link, too.
+        own = next(one["id"] for one in json.loads(device("device", "list", "--json")) if BROWSER in one["name"])
+        device("device", "revoke", own, "--yes")
+        browser.says("This browser was signed out.", ".note")
+        browser.run("location.hash = arguments[0]", self.server.code(self.name, False))
+        browser.click("dialog form .button.main", "Sign in")
+        browser.click("dialog footer .button", "Sign in")
+        browser.gone("dialog")
+        browser.says("Up to date", ".head .status")
 
     def test_what_the_server_refuses_is_said_and_taken_back(self):
         device, browser = self.stage()
