@@ -10,8 +10,8 @@ import { change, keySheet, mayReplace, replace, undo } from './key-sheet.js';
 import { compareText, fromWire, isSame } from './client/exact.js';
 import { encode } from './client/plist.js';
 import { FileError, fileBytesMax, storesOf } from './import-file.js';
-import { readConfig, sentenceOf } from './model.js';
-import { signInView } from './sign-in-view.js';
+import { sentenceOf } from './model.js';
+import { signInAgain } from './sign-in-view.js';
 import { bytes, contains, contentOf, counted, cut, kindName, kindOf, preview, shortKey, visible } from './text.js';
 import { usageDialog } from './treemap.js';
 
@@ -44,7 +44,7 @@ class DataView {
     constructor(model) {
         this.model = model;
         this.store = model.store.identifier;
-        /** @type {Map<string, {element: HTMLElement, isEditing: boolean}>} */
+        /** @type {Map<string, {element: HTMLElement, isEditing: boolean, isUnsaved?: () => boolean}>} */
         this.rows = new Map();
         /** The timers that end the highlights of rows. */
         this.highlights = new WeakMap();
@@ -74,6 +74,9 @@ class DataView {
         model.addEventListener('devices', () => this.drawAllRows(), { signal });
         model.addEventListener('stores', () => this.drawTitle(), { signal });
         document.addEventListener('keydown', (event) => this.pressed(event), { signal });
+        window.addEventListener('beforeunload', (event) => {
+            if ([...this.rows.values()].some(({ isUnsaved }) => isUnsaved?.())) event.preventDefault();
+        }, { signal });
         for (const name of ['online', 'offline']) window.addEventListener(name, () => this.drawStatus(), { signal });
         for (const name of ['dragover', 'dragleave', 'drop']) this.element.addEventListener(name, (event) => this.dropped(event));
         this.drawTitle();
@@ -115,7 +118,7 @@ class DataView {
         const changes = counted(waiting, 'change');
         const place = others.size === 1 ? 'in another store' : 'in other stores';
         const where = !elsewhere ? '' : elsewhere === waiting ? ` ${place}` : `, ${elsewhere.toLocaleString('en')} ${place}`;
-        const [kind, text] = status.diskError ? ['bad', 'This browser cannot save']
+        const [kind, text] = status.diskError !== null ? ['bad', 'This browser cannot save']
             : status.connection === 'unauthorized' || status.connection === 'signedOut' ? ['bad', 'Signed out']
                 : status.connection === 'connected' || status.connection === 'polling'
                     ? waiting ? ['busy', `Sending ${changes}${where}`] : ['good', 'Up to date']
@@ -141,8 +144,8 @@ class DataView {
     }
 
     drawBanners(status, kind) {
-        const { refused } = this.model;
-        const text = JSON.stringify([kind, status.diskError, refused.length, status.connection, status.explanation, navigator.onLine]);
+        const { refused, isUnsaved } = this.model;
+        const text = JSON.stringify([kind, status.diskError, isUnsaved, refused.length, status.connection, status.explanation, navigator.onLine]);
         if (this.bannerText === text) return;
         this.bannerText = text;
         refill(this.banner,
@@ -150,36 +153,32 @@ class DataView {
                 'You can go on: changes are kept in this browser, and sent when the server can be reached.')),
             status.connection === 'unauthorized' && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser was signed out. '),
                 status.lastError ? sentenceOf(status.lastError) : '', ' What you see is from before.'),
-            button('Sign in again', () => this.signInAgain(), { kind: 'main' })),
-            status.diskError && h('div.note.bad', {}, h('p', {}, `This browser cannot save: ${status.diskError}.`)),
+            button('Sign in again', () => signInAgain(this.model), { kind: 'main' })),
+            status.diskError !== null && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser cannot save. '), sentenceOf(status.diskError),
+                isUnsaved && ' What you changed last is in this tab only: keep it open.', ' It is tried again and again; if the disk is full, make room.')),
             refused.length > 0 && h('div.note.bad', {}, h('details', {},
                 h('summary', {}, `The server refused ${counted(refused.length, 'change')}`),
                 h('ul', {}, refused.slice(0, 20).map(({ key, reason, date }) => h('li', {}, h('strong', {}, bdi(shortKey(key))),
                     ': ', sentenceOf(reason), ' ', when(date))))),
-            button('Dismiss', () => this.model.forgetRefused())));
-    }
-
-    async signInAgain() {
-        const { id } = this.model.account;
-        const config = await readConfig();
-        return dialog('box', 'Sign in again', (close) => signInView(this.model, { config, onSignedIn: () => {
-            // Of another account, everything here is different.
-            if (this.model.account.id !== id) location.replace('.');
-            close();
-            this.drawStatus();
-        } }));
+            button('Dismiss', () => this.model.forgetRefused().catch((error) => toast(sentenceOf(error))))));
     }
 
     drawTools() {
         const count = this.selected.size;
+        this.tools.classList.toggle('selected', count > 0);
         if (count) {
             fill(this.tools, h('strong', { role: 'status' }, `${count} selected`), h('span.space'),
                 button('Clear', () => this.select([])), button('Remove', () => this.remove([...this.selected]), { symbol: 'remove', kind: 'danger' }));
             return;
         }
         const slash = h('input', { type: 'checkbox', onchange: () => {
-            if (slash.checked) localStorage.removeItem(noSlash);
-            else localStorage.setItem(noSlash, 'true');
+            try {
+                if (slash.checked) localStorage.removeItem(noSlash);
+                else localStorage.setItem(noSlash, 'true');
+            } catch {
+                slash.checked = true;
+                toast('This browser cannot keep that: its storage is full.');
+            }
         } });
         slash.checked = !localStorage.getItem(noSlash);
         const more = h('details.menu', {}, h('summary.button', {}, 'More'), h('div', {},
@@ -334,7 +333,12 @@ class DataView {
 
     valueCell(key, wire, row) {
         if (kindOf(wire) === 'boolean') {
-            const control = switchFor(contentOf(wire), shortKey(key), (isOn) => this.write(key, { boolean: isOn }));
+            const control = switchFor(contentOf(wire), shortKey(key), (isOn) => {
+                const failed = this.change(key, { boolean: isOn });
+                if (!failed) return;
+                toast(failed);
+                this.drawRow(key);
+            });
             control.dataset.part = 'value';
             return h('div.value', {}, control);
         }
@@ -350,13 +354,8 @@ class DataView {
         (this.rows.get(key)?.element.querySelector('.key') ?? this.tools.querySelector('.button')).focus();
     }
 
-    write(key, wire) {
-        const failed = change(this.model, this.store, new Map([[key, wire]]), `“${shortKey(key)}” saved.`);
-        if (failed) {
-            toast(failed);
-            this.drawRow(key);
-        }
-    }
+    /** Returns a sentence if the store refuses it. */
+    change(key, wire) { return change(this.model, this.store, new Map([[key, wire]]), `“${shortKey(key)}” saved.`); }
 
     /** Edits in the row; what does not fit there, in the sheet. */
     edit(key, row) {
@@ -366,27 +365,45 @@ class DataView {
         const { element } = editor;
         element.setAttribute('aria-label', `Value of ${shortKey(key)}`);
         row.isEditing = true;
+        row.isUnsaved = () => {
+            try { return !isSame(editor.read(), wire); } catch { return true; }
+        };
+        /** Whether somebody is asked, for which the focus leaves the row. */
+        let isAsked = false;
+        // What cannot be saved stays as it was typed, until somebody corrects it or gives it up.
+        const stay = (why, keepsFocus) => {
+            element.setCustomValidity(why);
+            if (keepsFocus) element.reportValidity();
+            else toast(`“${shortKey(key)}” is not saved. ${why}`);
+        };
         const end = (isKept, keepsFocus) => {
-            if (!row.isEditing) return;
+            if (!row.isEditing || isAsked) return;
             let value = wire;
             try {
                 if (isKept) value = editor.read();
             } catch (error) {
                 if (!(error instanceof InputError)) throw error;
-                element.setCustomValidity(error.message);
-                if (keepsFocus) {
-                    element.reportValidity();
+                stay(error.message, keepsFocus);
+                return;
+            }
+            const finish = (isSure) => {
+                isAsked = false;
+                if (!isSure) {
+                    element.focus();
                     return;
                 }
-                toast(error.message);
-            }
-            row.isEditing = false;
-            const finish = (isSure) => {
-                if (isSame(value, wire) || !isSure) this.drawRow(key);
-                else this.write(key, value);
+                const failed = isSame(value, wire) ? null : this.change(key, value);
+                if (failed) {
+                    stay(failed, keepsFocus);
+                    return;
+                }
+                row.isEditing = false;
+                row.isUnsaved = undefined;
+                this.drawRow(key);
                 if (!this.model.value(key)) this.drawList();
                 if (keepsFocus) row.element.querySelector('[data-part=value]')?.focus();
             };
+            isAsked = true;
             const isSure = isSame(value, wire) || mayReplace(this.model, new Map([[key, wire]]));
             if (isSure === true) finish(true);
             else isSure.then(finish);

@@ -3,7 +3,7 @@
 /** The devices of the account: how they are, and how others come and go. */
 
 import {
-    bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, refill, signInCommand, toast, when,
+    bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, nameInput, refill, signInCommand, toast, when,
 } from './dom.js';
 import { trust } from './locked-view.js';
 import { sentenceOf } from './model.js';
@@ -21,7 +21,8 @@ export function devicesView(model) {
     let isOver = false;
     let drawn = '';
     const draw = async () => {
-        if (list.contains(document.activeElement) && document.activeElement.matches('input')) return;
+        // What somebody types stays.
+        if (list.querySelector('form')) return;
         try {
             const devices = await model.devices();
             if (isOver) return;
@@ -65,7 +66,7 @@ function deviceCard(model, device, refresh) {
         : ['away', `${counted(device.behind, 'change')} behind`];
     const title = h('h2', {}, bdi(name));
     const rename = () => {
-        const input = h('input', { value: device.ownName, maxlength: 100, required: true, 'aria-label': `New name of ${name}` });
+        const input = nameInput({ value: device.ownName, maxlength: 100, 'aria-label': `New name of ${name}` });
         const form = h('form.line.rename', { onsubmit: async (event) => {
             event.preventDefault();
             try {

@@ -129,6 +129,14 @@ export const loopbackNote = (server) => isLoopback(server)
 /** Foreign text in a sentence: whatever its direction, the sentence keeps its own. */
 export const bdi = (text) => h('bdi', {}, text);
 
+/** An input for a name. Spaces alone are none. */
+export function nameInput(attributes) {
+    const input = h('input', { required: true, ...attributes, oninput: () => {
+        input.setCustomValidity(input.value && !input.value.trim() ? 'Enter a name: spaces alone are none.' : '');
+    } });
+    return input;
+}
+
 let fields = 0;
 /** A label with its control. */
 export function field(label, control, hint = null) {
@@ -179,7 +187,10 @@ export function dialog(kind, title, build, guard = () => false) {
             event.preventDefault();
             close();
         });
+        const stay = (event) => { if (guard()) event.preventDefault(); };
+        window.addEventListener('beforeunload', stay);
         element.addEventListener('close', () => {
+            window.removeEventListener('beforeunload', stay);
             document.body.append(document.getElementById('toasts'));
             element.remove();
             resolve(undefined);

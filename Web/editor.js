@@ -52,10 +52,18 @@ function readInteger(text) {
     return toWire(number);
 }
 
-function readReal(text) {
-    const plain = text.trim().replace(',', '.');
-    if (!/^([+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?Infinity|NaN)$/i.test(plain)) fail('Enter a number, such as 1.5.');
-    return { real: wireReal(Number(plain)) };
+/** @returns {any} A value in the protocol's form. @throws {InputError} if it is not clear which number is meant, or it cannot be kept. */
+export function readReal(text) {
+    const typed = text.trim();
+    if (/^-?Infinity$|^NaN$/.test(typed)) return { real: wireReal(Number(typed)) };
+    // Some keyboards have a comma only. Between thousands, nobody knows what it stands for.
+    if (/^[+-]?[1-9]\d{0,2}(,\d{3})+$/.test(typed)) fail(`Write ${typed.replaceAll(',', '')}, or ${typed.replace(',', '.').replaceAll(',', '')}: it is not clear what a comma means here.`);
+    const plain = typed.replace(',', '.');
+    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) fail('Enter a number, such as 1.5.');
+    const number = Number(plain);
+    if (!Number.isFinite(number)) fail('This number is too large.');
+    if (number === 0 && /^[^e]*[1-9]/i.test(plain)) fail('This number is too small: it would become 0.');
+    return { real: wireReal(number) };
 }
 
 /** An editor that only changes what was changed: what an input cannot hold stays as it was. */
@@ -247,7 +255,9 @@ export function lineEditor(wire) {
 
 /** The editor of a value, with a choice of its type. */
 export function anyEditor(wire) {
-    let current = plainEditor(wire);
+    // What was typed in it is there again if somebody returns to its type.
+    const first = plainEditor(wire);
+    let current = first;
     const place = h('div.control', {}, current.element);
     const kind = kindOf(wire) === 'unsigned' ? 'integer' : kindOf(wire);
     const choice = h('select', { 'aria-label': 'Type', onchange: () => {
@@ -255,7 +265,7 @@ export function anyEditor(wire) {
         try {
             last = current.read();
         } catch { /* What cannot be read cannot be kept either. */ }
-        current = plainEditor(choice.value === kind ? wire : converted(last, choice.value));
+        current = choice.value === kind ? first : plainEditor(converted(last, choice.value));
         place.replaceChildren(current.element);
     } }, kinds.map(([id, name]) => h('option', { value: id }, name)));
     choice.value = kind;

@@ -3,7 +3,7 @@
 /** The first run of an empty server: this browser makes the first account, by a code of the server's log. */
 
 import { coded } from './devices-view.js';
-import { command, field, h, loopbackNote, mark, signInCommand } from './dom.js';
+import { command, field, h, loopbackNote, mark, nameInput, signInCommand } from './dom.js';
 import { browserName, sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { codeInput } from './sign-in-view.js';
@@ -11,8 +11,8 @@ import { codeInput } from './sign-in-view.js';
 export function firstRunView(model, code) {
     const problem = h('p.problem', { role: 'alert' });
     const secret = codeInput(12, code);
-    const account = h('input', { required: true, maxlength: 128, autocomplete: 'username', autocapitalize: 'off', spellcheck: 'false' });
-    const browser = h('input', { required: true, maxlength: 100, value: browserName() });
+    const account = nameInput({ maxlength: 128, autocomplete: 'username', autocapitalize: 'off', spellcheck: 'false' });
+    const browser = nameInput({ maxlength: 100, value: browserName() });
     const submit = h('button.button.main', {}, 'Create the account');
     const make = async (event) => {
         event.preventDefault();

@@ -90,7 +90,7 @@ export const challengeOf = async (verifier) =>
 /** An answer of the server or the provider in JSON, of which only so much is read. */
 async function ask(address, options = {}) {
     const response = await fetch(address, { credentials: 'omit', redirect: 'error', cache: 'no-store',
-        signal: AbortSignal.timeout(30_000), ...options }).catch(() => fail(`${new URL(address, location.href).host} does not answer.`));
+        signal: AbortSignal.timeout(30_000), ...options }).catch(() => fail(`The server at ${new URL(address).host} does not answer.`));
     const [decoder, reader] = [new TextDecoder(), response.body.getReader()];
     let text = '';
     for (let part = await reader.read(); !part.done; part = await reader.read()) {

@@ -78,9 +78,40 @@ function storesOfJSON(text, faults) {
     try {
         json = JSON.parse(text);
     } catch (error) { fail(`It is not JSON: ${shortKey(error.message)}`); }
+    checkKeys(text);
     if (!isObject(json)) fail('It is not an object, of which each property could be a key of a store');
     if (typeof json.format === 'string' && json.format.startsWith('ubiquity-account-')) return storesOfAccount(json, faults);
     return [{ name: null, values: valuesOf(Object.entries(json), new Count(), faults) }];
+}
+
+/** Of a key that an object has twice, a parser of JSON keeps the last value without a word. @param {string} text JSON. */
+function checkKeys(text) {
+    /** The keys of each open object; null for a list. @type {(Set<string> | null)[]} */
+    const open = [];
+    const [marks, colon] = [/["{}[\]]/g, /\s*:/y];
+    for (let found = marks.exec(text); found; found = marks.exec(text)) {
+        const { 0: mark, index } = found;
+        if (mark === '{') open.push(new Set());
+        else if (mark === '[') open.push(null);
+        else if (mark !== '"') open.pop();
+        else {
+            marks.lastIndex = endOfString(text, index);
+            colon.lastIndex = marks.lastIndex;
+            if (!colon.test(text)) continue;
+            const [keys, key] = [open.at(-1), JSON.parse(text.slice(index, marks.lastIndex))];
+            if (keys.has(key)) fail(`It has the key ${shortKey(key)} twice in one object`);
+            keys.add(key);
+        }
+    }
+}
+
+/** What comes after a string of JSON: after a quotation mark with an even number of backslashes before it. */
+function endOfString(text, start) {
+    for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+        let before = end;
+        while (text[before - 1] === '\\') before -= 1;
+        if ((end - before) % 2 === 0) return end + 1;
+    }
 }
 
 function storesOfAccount({ format, stores }, faults) {

@@ -24,18 +24,24 @@ export async function replace(model, store, values, seen, done) {
     return change(model, store, values, done) ?? true;
 }
 
-/** Writes to a store, and offers to take it back. Returns a sentence if it failed. */
+/**
+ * Writes to a store, says `done` once it is saved, and offers to take it back. Returns a sentence if the store
+ * refuses it.
+ */
 export function change(model, store, values, done) {
     let before;
     try {
         before = model.write(values, store);
-    } catch (error) { return sentenceOf(error); }
+    } catch (error) { return sentenceOf(error, [...values.keys()]); }
     const one = { store, before, after: new Map([...values.keys()].map((key) => [key, model.value(key)])) };
     taken.push(one);
     if (taken.length > takenMax) taken.shift();
-    toast(done, { name: 'Undo', act: () => takeBack(model, one) });
+    model.save().then((isSaved) =>
+        toast(isSaved ? done : notSaved, { name: 'Undo', act: () => takeBack(model, one) }));
     return null;
 }
+
+const notSaved = 'Your change is not saved yet: only this tab has it. Keep the tab open.';
 
 /** Takes back the last change of the store that is shown. */
 export function undo(model) {
@@ -50,8 +56,9 @@ async function takeBack(model, one) {
         if (model.store?.identifier === one.store && !await mayReplace(model, one.after)) return;
         model.write(one.before, one.store);
         taken.splice(taken.indexOf(one), 1);
-        announce('Undone.');
-    } catch (error) { toast(sentenceOf(error)); }
+        if (await model.save()) announce('Undone.');
+        else toast(notSaved);
+    } catch (error) { toast(sentenceOf(error, [...one.before.keys()])); }
 }
 
 /** Asks, if keys have other values than somebody here has seen: what comes from elsewhere is not replaced unseen. */
@@ -166,11 +173,11 @@ function keyParts(model, key, element, done) {
             button('Take over the new value', edit)));
         }
     };
-    let wasWaiting = false;
+    let before = null;
     const arrived = () => {
-        const isWaiting = model.status?.pendingKeys.includes(key) ?? false;
-        if (wasWaiting && !isWaiting) drawHistory();
-        wasWaiting = isWaiting;
+        const now = waitsFor(model, key);
+        if (before && now !== before) drawHistory();
+        before = now;
     };
     const listeners = new AbortController();
     model.addEventListener('change', changed, { signal: listeners.signal });
@@ -195,16 +202,22 @@ function keyParts(model, key, element, done) {
     return { build, isUnsaved: () => isDirty() || (isNew && name.value !== '') };
 }
 
+/** What the last change of a key waits for; null if the server has it. */
+const waitsFor = (model, key) => (!model.status?.pendingKeys.includes(key) ? null
+    : model.isUnsaved ? 'Not saved yet' : 'Waits to be sent');
+
 /** The change of a key that the server does not have yet. */
 function waitingItem(model, key) {
-    if (!model.status?.pendingKeys.includes(key)) return null;
+    const state = waitsFor(model, key);
+    if (!state) return null;
     const wire = model.value(key);
     return h('li.waiting', {}, h('div.what', {}, 'this browser ', wire ? ['set it to ', h('bdi.preview', {}, preview(wire, 120))] : 'removed it'),
-        h('div.line', {}, h('span.hint', {}, 'Waits to be sent')));
+        h('div.line', {}, h('span.hint', {}, state)));
 }
 
 const outcomes = { current: 'Now', replaced: 'Replaced', lost: 'Lost to a later change', refused: 'Not taken' };
 
+/** A gap takes the place of versions that the server has thinned out: what the key was before it is not known. */
 function versionItems(model, store, key, versions) {
     const wires = versions.map(({ exact }) => exact);
     const seen = new Map([[key, model.value(key)]]);
@@ -213,10 +226,11 @@ function versionItems(model, store, key, versions) {
         if (typeof result === 'string') toast(result);
     };
     return versions.map((version, i) => {
+        if (version.isGap) return h('li.gap', {}, h('div.what', {}, h('span.hint', {}, 'Earlier versions were thinned out')));
         const isRemoval = wires[i] === null;
-        const before = versions.findIndex((one, j) => j > i && one.outcome === 'replaced');
+        const before = versions.findIndex((one, j) => j > i && (one.isGap || one.outcome === 'replaced'));
         const isCurrent = version.outcome === 'current';
-        const canUndo = isCurrent && before >= 0;
+        const canUndo = isCurrent && before >= 0 && !versions[before].isGap;
         const isOther = !isCurrent && !isSame(wires[i], model.value(key));
         return h(`li.${version.outcome}`, {},
             h('div.what', {}, h('bdi', {}, model.deviceName(version.device)), isRemoval ? ' removed it'

@@ -12,7 +12,7 @@ import {
 import { finish, providerOf, takeAnswer } from './identity.js';
 import { lockedView } from './locked-view.js';
 import { Model, readConfig, sentenceOf } from './model.js';
-import { allowsUnsealed, signInView } from './sign-in-view.js';
+import { allowsUnsealed, signInAgain, signInView } from './sign-in-view.js';
 import { identifierPattern } from './text.js';
 
 const app = document.getElementById('app');
@@ -74,10 +74,20 @@ function takeCode() {
     return /^[0-9A-Z]{8}$/.test(code) ? { kind: 'approval', code } : null;
 }
 
+/** What takes over when the address changes, as long as this is shown: to a link's code, or to a view. */
+let shown = { code: (_) => {}, view: () => {} };
+
+window.addEventListener('hashchange', () => {
+    const code = takeCode();
+    if (code) shown.code(code);
+    else shown.view();
+});
+
 async function start() {
     // Some providers put a fragment behind their answer, which is no code.
     const answer = takeAnswer();
-    const code = takeCode();
+    let code = takeCode();
+    shown.code = (next) => { code = next; };
     if (!window.isSecureContext || !navigator.locks || !window.indexedDB) {
         fill(app, plainPage('This page needs HTTPS', 'Over plain HTTP, browsers do not let a page store data safely. Open the page by an address '
             + 'that begins with https, or on the server’s own machine by http://127.0.0.1.'));
@@ -112,7 +122,10 @@ async function showFirst(model, answer, code) {
 }
 
 async function showSignIn(model, code, failure) {
+    const own = { code: (next) => (model.account ? useCode(model, next) : showSignIn(model, next, '')), view: () => {} };
+    shown = own;
     const config = await readConfig();
+    if (shown !== own) return;
     const isFirst = config.needsFirstAccount === true;
     // With a provider, the first account may come from there: only the link of the server's log asks for another way.
     if (isFirst && (code?.kind === 'sign-in' || !providerOf(config))) {
@@ -185,7 +198,7 @@ async function showShell(model, code) {
             try {
                 await model.openStore(store);
             } catch (error) {
-                failure = sentenceOf(error);
+                failure = sentenceOf(error, model.notes.stores);
                 toast(failure);
             }
             model.sendOthers();
@@ -207,6 +220,8 @@ async function showShell(model, code) {
     };
 
     model.addEventListener('stores', drawStores);
+    model.addEventListener('problem', ({ detail }) => toast(sentenceOf(detail)));
+    window.addEventListener('beforeunload', (event) => { if (model.isUnsaved) event.preventDefault(); });
     model.addEventListener('refused', ({ identifier }) =>
         toast(`The server refused a change in ${model.storeName(identifier)}. Open it to see what is lost.`));
     document.addEventListener('visibilitychange', () => { if (!document.hidden) model.sendOthers(); });
@@ -214,11 +229,7 @@ async function showShell(model, code) {
     for (const event of ['change', 'status']) {
         model.addEventListener(event, () => { if (!model.account) location.reload(); });
     }
-    window.addEventListener('hashchange', () => {
-        const code = takeCode();
-        if (code) useCode(model, code);
-        else show();
-    });
+    shown = { code: (next) => useCode(model, next), view: show };
     await show();
     const refresh = async () => {
         const before = model.notes.stores.length;
@@ -248,6 +259,7 @@ async function showShell(model, code) {
 
 function useCode(model, { kind, code }) {
     if (kind === 'approval') approveDialog(model, code, true);
+    else if (model.status?.connection === 'unauthorized') signInAgain(model, code);
     else {
         toast(`This browser is signed in as ${model.account.name} already. The code was not used: `
             + 'it still works on another device.');

@@ -65,6 +65,11 @@ export class Model extends EventTarget {
     others = new Map();
     /** The writes of the store that is shown which the server has refused. */
     refused = [];
+    /** So many writes were made here, and the disk has the first so many of them. */
+    written = 0;
+    saved = 0;
+    /** Whether the disk has refused something, and nobody has asked since whether it has it by now. */
+    isRefused = false;
     /** The store that was locked when it was last connected. */
     locked = null;
     /** The store that is open to be sent. */
@@ -126,9 +131,10 @@ export class Model extends EventTarget {
         if (this.store?.identifier === identifier) return;
         const old = this.store;
         if (old && !await within(saveMilliseconds, old.synchronize())) {
-            throw new Error(`${this.storeName(old.identifier)} stays open: its changes cannot be saved in this browser`);
+            throw new Error(`What you changed in ${this.storeName(old.identifier)} cannot be saved in this browser. The store stays open`);
         }
         this.store = null;
+        this.saved = this.written;
         this.listening?.abort();
         if (old !== this.sending) await old?.close();
         const isOpen = this.sending?.identifier === identifier;
@@ -140,7 +146,12 @@ export class Model extends EventTarget {
         const { signal } = this.listening;
         const stores = [...new Set([...this.notes.stores, identifier])].sort();
         this.note({ store: identifier, stores });
-        store.addEventListener('status', () => this.tell('status'), { signal });
+        store.addEventListener('status', () => {
+            // The client tries the disk again and again.
+            if (this.isRefused && store.status.diskError === null) this.save();
+            this.tell('status');
+        }, { signal });
+        store.addEventListener('problem', ({ detail }) => this.dispatchEvent(Object.assign(new Event('problem'), { detail })), { signal });
         store.addEventListener('change', (event) => {
             if (event.reason === 'quotaViolation') this.readRefused();
             this.dispatchEvent(Object.assign(new Event('change'), { keys: event.keys, reason: event.reason }));
@@ -223,9 +234,10 @@ export class Model extends EventTarget {
         if (store) await within(saveMilliseconds, store.synchronize());
         const kept = await unsentStores(this.device);
         const waiting = store?.status.pendingKeys.length ?? 0;
-        const isKept = kept.some(({ isOwn, identifier }) => isOwn && identifier === store?.identifier);
+        if (!waiting) return kept;
         // What the disk refuses is lost too.
-        return waiting && !isKept ? [...kept, { identifier: store.identifier, keys: waiting, isOwn: true }] : kept;
+        const others = kept.filter(({ isOwn, identifier }) => !isOwn || identifier !== store.identifier);
+        return [...others, { identifier: store.identifier, keys: waiting, isOwn: true }];
     }
 
     get status() { return this.store?.status ?? null; }
@@ -280,8 +292,25 @@ export class Model extends EventTarget {
         }
         const before = new Map([...values.keys()].map((key) => [key, this.value(key)]));
         this.store.revert(new Map([...values].map(([key, wire]) => [key, wire ? fromWire(wire) : null])));
+        this.written += 1;
         this.dispatchEvent(Object.assign(new Event('change'), { keys: [...values.keys()], reason: 'localChange' }));
         return before;
+    }
+
+    /** Whether something that was written here is not on the disk. */
+    get isUnsaved() { return this.saved < this.written; }
+
+    /** Waits until all that was written is on the disk; false if it cannot be saved now. @returns {Promise<boolean>} */
+    async save() {
+        const { store, written } = this;
+        this.isRefused = false;
+        const isSaved = await store.synchronize();
+        if (!isSaved) this.isRefused = true;
+        else if (this.saved < written) {
+            this.saved = written;
+            this.tell('status');
+        }
+        return isSaved;
     }
 
     /** The last write of a key: its device and its date; null if none is known. */
@@ -347,6 +376,7 @@ export class Model extends EventTarget {
     /** Signs out, and removes all that the page keeps in this browser. */
     async signOut() {
         this.store = null;
+        this.saved = this.written;
         this.listening?.abort();
         clearTimeout(this.timer);
         await this.inTurn(() => this.device.erase());
@@ -364,10 +394,12 @@ export async function readConfig() {
     } catch { return {}; }
 }
 
-/** A failure as a sentence for people. */
-export function sentenceOf(error) {
-    const text = String(error?.message ?? error);
+/** A failure as a sentence for people. A name at its beginning, such as a key or an address, stays as it is. */
+export function sentenceOf(error, names = []) {
+    // Some of a browser's own errors have a name alone.
+    const text = String(error?.message || error || 'The reason is not known');
     const isAway = error instanceof UbiquityError && ['unreachable', 'timedOut'].includes(error.code);
     if (isAway) return 'The server does not answer. Try again when it can be reached.';
-    return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+    const isWord = /^[a-z]+(?=[\s,.!?]|$)(?!\.\S)/.test(text) && !names.some((name) => text.startsWith(name));
+    return `${isWord ? text.charAt(0).toUpperCase() : text.charAt(0)}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }

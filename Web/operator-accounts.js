@@ -3,7 +3,7 @@
 /** The accounts: search, make, sign devices in and out, limit, delete. */
 
 import {
-    bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, refill, signInCommand, toast, when,
+    bdi, button, confirm, dialog, dialogHead, field, fill, h, icon, loopbackNote, nameInput, refill, signInCommand, toast, when,
 } from './dom.js';
 import { isLoopback } from './client/http.js';
 import { qrPicture } from './qr.js';
@@ -106,7 +106,7 @@ function row(server, account, refresh) {
 }
 
 const createDialog = (server, refresh) => dialog('box', 'Create an account', (close) => {
-    const name = h('input', { autofocus: true, required: true, maxlength: 128, autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
+    const name = nameInput({ autofocus: true, maxlength: 128, autocapitalize: 'off', autocomplete: 'off', spellcheck: 'false' });
     const problem = h('div.slot');
     return h('form', { onsubmit: (event) => {
         event.preventDefault();
@@ -136,7 +136,12 @@ const codeDialog = (name, { code, expiresMilliseconds, pin, server }) => dialog(
 });
 
 /** Everything about one account. */
-const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${shown(account.name)}`, (close) => {
+function accountSheet(server, account, refresh) {
+    const { form, isUnsaved } = limitsForm(server, account.name);
+    return dialog('sheet', `Account ${shown(account.name)}`, (close) => accountParts(server, account, form, refresh, close), isUnsaved);
+}
+
+function accountParts(server, account, limitsOf, refresh, close) {
     const { name } = account;
     const problem = h('div.slot', { role: 'status' });
     const devices = h('ul.devices', { 'aria-label': 'Devices of the account' });
@@ -166,8 +171,8 @@ const accountSheet = (server, account, refresh) => dialog('sheet', `Account ${sh
             refresh();
         }), problem), { symbol: 'remove', kind: 'danger' })),
         h('section', {}, h('h3', {}, 'Devices'), devices), h('section', {}, h('h3', {}, 'Content'), stores),
-        h('section', {}, h('h3', {}, 'Limits'), limitsForm(server, name))];
-});
+        h('section', {}, h('h3', {}, 'Limits'), limitsOf)];
+}
 
 const total = (stores, name) => stores.reduce((all, store) => all + Number(store[name] ?? 0), 0);
 const contentOf = (stores) => `${counted(total(stores, 'keys'), 'key')}, ${bytes(total(stores, 'bytes'))}`;
@@ -198,8 +203,8 @@ const limits = [
 function limitsForm(server, name) {
     const problem = h('div.slot', { role: 'status' });
     const inputs = limits.map(([key, label]) => [key, label,
-        h('input', { inputmode: 'numeric', pattern: '[0-9]{1,15}', placeholder: 'the server’s', autocomplete: 'off' })]);
-    const show = (message) => { for (const [key, , input] of inputs) input.value = message[key] ?? ''; };
+        h('input', { inputmode: 'numeric', pattern: '[0-9]{1,15}', title: 'Up to 15 digits, without commas', placeholder: 'the server’s', autocomplete: 'off' })]);
+    const show = (message) => { for (const [key, , input] of inputs) input.value = input.defaultValue = message[key] ?? ''; };
     const submit = h('button.button.small', { disabled: true }, 'Save limits');
     const form = h('form.limits', { onsubmit: (event) => {
         event.preventDefault();
@@ -216,7 +221,7 @@ function limitsForm(server, name) {
         // Saving what was not read would remove it.
         submit.disabled = false;
     }, problem);
-    return form;
+    return { form, isUnsaved: () => inputs.some(([, , input]) => input.value.trim() !== input.defaultValue) };
 }
 
 /** Asks with what would be lost. */

@@ -48,13 +48,14 @@ export class OperatorServer extends EventTarget {
             text = await answer.text();
         } catch { throw new Error('The server does not answer. Try again when it can be reached.'); }
         if (answer.ok) return answer.headers.get('Content-Type')?.startsWith('application/json') ? JSON.parse(text) : text;
-        if ([401, 403].includes(answer.status)) {
+        let problem = null;
+        try { problem = JSON.parse(text); } catch { /* A proxy's own page. */ }
+        // A proxy's no is none to the credential.
+        if ([401, 403].includes(answer.status) && String(problem?.type).startsWith('urn:ubiquity:problem:')) {
             if (this.credential === credential) this.signOut();
             throw new Error('This is not the operator’s credential.');
         }
-        let problem = {};
-        try { problem = JSON.parse(text); } catch { /* A proxy's own page. */ }
-        throw new Error(String(problem.detail ?? problem.title ?? `The server answered with the status ${answer.status}.`));
+        throw new Error(String(problem?.detail || problem?.title || `The server answered with the status ${answer.status}.`));
     }
 
     /** The account with exactly this name; null for none. */

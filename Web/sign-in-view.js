@@ -2,9 +2,9 @@
 
 /** Signing in: with a code, by the approval of another device, or with the identity provider. */
 
-import { bdi, button, command, confirm, field, fill, h, mark } from './dom.js';
+import { bdi, button, command, confirm, dialog, field, fill, h, mark, nameInput } from './dom.js';
 import { begin, providerName, providerOf } from './identity.js';
-import { browserName, sentenceOf } from './model.js';
+import { browserName, readConfig, sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { shownName } from './text.js';
 
@@ -47,7 +47,7 @@ export const allowsUnsealed = () => confirm('Sign in to an account that is not s
 export function signInView(model, { code = '', note = null, failure = '', config, onSignedIn }) {
     const problem = h('p.problem', { role: 'alert' }, failure);
     const input = codeInput(12, code);
-    const name = h('input', { required: true, maxlength: 100, value: browserName() });
+    const name = nameInput({ maxlength: 100, value: browserName() });
     const submit = h('button.button.main', {}, 'Sign in');
     const card = h('section.card', { 'aria-labelledby': 'title' });
 
@@ -109,4 +109,15 @@ export function signInView(model, { code = '', note = null, failure = '', config
     note && h('p.note', {}, note), card,
     h('details', {}, h('summary', {}, 'I have no account yet'), h('p', {}, 'The server operator creates one there:'),
         command('ubiquity account create NAME'), h('p', {}, 'This prints the code to enter above.')));
+}
+
+/** For a browser that was signed out from elsewhere. @param {string} code From a link. */
+export async function signInAgain(model, code = '') {
+    const { id } = model.account;
+    const config = await readConfig();
+    return dialog('box', 'Sign in again', (close) => signInView(model, { code, config, onSignedIn: () => {
+        // Of another account, everything here is different.
+        if (model.account.id !== id) location.replace('.');
+        close();
+    } }));
 }

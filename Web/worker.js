@@ -40,6 +40,14 @@ async function activate() {
     await clients.claim();
 }
 
+/** Whether the server says that it has no page. What stands before it may answer 404 too, but not in its words. */
+async function isWithoutPage(answer) {
+    if (answer.status !== 404) return false;
+    const problem = await answer.clone().json().catch(() => null);
+    return problem?.type === 'urn:ubiquity:problem:not-found';
+}
+
+/** The server has no page any more, so that none is kept. */
 async function end() {
     await caches.delete(cacheName);
     await registration.unregister();
@@ -54,10 +62,12 @@ async function open(request) {
     const timeout = kept ? { signal: AbortSignal.timeout(patienceMilliseconds) } : {};
     try {
         const page = await fetch(request, timeout);
-        // The server has no page any more.
-        if ([404, 410].includes(page.status)) await end();
+        if (await isWithoutPage(page)) {
+            await end();
+            return page;
+        }
         // A proxy may answer for a server that is away; or the server is busy.
-        if (page.status >= 500 || [421, 429].includes(page.status)) return kept ?? page;
+        if (page.status >= 500 || [404, 410, 421, 429].includes(page.status)) return kept ?? page;
         return ![null, version].includes(await versionOf(page)) ? kept ?? page : page;
     } catch (error) {
         if (kept) return kept;

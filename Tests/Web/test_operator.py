@@ -13,6 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from node import Balancer, Database, Node
+from proxy import Proxy
 from stage import Accessible, Device, PageTest
 
 hostile = '<script>document.title = "bad"</script><img src=x onerror=alert(1)>'
@@ -179,7 +180,13 @@ class Actions:
         days.send_keys("7", Keys.ENTER)
         browser.says("Saved.", ".limits")
         self.assertEqual(self.ask("/v1/accounts/limited/limits"), {"keysMax": "2", "historyDays": "7"})
-        browser.press(Keys.ESCAPE)
+        # What was typed does not vanish by a slip of the finger.
+        keys.send_keys("0", Keys.ESCAPE)
+        browser.click("dialog.box .button", "Cancel")
+        browser.gone("dialog.box")
+        browser.wait(lambda: keys.get_attribute("value") == "20", "what was typed")
+        keys.clear()
+        keys.send_keys("2", Keys.ESCAPE)
         browser.gone("dialog")
         self.sheet(browser, "limited")
         browser.wait(lambda: browser.all(".limits input")[1].get_attribute("value") == "2", "the limit is shown")
@@ -325,6 +332,19 @@ class Actions:
         browser.type("input[type=password]", self.credential, Keys.ENTER)
         browser.find(".shell")
 
+    def test_a_proxys_no_does_not_sign_out(self):
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        browser = self.browser().open(f"{proxy.url}/operator#/accounts")
+        browser.type("input[type=password]", self.credential, Keys.ENTER)
+        browser.find("h1", "Accounts")
+        for proxy.status in [401, 403]:
+            browser.type("input[type=search]", str(proxy.status))
+            browser.says(f"The server answered with the status {proxy.status}.", "[role=alert]")
+        proxy.status = None
+        browser.type("input[type=search]", "nobody")
+        browser.says("No account’s name contains this.")
+
     def test_an_empty_server_shows_what_to_do_and_its_logs_link_makes_the_first_account_once(self):
         folder = tempfile.mkdtemp(dir=self.folder)
         database = Database() if self.database else None
@@ -342,7 +362,9 @@ class Actions:
         self.assertEqual(browser.driver.current_url, server.url + "/")
         # The cursor is where the name belongs.
         browser.wait(lambda: browser.run("return document.activeElement.autocomplete") == "username", "the name's field")
-        browser.press(hebrew, Keys.ENTER)
+        browser.press("  ", Keys.ENTER)
+        self.assertEqual(browser.run("return document.activeElement.validationMessage"), "Enter a name: spaces alone are none.")
+        browser.type("input[autocomplete=username]", hebrew, Keys.ENTER)
         # Three steps to go on with: the codes are good, and no phone can use this address.
         browser.find("h1", "Your account is ready")
         browser.says("ubiquity sign-in --server", ".steps")

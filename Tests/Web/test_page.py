@@ -2,9 +2,7 @@
 
 """The page for people in a browser, by clicks and keys, beside the command line."""
 
-import contextlib
 import gzip
-import http.client
 import http.server
 import json
 import pathlib
@@ -18,6 +16,7 @@ import unittest
 from selenium.webdriver.common.keys import Keys
 
 from provider import Provider
+from proxy import Proxy
 from stage import BROWSER, KIND, STORE, Accessible, Browser, Device, PageTest, Server, run
 
 
@@ -202,6 +201,21 @@ class SigningIn(PageTest):
         browser.says("The code was not used", "#toasts")
         self.assertEqual(browser.driver.current_url, self.server.url + "/")
         Device(self.folder, self.server, code, "second")
+
+    def test_a_link_is_taken_by_a_tab_that_is_open_already(self):
+        device = self.account()
+        browser = self.browser().open(self.server.url)
+        browser.find("input.code")
+        link = json.loads(device("pair", "--json"))["link"]
+        request = self.server.post("/v1/sign-in-requests", {"deviceName": "tv"})
+        browser.open(f"{self.server.url}/#{request['userCode']}").says("A device waits for your approval.")
+        browser.open(link)
+        code = link.partition("#")[2]
+        browser.wait(lambda: browser.find("input.code").get_attribute("value") == code, "the code")
+        self.assertEqual(browser.driver.current_url, self.server.url + "/")
+        browser.click("form .button.main", "Sign in")
+        browser.click("dialog .button", "Sign in")
+        browser.find(".shell")
 
     def test_another_device_approves_the_browser(self):
         device = self.account()
@@ -547,6 +561,13 @@ class Data(PageTest):
         browser.press(Keys.ENTER)
         browser.says("laptop has set theme meanwhile to theirs.", "dialog")
         browser.click("dialog .button", "Cancel")
+        # What was typed is still there, and may be given up.
+        browser.gone("dialog")
+        self.assertEqual(browser.in_row("theme", ".value input").get_attribute("value"), "mine")
+        browser.press(Keys.ENTER)
+        browser.click("dialog .button", "Cancel")
+        browser.gone("dialog")
+        browser.press(Keys.ESCAPE)
         browser.shows("theme", "theirs")
         browser.edit("theme", "mine")
         browser.shows("theme", "mine")
@@ -565,6 +586,57 @@ class Data(PageTest):
         browser.says("laptop has set theme meanwhile to newer.", "dialog")
         browser.click("dialog .button", "Replace")
         browser.shows("theme", "theirs")
+
+    def test_what_cannot_be_saved_stays_as_it_was_typed(self):
+        device, browser = self.stage(("theme", "dark"), ("volume", "--real", "5"))
+        run("account", "limits", self.name, "--store-bytes", "40", "--data", self.server.data)
+        browser.says("of 40 bytes", ".usage")
+        leaves = "return window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+        self.assertTrue(browser.run(leaves))
+        for key, text, why in [("volume", "12,500", "Write 12500, or 12.500"), ("theme", "x" * 50, "theme: ")]:
+            with self.subTest(key):
+                browser.edit(key, text)
+                browser.wait(lambda: why in browser.run("return document.activeElement.validationMessage ?? ''"), "why not")
+                self.assertFalse(browser.run(leaves))
+                # Somebody goes elsewhere.
+                browser.run("document.activeElement.blur()")
+                browser.says(f"“{key}” is not saved. {why}", "#toasts")
+                self.assertEqual(browser.in_row(key, ".value input").get_attribute("value"), text)
+                browser.in_row(key, ".value input").send_keys(Keys.ESCAPE)
+                browser.in_row(key, ".edit")
+                self.assertTrue(browser.run(leaves))
+        browser.edit("volume", "12,5")
+        browser.shows("volume", "12.5")
+        # In the sheet, too, whatever types somebody looks at in between.
+        browser.sheet("theme")
+        browser.type("dialog textarea", "typed")
+        self.assertFalse(browser.run(leaves))
+        for kind in ["integer", "string"]:
+            browser.run("""const choice = document.querySelector('dialog select');
+                choice.value = arguments[0]; choice.dispatchEvent(new Event('change'));""", kind)
+        self.assertEqual(browser.find("dialog textarea").get_attribute("value"), "typed")
+        browser.click("dialog footer .button", "Save")
+        browser.shows("theme", "typed")
+        browser.says("“theme” saved.", "#toasts")
+        browser.says("Up to date", ".head .status")
+        self.assertEqual(device.value("theme"), {"string": "typed"})
+
+    def test_what_can_be_done_with_chosen_keys_stays_in_sight(self):
+        _, browser = self.stage(*[(f"key {number:02}", "x") for number in range(30)])
+        for width, height in [(390, 844), (1280, 500)]:
+            with self.subTest(width=width):
+                browser.window(width, height)
+                box = browser.in_row("key 29", "input")
+                browser.run("arguments[0].scrollIntoView({ block: 'center' })", box)
+                box.click()
+                browser.says("1 selected", ".tools")
+                place = browser.run("""const { x, y, right, bottom } = document.querySelector('.tools .danger').getBoundingClientRect();
+                    return [x >= 0, y >= 0, right <= innerWidth, bottom <= innerHeight]""")
+                self.assertEqual(place, [True] * 4)
+                browser.click(".tools .button", "Clear")
+        browser.in_row("key 29", "input").click()
+        browser.click(".tools .button", "Remove")
+        browser.wait(lambda: browser.row("key 29") is None, "key 29 is still there")
 
     def heard(self, browser, text):
         return browser.run("return document.getElementById('announcer').textContent") == text
@@ -785,67 +857,6 @@ class AnotherOrigin(PageTest):
             self.assertTrue(any("frame-ancestors" in one for one in browser.complaints()), browser.complaints())
 
 
-class Proxy(http.server.ThreadingHTTPServer):
-    """
-    Has a server below a path of its own host, and may show its page as another version, of which it lacks files,
-    or which it has not yet.
-    """
-
-    def __init__(self, server, path=""):
-        super().__init__(("127.0.0.1", 0), Passing)
-        self.behind, self.path, self.version = server.url.removeprefix("http://"), path, {}
-        self.lacks, self.oldPage, self.pages = None, False, 0
-        self.url = f"http://127.0.0.1:{self.server_port}{path}"
-        # What is refused once: a path, and what its answer is for.
-        self.refused = set()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.shutdown()
-        self.server_close()
-
-
-class Passing(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        if not self.path.startswith(f"{self.server.path}/"):
-            self.send_error(404)
-            return
-        path, version = self.path.removeprefix(self.server.path), self.server.version
-        if self.server.lacks and self.server.lacks in path:
-            self.send_error(404)
-            return
-        if path == "/":
-            self.server.pages += 1
-            version = {} if self.server.oldPage else version
-        for old, new in version.items():
-            path = path.replace(new, old)
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        kind = path, self.headers.get("Sec-Fetch-Dest")
-        if kind in self.server.refused:
-            self.server.refused.remove(kind)
-            self.send_error(429)
-            return
-        server = http.client.HTTPConnection(self.server.behind)
-        headers = dict(self.headers) | ({"Accept-Encoding": "identity"} if version else {})
-        with contextlib.closing(server), contextlib.suppress(OSError):
-            server.request(self.command, path, body, headers)
-            answer = server.getresponse()
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in ("connection", "transfer-encoding", "etag"):
-                    self.send_header(name, value)
-            self.end_headers()
-            while piece := answer.read1(65_536):
-                for old, new in version.items():
-                    piece = piece.replace(old.encode(), new.encode())
-                self.wfile.write(piece)
-
-    do_POST = do_DELETE = do_PATCH = do_GET
-
-    def log_message(self, *_):
-        pass
-
-
 class Elsewhere(http.server.BaseHTTPRequestHandler):
     """A page of another origin."""
 
@@ -908,6 +919,71 @@ class Trouble(PageTest):
         if KIND == "chromium":
             self.assertTrue(any("429" in one for one in browser.complaints()))
 
+    def test_a_page_that_is_kept_outlives_a_proxy_that_answers_for_its_server_and_ends_with_its_servers_page(self):
+        self.account()
+        proxy = Proxy(self.server)
+        self.addCleanup(proxy.close)
+        browser = self.browser().open(proxy.url)
+        browser.works_offline()
+        kept = "return Promise.all([caches.keys(), navigator.serviceWorker.getRegistrations()]).then((all) => all.map(({ length }) => length))"
+        for proxy.status in [404, 410, 503]:
+            with self.subTest(proxy.status):
+                browser.run("return navigator.serviceWorker.ready.then((one) => one.update()).catch(() => {}).then(() => true)")
+                browser.driver.refresh()
+                browser.find("input.code")
+                self.assertEqual(browser.run(kept), [1, 1])
+        proxy.status = None
+        without = Server(tempfile.mkdtemp(dir=self.folder), "--no-web")
+        self.addCleanup(without.close)
+        proxy.behind = without.url.removeprefix("http://")
+        browser.driver.refresh()
+        browser.says("not-found")
+        # Whoever answers now answers the browser.
+        proxy.status = 404
+        browser.driver.refresh()
+        browser.says("Error code: 404")
+        self.assertEqual(browser.run(kept), [0, 0])
+
+    def test_a_full_disk_is_no_saved_change(self):
+        device, browser = self.stage()
+        # As browsers do it: what puts something is aborted, with an error that has a name alone.
+        browser.run("""window.isFull = true;
+            const [{ put }, { commit }] = [IDBObjectStore.prototype, IDBTransaction.prototype];
+            IDBTransaction.prototype.commit = function () { if (!this.isAborted) commit.call(this); };
+            IDBObjectStore.prototype.put = function (...terms) {
+                const { transaction } = this;
+                if (window.isFull && !transaction.isAborted) {
+                    transaction.isAborted = true;
+                    Object.defineProperty(transaction, 'error', { value: new DOMException('', 'QuotaExceededError') });
+                    queueMicrotask(() => transaction.abort());
+                }
+                return put.apply(this, terms);
+            };""")
+        leaves = "return window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+        self.assertTrue(browser.run(leaves))
+        browser.edit("theme", "light")
+        browser.says("Your change is not saved yet", "#toasts")
+        browser.says("This browser cannot save", ".head .status")
+        browser.says("What you changed last is in this tab only: keep it open.", ".note")
+        self.assertNotIn("save. .", browser.find(".note").text)
+        self.assertFalse(browser.run(leaves))
+        browser.sheet("theme")
+        browser.says("Not saved yet", ".timeline .waiting")
+        browser.press(Keys.ESCAPE)
+        browser.gone("dialog")
+        self.assertEqual(device.value("theme"), {"string": "dark"})
+        self.assertNotIn("saved.", browser.find("#toasts").text)
+        browser.click(".side footer .button", "Sign out")
+        browser.says(f"{STORE}: 1 change", "dialog li")
+        browser.click("dialog .button", "Cancel")
+        browser.run("window.isFull = false")
+        browser.says("Up to date", ".head .status")
+        browser.gone(".note")
+        self.assertTrue(browser.run(leaves))
+        self.assertEqual(device.value("theme"), {"string": "light"})
+        browser.driver.refresh()
+        browser.shows("theme", "light")
+
     def test_why_it_does_not_sync_is_said_in_the_servers_words(self):
         server = Server(tempfile.mkdtemp(dir=self.folder), "--apps", "registered")
         self.addCleanup(server.close)
@@ -942,6 +1018,15 @@ class Trouble(PageTest):
         browser.type("dialog input.code", self.server.code(self.name, False), Keys.ENTER)
         browser.gone("dialog")
         browser.shows("theme", "while away")
+        browser.says("Up to date", ".head .status")
+        # By a link, too.
+        own = next(one["id"] for one in json.loads(device("device", "list", "--json")) if BROWSER in one["name"])
+        device("device", "revoke", own, "--yes")
+        browser.says("This browser was signed out.", ".note")
+        browser.run("location.hash = arguments[0]", self.server.code(self.name, False))
+        browser.click("dialog form .button.main", "Sign in")
+        browser.click("dialog footer .button", "Sign in")
+        browser.gone("dialog")
         browser.says("Up to date", ".head .status")
 
     def test_what_the_server_refuses_is_said_and_taken_back(self):
