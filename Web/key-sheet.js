@@ -226,11 +226,11 @@ function versionItems(model, store, key, versions) {
         if (typeof result === 'string') toast(result);
     };
     return versions.map((version, i) => {
-        if (version.isGap) return h('li.gap', {}, h('div.what', {}, h('span.hint', {}, 'Earlier versions were thinned out')));
+        if (version.outcome === 'gap') return h('li.gap', {}, h('div.what', {}, h('span.hint', {}, 'Earlier versions were thinned out')));
         const isRemoval = wires[i] === null;
-        const before = versions.findIndex((one, j) => j > i && (one.isGap || one.outcome === 'replaced'));
+        const before = versions.findIndex((one, j) => j > i && (one.outcome === 'gap' || one.outcome === 'replaced'));
         const isCurrent = version.outcome === 'current';
-        const canUndo = isCurrent && before >= 0 && !versions[before].isGap;
+        const canUndo = isCurrent && before >= 0 && versions[before].outcome !== 'gap';
         const isOther = !isCurrent && !isSame(wires[i], model.value(key));
         return h(`li.${version.outcome}`, {},
             h('div.what', {}, h('bdi', {}, model.deviceName(version.device)), isRemoval ? ' removed it'
