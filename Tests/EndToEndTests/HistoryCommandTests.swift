@@ -197,5 +197,20 @@ extension EndToEndTests {
                 #expect(known.output.contains("\"dark\""))
             }
         }
+
+        @Test func `what was thinned out is a gap, and no removal to go back to`() async throws {
+            try await onTwo(["--history-versions", "6"]) { two in
+                for number in 0..<12 { try await two.run(two.phone, "set", "slider", "\(number)") }
+                let list = try await two.list(two.phone, "history", "slider")
+                let states = list.compactMap { $0["status"] as? String }
+                #expect(states.contains("gap") && list.count == states.count, "\(list)")
+                for line in list {
+                    let isGap = line["status"] as? String == "gap"
+                    #expect(isGap == (line["value"] is NSNull) && isGap == (line["version"] is NSNull))
+                }
+                let text = try await two.run(two.phone, "history", "slider")
+                #expect(text.contains("(not known)") && !text.contains("(removed)"), "\(text)")
+            }
+        }
     }
 }

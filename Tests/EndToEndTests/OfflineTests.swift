@@ -34,5 +34,27 @@ extension EndToEndTests {
                 }
             }
         }
+
+        @Test func `a value that waits already is not said to be sent when it is written again`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = try await server.newHome("phone", isFirst: true)
+                let options = ["--home", home, "--store", Device.identifier, "--json"]
+                try await stage.run(["sync"] + options).expectSuccess()
+                try await server.stop()
+                for _ in 0..<2 {
+                    let run = try await stage.run(["set", "k", "1"] + options)
+                    #expect(run.output.contains("\"sent\":false"), "\(run)")
+                }
+                try await server.start()
+                let run = try await stage.run(["set", "k", "1", "--timeout", "60"] + options)
+                #expect(run.output.contains("\"sent\":true"), "\(run)")
+                // What the next command sees has been agreed.
+                let status = try await stage.run(["status", "--local"] + options)
+                #expect(status.output.contains("\"pendingKeys\":0"), "\(status)")
+            }
+        }
     }
 }
