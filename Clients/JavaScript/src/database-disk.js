@@ -8,6 +8,12 @@ import { refusedMax } from './disk.js';
 /** What a list of a row's key can begin with. An array is greater than any text, number and data. */
 export const within = (...key) => IDBKeyRange.bound(key, [...key, []]);
 
+/** The result of a request, which may come after the end of its transaction. @returns {Promise<any>} */
+export const resultOf = (request) => new Promise((resolve, reject) => {
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = () => reject(request.error);
+});
+
 export class DatabaseDisk {
   /** @param {import('./database.js').DatabaseFolder} home @param {string} folder @param {string} store */
   constructor(home, folder, store) {
@@ -29,14 +35,10 @@ export class DatabaseDisk {
   /** Removes empty rows of a version, or an earlier one. */
   prune(keys, version) {
     const { folder, store } = this;
-    return this.home.transact('readwrite', ({ entries }) => {
-      for (const key of keys) {
-        const row = entries.get([folder, store, key]);
-        row.onsuccess = () => {
-          if (row.result && !row.result.entry && row.result.version <= version) entries.delete([folder, store, key]);
-        };
+    return this.home.transact('readwrite', async ({ entries }) => {
+      for (const row of await Promise.all(keys.map((key) => resultOf(entries.get([folder, store, key]))))) {
+        if (row && !row.entry && row.version <= version) entries.delete([folder, store, row.key]);
       }
-      return () => undefined;
     });
   }
 
@@ -48,21 +50,19 @@ export class DatabaseDisk {
 
   /** @param {number | null} after */
   read(after) {
-    return this.home.transact('readonly', ({ stores, entries }) => {
-      const row = stores.get([this.folder, this.store]);
-      const changed = this.changed(entries, after);
-      return () => {
-        if (after > (row.result?.version ?? 0)) throw this.removed;
-        return contentOf(row.result, changed.result);
-      };
+    return this.home.transact('readonly', async ({ stores, entries }) => {
+      const [row, changed] = await Promise.all([
+        resultOf(stores.get([this.folder, this.store])), this.changed(entries, after)]);
+      if (after > (row?.version ?? 0)) throw this.removed;
+      return contentOf(row, changed);
     });
   }
 
-  /** The request for what was saved after a version. */
+  /** The rows that were saved after a version. */
   changed(entries, after) {
     const { folder, store } = this;
-    return after === null ? entries.getAll(within(folder, store)) : entries.index('versions').getAll(
-      IDBKeyRange.bound([folder, store, after], [folder, store, []], true));
+    return resultOf(after === null ? entries.getAll(within(folder, store)) : entries.index('versions').getAll(
+      IDBKeyRange.bound([folder, store, after], [folder, store, []], true)));
   }
 
   get removed() { return new UbiquityError('storage', 'the account of these values was removed'); }
@@ -74,25 +74,20 @@ export class DatabaseDisk {
    * @returns {Promise<{version?: number, content?: any}>}
    */
   save(step) {
-    return this.home.transact('readwrite', ({ stores, entries, refused }, commit, refuse) => {
-      const request = stores.get([this.folder, this.store]);
-      let outcome;
-      request.onsuccess = () => {
-        const row = { folder: this.folder, store: this.store, version: 0, refused: 0, ...request.result };
-        if (row.version < step.expects) return refuse(this.removed);
-        if (row.version !== step.expects) {
-          const changed = this.changed(entries, step.expects);
-          outcome = () => ({ content: contentOf(row, changed.result) });
-          return commit();
-        }
-        row.version += 1;
-        if (step.meta) row.meta = step.meta;
-        this.put(step, row, entries, refused);
-        stores.put(row);
-        outcome = () => ({ version: row.version });
-        return commit();
-      };
-      return () => outcome();
+    return this.home.transact('readwrite', async ({ stores, entries, refused }, commit) => {
+      const row = { folder: this.folder, store: this.store, version: 0, refused: 0,
+        ...await resultOf(stores.get([this.folder, this.store])) };
+      if (row.version < step.expects) throw this.removed;
+      if (row.version !== step.expects) {
+        const changed = this.changed(entries, step.expects);
+        commit();
+        return { content: contentOf(row, await changed) };
+      }
+      row.version += 1;
+      if (step.meta) row.meta = step.meta;
+      this.put(step, row, entries, refused);
+      stores.put(row);
+      return { version: row.version };
     });
   }
 
@@ -111,23 +106,17 @@ export class DatabaseDisk {
 
   /** The newest refused writes, the newest first. @returns {Promise<Uint8Array[]>} */
   refused() {
-    return this.home.transact('readonly', ({ refused }) => {
-      const rows = refused.getAll(within(this.folder, this.store));
-      return () => rows.result.map(({ write }) => write).reverse();
-    });
+    return this.home.transact('readonly', async ({ refused }) =>
+      (await resultOf(refused.getAll(within(this.folder, this.store)))).map(({ write }) => write).reverse());
   }
 
   /** Removes refused writes. @param {Uint8Array[]} gone */
   forget(gone) {
     const texts = new Set(gone.map(String));
-    return this.home.transact('readwrite', ({ refused }) => {
-      const rows = refused.getAll(within(this.folder, this.store));
-      rows.onsuccess = () => {
-        for (const { number, write } of rows.result) {
-          if (texts.has(String(write))) refused.delete([this.folder, this.store, number]);
-        }
-      };
-      return () => undefined;
+    return this.home.transact('readwrite', async ({ refused }) => {
+      for (const { number, write } of await resultOf(refused.getAll(within(this.folder, this.store)))) {
+        if (texts.has(String(write))) refused.delete([this.folder, this.store, number]);
+      }
     });
   }
 

@@ -3,8 +3,8 @@
 /** Browsers: a database that all tabs open. What one saves, it tells the others, who look. */
 
 import { newFolder, newState } from './account.js';
-import { UbiquityError } from './values.js';
-import { DatabaseDisk, within } from './database-disk.js';
+import { UbiquityError, reasonOf } from './values.js';
+import { DatabaseDisk, resultOf, within } from './database-disk.js';
 import { Lease } from './lease.js';
 
 /** The version of the database. */
@@ -42,9 +42,9 @@ const openDatabase = (name) => new Promise((resolve, reject) => {
   request.onupgradeneeded = () => make(request.result, request.transaction);
   request.onerror = () => {
     clearTimeout(timer);
-    const { name: kind, message } = request.error;
-    reject(storageError(kind === 'VersionError' ? 'a newer version of this page has written the values here; reload it'
-      : `the browser keeps no values: ${message}`));
+    const { error } = request;
+    reject(storageError(error.name === 'VersionError' ? 'a newer version of this page has written the values here; reload it'
+      : `the browser keeps no values: ${reasonOf(error)}`));
   };
   request.onsuccess = () => {
     clearTimeout(timer);
@@ -62,35 +62,37 @@ if (typeof document !== 'undefined') {
 }
 
 /**
- * Runs a transaction, all of it or nothing. `body` begins its requests, and returns what has their outcome in
- * the end. A tab that stands still within a transaction keeps all others from saving: so whoever has made the
+ * Runs a transaction, all of it or nothing. `body` awaits nothing but results of its requests, and what it returns
+ * is the outcome. A tab that stands still within a transaction keeps all others from saving: so whoever has made the
  * last request commits, and waits for nothing.
  * @template T @param {IDBDatabase} database @param {IDBTransactionMode} mode
- * @param {(tables: Record<string, IDBObjectStore>, commit: () => void, refuse: (error: Error) => void)
- *     => (() => T)} body
+ * @param {(tables: Record<string, IDBObjectStore>, commit: () => void) => Promise<T>} body
  * @returns {Promise<T>}
  */
 const run = (database, mode, body) => new Promise((resolve, reject) => {
   const transaction = database.transaction(tables, mode, { durability: 'strict' });
   let why = null;
   const refuse = (error) => {
-    why ??= error;
+    if (why) return;
+    why = error;
     // If it is being committed, it will be known in a moment, or never.
-    try { transaction.abort(); } catch { timer = setTimeout(() => end(() => reject(why)), 1_000); }
+    try { transaction.abort(); } catch { setTimeout(() => end(() => reject(why)), 1_000); }
   };
-  let timer = setTimeout(() => refuse(new Error('the database does not answer')), patienceMilliseconds);
+  const timer = setTimeout(() => refuse(new Error('the database does not answer')), patienceMilliseconds);
   const end = (tell) => {
     clearTimeout(timer);
     underWay.delete(refuse);
     tell();
   };
   underWay.add(refuse);
-  let outcome;
-  transaction.oncomplete = () => end(() => { try { resolve(outcome()); } catch (error) { reject(error); } });
+  const commit = () => { try { transaction.commit?.(); } catch { /* It is being committed, or has ended. */ } };
+  const outcome = body(Object.fromEntries(tables.map((name) => [name, transaction.objectStore(name)])), commit);
+  // What has failed by itself has a reason, which comes before those of its requests.
+  outcome.then(commit, (error) => { if (!transaction.error) refuse(error); });
+  // A large value may come later than the end of the transaction that has read it.
+  transaction.oncomplete = () => outcome.then((result) => end(() => resolve(result)), (error) => end(() => reject(error)));
   transaction.onabort = () =>
     end(() => reject(why ?? transaction.error ?? new Error('the database has given up a transaction')));
-  const commit = () => transaction.commit?.();
-  outcome = body(Object.fromEntries(tables.map((name) => [name, transaction.objectStore(name)])), commit, refuse);
   if (mode === 'readonly') commit();
 });
 
@@ -130,7 +132,7 @@ export class DatabaseFolder {
       await folder.connect();
     } catch (error) {
       await folder.close();
-      throw error instanceof UbiquityError ? error : storageError(`the browser keeps no values: ${error?.message}`);
+      throw error instanceof UbiquityError ? error : storageError(`the browser keeps no values: ${reasonOf(error)}`);
     }
     return folder;
   }
@@ -170,7 +172,7 @@ export class DatabaseFolder {
       const database = await opening;
       try { return await run(database, mode, body); } catch (error) {
         if (isSecond || error.name !== 'InvalidStateError' || this.isClosed) {
-          throw error instanceof UbiquityError ? error : storageError(String(error?.message ?? error));
+          throw error instanceof UbiquityError ? error : storageError(reasonOf(error));
         }
         this.lose(opening);
       }
@@ -181,53 +183,37 @@ export class DatabaseFolder {
 
   /** The stores that are there. @returns {Promise<{folder: string, store: string}[]>} */
   documents() {
-    return this.transact('readonly', ({ stores }) => {
-      const keys = stores.getAllKeys();
-      return () => keys.result.map(([folder, store]) => ({ folder, store }));
-    });
+    return this.transact('readonly', async ({ stores }) =>
+      (await resultOf(stores.getAllKeys())).map(([folder, store]) => ({ folder, store })));
   }
 
   // The device's sign-in
 
   async readAccount() {
     if (this.isErased) return null;
-    return this.transact('readonly', ({ account }) => {
-      const state = account.get('account');
-      return () => state.result ?? null;
-    });
+    return this.transact('readonly', async ({ account }) => await resultOf(account.get('account')) ?? null);
   }
 
   changeAccount(change) {
-    return this.transact('readwrite', ({ account }, commit, refuse) => {
-      const old = account.get('account');
-      let state;
-      old.onsuccess = () => {
-        try { state = change(accountOf(old.result)); } catch (error) { return refuse(error); }
-        account.put(state, 'account');
-        return commit();
-      };
-      return () => state;
+    return this.transact('readwrite', async ({ account }) => {
+      const state = change(accountOf(await resultOf(account.get('account'))));
+      account.put(state, 'account');
+      return state;
     });
   }
 
   /** Removes the values that no account has. @param {(state: any) => Set<string>} owned */
   async removeUnowned(owned) {
-    const unowned = (state, keys) => {
-      const folders = owned(accountOf(state.result));
-      return new Set(keys.result.map(([folder]) => folder).filter((folder) => !folders.has(folder)));
+    const unowned = async ({ account, stores }) => {
+      const [state, keys] = await Promise.all([account.get('account'), stores.getAllKeys()].map(resultOf));
+      const folders = owned(accountOf(state));
+      return new Set(keys.map(([folder]) => folder).filter((folder) => !folders.has(folder)));
     };
-    const some = await this.transact('readonly', ({ account, stores }) => {
-      const [state, keys] = [account.get('account'), stores.getAllKeys()];
-      return () => unowned(state, keys);
-    });
-    if (!some.size) return;
-    await this.transact('readwrite', ({ account, ...all }, commit) => {
-      const [state, keys] = [account.get('account'), all.stores.getAllKeys()];
-      keys.onsuccess = () => {
-        for (const folder of unowned(state, keys)) for (const table of Object.values(all)) table.delete(within(folder));
-        commit();
-      };
-      return () => undefined;
+    if (!(await this.transact('readonly', unowned)).size) return;
+    await this.transact('readwrite', async ({ account, ...all }) => {
+      for (const folder of await unowned({ account, ...all })) {
+        for (const table of Object.values(all)) table.delete(within(folder));
+      }
     });
   }
 
@@ -272,10 +258,7 @@ export class DatabaseFolder {
 
   async erase() {
     if (!this.gone) {
-      await this.transact('readwrite', (all) => {
-        for (const table of Object.values(all)) table.clear();
-        return () => undefined;
-      });
+      await this.transact('readwrite', async (all) => { for (const table of Object.values(all)) table.clear(); });
     }
     await this.close();
     const request = indexedDB.deleteDatabase(this.name);

@@ -2,7 +2,7 @@
 
 /** The engine: UbiquityCore as a WebAssembly module. An instance is one store in one process. */
 
-import { UbiquityError } from './values.js';
+import { UbiquityError, reasonOf } from './values.js';
 import { decode, encode } from './plist.js';
 
 /** Of 64 bits. */
@@ -34,7 +34,7 @@ export function engineModule(compile) {
   compiled ??= compile().catch((error) => {
     // It may be there at the next attempt.
     compiled = null;
-    throw new UbiquityError('engine', `the engine of the store cannot be loaded: ${error?.message ?? error}`);
+    throw new UbiquityError('engine', `the engine of the store cannot be loaded: ${reasonOf(error)}`);
   });
   return compiled;
 }
@@ -65,7 +65,7 @@ export class Engine {
   /** As the engine reads it. What cannot be said has not touched the engine. */
   said(word) {
     try { return encode(word); } catch (error) {
-      throw new EventError(`the engine cannot be told of it: ${error?.message ?? error}`);
+      throw new EventError(`the engine cannot be told of it: ${reasonOf(error)}`);
     }
   }
 

@@ -6,7 +6,7 @@
  * store can only be read.
  */
 
-import { UbiquityError } from './values.js';
+import { UbiquityError, reasonOf } from './values.js';
 import { Engine, EventError } from './engine.js';
 
 /** So many engines a store may have in a minute, after the first. */
@@ -70,7 +70,7 @@ export class Recovery {
   }
 
   note(error) {
-    this.error = new UbiquityError('engine', `the engine of the store has stopped: ${error?.message ?? error}`);
+    this.error = new UbiquityError('engine', `the engine of the store has stopped: ${reasonOf(error)}`);
     const now = performance.now();
     this.traps = [...this.traps.filter((time) => now - time < minute), now];
   }

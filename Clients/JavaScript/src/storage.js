@@ -2,7 +2,7 @@
 
 /** The file of a store that is in use, the one that is to be next, and what is not saved. */
 
-import { UbiquityError } from './values.js';
+import { UbiquityError, reasonOf } from './values.js';
 import { closed } from './waiting.js';
 
 /** As many transactions are written again if the engine traps while the disk fails. */
@@ -41,7 +41,7 @@ export class Storage {
       [this.disk, this.opened, this.file] = [disk, null, 0];
       return content;
     } catch (error) {
-      throw error instanceof UbiquityError ? error : new UbiquityError('storage', String(error?.message ?? error));
+      throw error instanceof UbiquityError ? error : new UbiquityError('storage', reasonOf(error));
     }
   }
 
@@ -108,7 +108,7 @@ export class Storage {
     const { shell } = this;
     const { engine } = shell;
     const isOfFile = ['notSaved', 'notRead'].includes(failed);
-    this.work = promise.then(done, (error) => ({ do: failed, why: String(error?.message ?? error) })).then((event) => {
+    this.work = promise.then(done, (error) => ({ do: failed, why: reasonOf(error) })).then((event) => {
       this.saving = 0;
       if (shell.engine !== engine) return;
       shell.report(event);
@@ -118,7 +118,7 @@ export class Storage {
         shell.waiting.saved(false);
         shell.leading.diskFailed();
       } else shell.leading.diskWorked();
-    }).catch((error) => shell.app.problem(String(error)));
+    }).catch((error) => shell.app.problem(reasonOf(error)));
   }
 
   close() {
