@@ -92,7 +92,8 @@ export class Engine {
   /**
    * Writes as one transaction. What follows are the steps of the next event.
    * @param {{how?: 'parts' | 'revert'}} [more]
-   * @returns {{error?: string, detail?: string, changed?: string[]}} Why it was refused, or what has changed.
+   * @returns {{error?: string, detail?: string, changed?: string[], entries?: any[]}} Why it was refused, or what has
+   *     changed; and what to redo if this instance ends before a save has it.
    */
   write(writes, { wall, uptime }, more = {}) {
     return this.take(this.functions.write(this.put(this.said({ writes, ...more })), wall, uptime));

@@ -84,7 +84,7 @@ export class Recovery {
       const isCause = this.traps.length > 1 && !this.isOfServer;
       const writes = shell.storage.unsaved.splice(0);
       this.tell(isCause && writes.length ? `; what was written last is lost (${writes.length} writes)` : '');
-      if (isCause && writes.length) this.lose(writes);
+      if (isCause && writes.length) await this.lose(writes);
       try { await shell.begin(isCause ? [] : writes); } catch (error) {
         shell.engine = null;
         if (!isCause) shell.storage.unsaved = writes;
@@ -100,9 +100,10 @@ export class Recovery {
   }
 
   /** Who waits for what is lost is told, and the app is shown in the end what is there instead. */
-  lose(writes) {
-    for (const { writes: some } of writes) for (const { key } of some) this.lostKeys.push(key);
+  async lose(writes) {
+    for (const { keys = [] } of writes) this.lostKeys.push(...keys);
     this.shell.waiting.lost(this.error);
+    await this.shell.storage.disk.drop?.(writes).catch(() => {});
   }
 
   /** Nobody waits for a disk; it is tried again. */

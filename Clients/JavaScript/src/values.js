@@ -26,8 +26,10 @@ export class UbiquityError extends Error {
 
 /** Why something failed, as a sentence without its full stop; never empty, though the errors of browsers can be. */
 export function reasonOf(error) {
-  if (error?.name === 'QuotaExceededError') return 'there is no room left for the data of this site';
-  return String(error?.message || error?.name || error || 'no reason was given');
+  const { name = '', message = '' } = error ?? {};
+  if (message) return String(message);
+  return name === 'QuotaExceededError' ? 'there is no room left for the data of this site'
+    : String(name || error || 'no reason was given');
 }
 
 /** Something foreign violates the protocol. */

@@ -231,7 +231,7 @@ browserTest('a module that is served as another type is compiled all the same', 
 browserTest('a later format of the disk is not touched', async (browser) => {
   const later = await browser.tab('/');
   await later.run(`await new Promise((resolve) => {
-    const request = indexedDB.open('ubiquity ubiquity', 3);
+    const request = indexedDB.open('ubiquity ubiquity', 4);
     request.onsuccess = () => { request.result.close(); resolve(); };
   });`);
   assert.match(await opening(browser, ''), /^UbiquityError; storage; a newer version/);

@@ -86,6 +86,13 @@ export class Browser {
     return tab.loaded();
   }
 
+  /** All of its processes end at once. */
+  async crash() {
+    const ended = once(this.child, 'close');
+    this.child.kill('SIGKILL');
+    await ended;
+  }
+
   /** Its processes end one after the other, and until then they write. */
   async end() {
     const ended = once(this.child, 'close');

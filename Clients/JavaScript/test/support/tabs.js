@@ -30,7 +30,7 @@ const ready = `
   store.addEventListener('change', ({ reason, keys }) => changes.push([reason, keys.join()]));
   window.problems = [];
   store.addEventListener('problem', ({ detail }) => problems.push(detail));
-  window.count = (table) => device.folder.transact('readonly', (tables) => new Promise((resolve) => {
+  window.count = (table) => device.folder.transactLog('readonly', (tables) => new Promise((resolve) => {
     const request = tables[table].count();
     request.onsuccess = () => resolve(request.result);
   }));
