@@ -6,6 +6,7 @@ import { UbiquityError } from './values.js';
 import { refusedMax } from './disk.js';
 import { Lease } from './lease.js';
 import { claimLock } from './pool.js';
+import { closed } from './waiting.js';
 
 /** What a list of a row's key can begin with. An array is greater than any text, number and data. */
 export const within = (...key) => IDBKeyRange.bound(key, [...key, []]);
@@ -24,7 +25,7 @@ export class DatabaseDisk {
     this.store = store;
     this.document = `${folder}/${store}`;
     this.hasLog = false;
-    /** For each other tab with a redo log, what waits for the tab's end. @type {Map<string, Lease>} */
+    /** For each other tab, what waits for its end. @type {Map<string, Lease>} */
     this.watched = new Map();
     /** The tabs whose redo log was taken, with what ends that. @type {Map<string, () => void>} */
     this.taken = new Map();
@@ -78,8 +79,8 @@ export class DatabaseDisk {
   get removed() { return new UbiquityError('storage', 'the account of these values was removed'); }
 
   /**
-   * Saves, if the disk has the version that the step expects. It says how far it has the redo logs of
-   * tabs, and with that, their rows go.
+   * Saves, if the disk has the version that the step expects. It says how far it has the redo logs of tabs, and
+   * with that, their rows go.
    * @param {{expects: number, entries: {key: Uint8Array, entry?: Uint8Array}[], meta?: Uint8Array,
    *     refused?: Uint8Array[]}} step @param {Redo[]} redone
    * @returns {Promise<{version?: number, content?: any}>}
@@ -174,8 +175,8 @@ export class DatabaseDisk {
   async drop(lost) { this.remove(this.endsOf(lost)); }
 
   /**
-   * Takes the redo logs of the tabs that are gone, and calls later for each of the others that goes. Nobody else takes
-   * one meanwhile.
+   * Takes the redo logs of the tabs that are gone, and calls later for each of the others that goes, which may have
+   * written by then. Nobody else takes one meanwhile.
    * @param {(log: Redo) => void} redo @returns {Promise<Redo[]>}
    */
   async inherit(redo) {
@@ -185,9 +186,9 @@ export class DatabaseDisk {
     for (const tab of row?.redone?.keys() ?? []) if (!logged.has(tab) && !present.has(tab)) this.gone.add(tab);
     /** @type {(Redo | null)[]} */
     const logs = [];
-    for (const tab of logged) {
+    for (const tab of new Set([...logged, ...present])) {
       if (this.isClosed || tab === this.home.tab || this.watched.has(tab) || this.taken.has(tab)) continue;
-      const free = await claimLock([this.home.presenceOf(tab)]);
+      const free = logged.has(tab) ? await claimLock([this.home.presenceOf(tab)]) : null;
       if (free) logs.push(await this.take(tab, free));
       else this.watch(tab, redo);
     }
@@ -226,6 +227,7 @@ export class DatabaseDisk {
   async take(tab, free) {
     this.taken.set(tab, free);
     try {
+      if (this.isClosed) throw closed();
       const [log] = await this.unsaved(this.rowsOf(tab));
       if (log) return log;
     } catch (error) {

@@ -46,7 +46,8 @@ const openDatabase = (name) => new Promise((resolve, reject) => {
   request.onerror = () => {
     clearTimeout(timer);
     const { error } = request;
-    reject(storageError(error.name === 'VersionError' ? 'a newer version of this page has written the values here; reload it'
+    reject(storageError(error.name === 'VersionError'
+      ? 'a newer version of this page has written the values here; reload it'
       : `the browser keeps no values: ${reasonOf(error)}`));
   };
   request.onsuccess = () => {
@@ -93,7 +94,8 @@ const run = (database, mode, names, body) => new Promise((resolve, reject) => {
   // What has failed by itself has a reason, which comes before those of its requests.
   outcome.then(commit, (error) => { if (!transaction.error) refuse(error); });
   // A large value may come later than the end of the transaction that has read it.
-  transaction.oncomplete = () => outcome.then((result) => end(() => resolve(result)), (error) => end(() => reject(error)));
+  transaction.oncomplete = () =>
+    outcome.then((result) => end(() => resolve(result)), (error) => end(() => reject(error)));
   transaction.onabort = () =>
     end(() => reject(why ?? transaction.error ?? new Error('the database has given up a transaction')));
   if (mode === 'readonly') commit();

@@ -109,7 +109,8 @@ export class Shell {
     const clock = clocks();
     this.gap = clock.wall - clock.uptime;
     const event = { do: 'start', boot: randomText(), seed: randomText(), store: this.identifier, firstSync,
-      ownWrites: true, redoLog: true, unkept: [...historyExcluded], policies: this.policies, content, device: this.account };
+      ownWrites: true, redoLog: true, unkept: [...historyExcluded], policies: this.policies, content,
+      device: this.account };
     let answer;
     try { answer = this.engine.handle(event, clock); } catch (error) {
       this.engine = null;

@@ -120,6 +120,8 @@ browserTest('what a tab wrote that is gone is there in those that stay, as of wh
   const [a, b, c] = [await openTab(browser), await openTab(browser), await openTab(browser)];
   await a.run('store.setConflictPolicy("count", "counter"); store.increment("count", 10); await store.synchronize();');
   await c.run('await until(() => store.get("count") === 10);');
+  // It has written before, and nothing of that is left in its log.
+  await c.run('store.set("saved", 1); await store.synchronize(); await until(async () => await count("redo") === 0);');
   await c.run(`${cannotSave}
     store.set('early', 'c'); store.batch(({ set }) => { set('x', 1); set('y', 2); });
     store.increment('count'); store.increment('count');
@@ -127,7 +129,7 @@ browserTest('what a tab wrote that is gone is there in those that stay, as of wh
   await a.run('store.set("early", "a"); store.set("late", "a"); await store.synchronize();');
   await c.run("await new Promise((go) => { setTimeout(go, 50); }); store.set('late', 'c');");
   // Nobody takes over from a tab that is there, and it counts.
-  assert.deepEqual((await b.run('return client.unsentStores(device);')).map(({ keys }) => keys), [5]);
+  assert.deepEqual((await b.run('return client.unsentStores(device);')).map(({ keys }) => keys), [6]);
   assert.deepEqual(await b.run('await until(() => store.get("late")); return [store.get("x") ?? null, store.get("count")];'),
     [null, 10]);
   await c.close();
@@ -138,6 +140,26 @@ browserTest('what a tab wrote that is gone is there in those that stay, as of wh
   await a.close();
   await b.close();
   assert.equal(await (await openTab(browser)).run(`return ${seen};`), 'a,c,1,2,12');
+});
+
+browserTest('a log at which the engine stops is given up, and the store goes on', async (browser) => {
+  const a = await openTab(browser);
+  await a.run(`${cannotSave} store.set('last', 1); await until(async () => await count('redo') === 1);`);
+  await a.close();
+  const b = await browser.tab('/');
+  await b.run(`const { Engine } = await import('/src/engine.js');
+    const { handle } = Engine.prototype;
+    Engine.prototype.handle = function (event, now) {
+      if (event.do === 'redo') throw new WebAssembly.RuntimeError('unreachable');
+      return handle.call(this, event, now);
+    };`);
+  await begin(b);
+  await b.run('await until(async () => await count("redo") === 0 && await store.synchronize());');
+  assert.deepEqual(await b.run(`
+    store.set('next', 1);
+    return [await store.synchronize(), store.get('last') ?? null, store.get('next')];`), [true, null, 1]);
+  await b.close();
+  assert.deepEqual(await (await openTab(browser)).run('return store.keys();'), ['next']);
 });
 
 chromiumTest('of a browser that is killed, the last write is there', async (browser, stage) => {
