@@ -207,10 +207,14 @@ export class DatabaseDisk {
     return [...logs.values()];
   }
 
-  /** What is in the redo log, and the row of the store, which says how far logs are in a save. */
-  readLog(range, how) {
-    return this.home.transactLog('readonly', ({ redo, stores }) =>
-      Promise.all([redo[how](range), stores.get([this.folder, this.store])].map(resultOf)));
+  /**
+   * What is in the redo log, and then the row of the store, which says how far logs are in a save. Not in one transaction:
+   * it would wait for saves, and writes of the log for it.
+   */
+  async readLog(range, how) {
+    const { folder, store, home } = this;
+    const rows = await home.transact('readonly', ({ redo }) => resultOf(redo[how](range)), ['redo']);
+    return [rows, await home.transact('readonly', ({ stores }) => resultOf(stores.get([folder, store])), ['stores'])];
   }
 
   watch(tab, redo) {

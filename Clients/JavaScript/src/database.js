@@ -216,9 +216,6 @@ export class DatabaseFolder {
     } catch { /* The database is closed. */ }
   }
 
-  /** Runs a transaction that reads the redo log, and changes it only for stores that nobody has. */
-  transactLog(mode, body) { return this.transact(mode, body, allTables); }
-
   disk(folder, identifier) { return new DatabaseDisk(this, folder, identifier); }
 
   /** The stores that are there. @returns {Promise<{folder: string, store: string}[]>} */
@@ -250,12 +247,12 @@ export class DatabaseFolder {
       return new Set(keys.map(([folder]) => folder).filter((folder) => !folders.has(folder)));
     };
     if (!(await this.transact('readonly', unowned)).size) return;
-    await this.transactLog('readwrite', async (all) => {
+    await this.transact('readwrite', async (all) => {
       const { account: _, ...ofStores } = all;
       for (const folder of await unowned(all)) {
         for (const table of Object.values(ofStores)) table.delete(within(folder));
       }
-    });
+    }, allTables);
   }
 
   // The platform
@@ -301,7 +298,9 @@ export class DatabaseFolder {
 
   async erase() {
     if (!this.gone) {
-      await this.transactLog('readwrite', async (all) => { for (const table of Object.values(all)) table.clear(); });
+      await this.transact('readwrite', async (all) => {
+        for (const table of Object.values(all)) table.clear();
+      }, allTables);
     }
     await this.close();
     const request = indexedDB.deleteDatabase(this.name);

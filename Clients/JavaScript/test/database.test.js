@@ -87,13 +87,16 @@ browserTest('a save that fails is said, with a reason, and tried again', async (
   }
 });
 
+/** A tab that goes without a save, and has kept what it writes. */
+const cannotSave = 'store.shell.storage.disk.save = () => new Promise(() => {});';
+
 /** How a page goes, having written last; `i` is the number of the time. */
 const lasts = {
   'in `pagehide`': `addEventListener('pagehide', () => { store.set('last', i); store.increment('count'); });
     location.href = '/next';`,
   'in the task that leaves': "store.set('last', i); store.increment('count'); location.href = '/next';",
-  'while a save is under way': `store.set('last', 'first');
-    setTimeout(() => { store.set('last', i); store.increment('count'); location.href = '/next'; });`,
+  'while a save is under way': `${cannotSave} store.set('last', 'first');
+    setTimeout(() => { store.set('last', i); store.increment('count'); location.href = '/next'; }, 100);`,
 };
 
 browserTest('what is written last before a page goes is there, once', async (browser) => {
@@ -112,9 +115,6 @@ browserTest('what is written last before a page goes is there, once', async (bro
   // With the last save that has them, their rows go.
   await tab.run('await until(async () => await count("redo") === 0);');
 });
-
-/** A tab that goes without a save, and has kept what it writes. */
-const cannotSave = 'store.shell.storage.disk.save = () => new Promise(() => {});';
 
 browserTest('what a tab wrote that is gone is there in those that stay, as of when it was written', async (browser) => {
   const [a, b, c] = [await openTab(browser), await openTab(browser), await openTab(browser)];

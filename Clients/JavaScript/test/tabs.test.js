@@ -112,7 +112,7 @@ browserTest('what was never sent is counted, and what is empty goes', async (bro
   const b = await openTab(browser);
   await a.run(`const { disk } = store.shell.storage;
     const { version } = await disk.read(null);
-    await disk.save({ expects: version, entries: [{ key: new TextEncoder().encode('gone') }] }, null);
+    await disk.save({ expects: version, entries: [{ key: new TextEncoder().encode('gone') }] });
     await device.close();`);
   assert.equal(await rows(b), 3);
   const c = await openTab(browser);

@@ -30,10 +30,10 @@ const ready = `
   store.addEventListener('change', ({ reason, keys }) => changes.push([reason, keys.join()]));
   window.problems = [];
   store.addEventListener('problem', ({ detail }) => problems.push(detail));
-  window.count = (table) => device.folder.transactLog('readonly', (tables) => new Promise((resolve) => {
+  window.count = (table) => device.folder.transact('readonly', (tables) => new Promise((resolve) => {
     const request = tables[table].count();
     request.onsuccess = () => resolve(request.result);
-  }));
+  }), [table]);
   window.until = async (isSo) => { while (!await isSo()) await new Promise((go) => { setTimeout(go, 20); }); };`;
 
 export async function openTab(browser, first = '') {
