@@ -122,6 +122,11 @@ export interface Status {
   isInitialSyncComplete: boolean;
   /** Why the disk refused the last save. */
   diskError: string | null;
+  /**
+   * Whether the browser keeps the values when it needs room: it is asked at a sign-in. If not, it may clear them one day.
+   * Null where nobody says so, as in Node.
+   */
+  isPersisted: boolean | null;
   /** Whether this tab, or process, has the connection. */
   isLeader: boolean;
   /** The one that has it does not respond. */

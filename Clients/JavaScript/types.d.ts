@@ -11,6 +11,12 @@ interface Failure {
   detail: string; code?: string; wait?: number;
 }
 
+/**
+ * What was written and may be in no save, as an event of the engine: `number`, in the disk's log; or `tab`, the tab that
+ * wrote it and is gone.
+ */
+interface Redo { do: string; entries: any[]; keys?: string[]; number?: number; tab?: string }
+
 interface Server { server: string; credential?: string; allowsPlainHTTP?: boolean }
 
 interface SignedIn extends Server {
@@ -28,6 +34,7 @@ interface Folder {
   removeUnowned(owned: (state: any) => Set<string>): Promise<void>;
   /** Asks that what is here is kept. */
   persist?(): void;
+  isPersisted?: boolean | null;
   /** To the other tabs. */
   post(message: any): void;
   /** From the other tabs. Returns what ends that. */

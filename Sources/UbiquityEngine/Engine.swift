@@ -37,6 +37,7 @@ final class Engine {
             at: ClockReading(wall: Int64(bounded: wall), uptime: Int64(bounded: uptime), boot: boot)
         )
         driver.engine.notifiesOwnWrites = try event.boolean("ownWrites") ?? false
+        driver.engine.keepsRedoLog = try event.boolean("redoLog") ?? false
         if let policies = try event.fields("policies") {
             for (name, letter) in try policies.strings() {
                 try setPolicy(letter.string, of: name.string)
@@ -61,11 +62,14 @@ final class Engine {
         case "status": return status
         case "keys": return keys
         case "refused": return try refused(event)
+        case "waiting":
+            return .fields(["entries": .rows(driver.engine.waitingEntries)])
         case "start", "wake": break
         case "boot": boot = StableHash(try event.text("boot")).value
         case "answer", "event", "progress", "end", "fail": try hear(event, at: now)
         case "sync":
             trips[driver.engine.requestSync(at: now)] = try event.number("id")
+        case "redo": driver.engine.redo(try event.rows("entries"), at: now)
         case "ask": try ask(event)
         case "policy": try setPolicy(event.string("policy"), of: event.text("key"))
         case "decided":
@@ -98,7 +102,7 @@ final class Engine {
         driver.engine.setPolicy(policy, resolver: resolver, for: key)
     }
 
-    /// - Returns: The refusal, or nothing.
+    /// - Returns: The refusal, or what has changed.
     func write(
         _ event: StoredFields, at now: ClockReading
     ) throws(StoredFieldError) -> PropertyListValue {
@@ -125,7 +129,10 @@ final class Engine {
             default: try driver.engine.write(changes, merging: operations, at: now)
             }
             let own = driver.engine.notices.takeOwnWrites()
-            return .fields(["changed": own.map { .keys($0) }])
+            let log = driver.engine.takeRedoLog()
+            return .fields([
+                "changed": own.map { .keys($0) }, "entries": log.isEmpty ? nil : .rows(log),
+            ])
         } catch {
             return .fields(["error": .string(error.code), "detail": .string(error.description)])
         }

@@ -7,10 +7,7 @@ extension SaveBatch {
     var fields: [ExactString: PropertyListValue?] {
         [
             "expects": .integer(expectedVersion),
-            "entries": .array(
-                entries.map { entry in
-                    .fields(["key": .data(entry.key.bytes), "entry": entry.row.map { .data($0) }])
-                }),
+            "entries": .rows(entries),
             "meta": meta.map { .data(BinaryPropertyList.encode($0.fields)) },
             "refused": refused.isEmpty ? nil : .array(refused.map { .data($0.row) }),
         ]
@@ -20,10 +17,27 @@ extension SaveBatch {
 extension DiskChanges {
     init(_ fields: StoredFields) throws(StoredFieldError) {
         self.init(version: try fields.number("version"))
-        let rows = try fields.array("entries") ?? []
+        entries = try fields.rows("entries")
+        if let bytes = try fields.data("meta") { meta = try StoredMeta(fields: .decoded(bytes)) }
+    }
+}
+
+extension PropertyListValue {
+    static func rows(_ entries: [StoredEntry]) -> Self {
+        .array(
+            entries.map { entry in
+                .fields(["key": .data(entry.key.bytes), "entry": entry.row.map { .data($0) }])
+            })
+    }
+}
+
+extension StoredFields {
+    func rows(_ name: ExactString) throws(StoredFieldError) -> [StoredEntry] {
+        let rows = try array(name) ?? []
+        var entries: [StoredEntry] = []
         entries.reserveCapacity(rows.count)
         for row in rows { entries.append(try StoredEntry(row: StoredFields(row))) }
-        if let bytes = try fields.data("meta") { meta = try StoredMeta(fields: .decoded(bytes)) }
+        return entries
     }
 }
 

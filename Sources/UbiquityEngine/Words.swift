@@ -8,10 +8,10 @@ extension Driver.Event {
         switch word {
         case "saved": self = .engine(.saved(version: try fields.number("version")))
         case "conflict": self = .engine(.saveConflicted(try fields.content()))
-        case "notSaved": self = .engine(.saveFailed(try fields.text("why")))
+        case "notSaved": self = .engine(.saveFailed(try fields.reason()))
         case "fileChanged": self = .fileSignalled
         case "read": self = .fileRead(try fields["content"] == nil ? nil : fields.content())
-        case "notRead": self = .fileUnreadable(try fields.text("why"))
+        case "notRead": self = .fileUnreadable(try fields.reason())
         case "leading":
             self = .leading(
                 file: Int(clamping: try fields.number("file")),
@@ -20,10 +20,10 @@ extension Driver.Event {
         case "account":
             guard let state = fields["device"] else { throw .missing("device") }
             self = .accountRead(try DeviceState(fields: state))
-        case "noAccount": self = .accountUnreadable(try fields.text("why"))
+        case "noAccount": self = .accountUnreadable(try fields.reason())
         case "opened": self = .opened(try fields.content())
-        case "notOpened": self = .unopened(try fields.text("why"))
-        case "notWatched": self = .unwatched(try fields.text("why"))
+        case "notOpened": self = .unopened(try fields.reason())
+        case "notWatched": self = .unwatched(try fields.reason())
         case "notified": self = .engine(.notified)
         case "hurry": self = .engine(.hurry)
         case "synchronize": self = .synchronize
@@ -48,6 +48,12 @@ extension Notice.Reason {
 extension StoredFields {
     func number(_ name: ExactString) throws(StoredFieldError) -> Int64 {
         try Self.need(integer(name), name)
+    }
+
+    /// Why something failed: never empty, so that no failure looks like none.
+    func reason() throws(StoredFieldError) -> String {
+        let why = try text("why")
+        return why.isEmpty ? "no reason was given" : why
     }
 
     func data(_ name: ExactString) throws(StoredFieldError) -> [UInt8]? {

@@ -199,7 +199,10 @@ extension EndToEndTests {
         }
 
         @Test func `what was thinned out is a gap, and no removal to go back to`() async throws {
-            try await onTwo(["--history-versions", "6"]) { two in
+            try await onTwo { two in
+                try await two.stage.run(
+                    ["account", "limits", "ada", "--history-versions", "6", "--data", two.data]
+                ).expectSuccess()
                 for number in 0..<12 { try await two.run(two.phone, "set", "slider", "\(number)") }
                 let list = try await two.list(two.phone, "history", "slider")
                 let states = list.compactMap { $0["status"] as? String }

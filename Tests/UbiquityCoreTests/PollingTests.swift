@@ -87,6 +87,13 @@ import Testing
         #expect(cloud.server["x"] == .integer(1))
         #expect(a["y"] == .integer(2))
         #expect(a.engine.status.link.state == .polling)
+        // The server is not to blame, neither now nor when the stream is given up.
+        #expect(a.engine.status.link.lastError == SyncEngine.streamHeldBack)
+        a.receive(
+            .streamEnded(a.engine.link.stream ?? 0, LinkFailure(.timedOut, "it does not answer")))
+        cloud.settle()
+        #expect(a.engine.status.link.state == .polling)
+        #expect(a.engine.status.link.lastError == SyncEngine.streamHeldBack)
     }
 
     @Test func `gets its round trip though the server ends its stream before it is ready`() {

@@ -5,9 +5,10 @@
 /**
  * Who is signed in, and the folder of each account that ever was. The first account takes over what was
  * written before it; another one never sees it.
+ * `database`: in a browser, the name of the database, which is another one after everything was cleared.
  * `keyrings`: the keys of each account that is sealed, as the engine reads them.
  * `sealedServers`: the addresses of servers at which this device has had a sealed account.
- * @typedef {{signedIn: SignedIn | null, folder: string, folders: Record<string, string>,
+ * @typedef {{signedIn: SignedIn | null, folder: string, folders: Record<string, string>, database?: string,
  *     keyrings?: Record<string, any>, sealedServers?: string[]}} State
  * @returns {State}
  */

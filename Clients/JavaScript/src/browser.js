@@ -46,7 +46,9 @@ export async function unsentStores({ folder, state }) {
   const module = await compile();
   const stores = [];
   for (const { folder: owner, store } of await folder.documents()) {
-    const engine = Engine.showing(module, store, await folder.disk(owner, store).load());
+    const disk = folder.disk(owner, store);
+    const engine = Engine.showing(module, store, await disk.load());
+    for (const log of await disk.unsaved()) engine.handle(log, clocks());
     const keys = engine.handle({ do: 'status' }, clocks()).pendingKeys.length;
     if (keys) stores.push({ identifier: store, keys, isOwn: owner === state.folder });
   }

@@ -2,7 +2,7 @@
 
 /** The engine: UbiquityCore as a WebAssembly module. An instance is one store in one process. */
 
-import { UbiquityError } from './values.js';
+import { UbiquityError, reasonOf } from './values.js';
 import { decode, encode } from './plist.js';
 
 /** Of 64 bits. */
@@ -34,7 +34,7 @@ export function engineModule(compile) {
   compiled ??= compile().catch((error) => {
     // It may be there at the next attempt.
     compiled = null;
-    throw new UbiquityError('engine', `the engine of the store cannot be loaded: ${error?.message ?? error}`);
+    throw new UbiquityError('engine', `the engine of the store cannot be loaded: ${reasonOf(error)}`);
   });
   return compiled;
 }
@@ -65,7 +65,7 @@ export class Engine {
   /** As the engine reads it. What cannot be said has not touched the engine. */
   said(word) {
     try { return encode(word); } catch (error) {
-      throw new EventError(`the engine cannot be told of it: ${error?.message ?? error}`);
+      throw new EventError(`the engine cannot be told of it: ${reasonOf(error)}`);
     }
   }
 
@@ -92,7 +92,8 @@ export class Engine {
   /**
    * Writes as one transaction. What follows are the steps of the next event.
    * @param {{how?: 'parts' | 'revert'}} [more]
-   * @returns {{error?: string, detail?: string, changed?: string[]}} Why it was refused, or what has changed.
+   * @returns {{error?: string, detail?: string, changed?: string[], entries?: any[]}} Why it was refused, or what has
+   *     changed; and what to redo if this instance ends before a save has it.
    */
   write(writes, { wall, uptime }, more = {}) {
     return this.take(this.functions.write(this.put(this.said({ writes, ...more })), wall, uptime));

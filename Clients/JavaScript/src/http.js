@@ -2,7 +2,7 @@
 
 /** Requests to a server by `fetch`. All that it sends has a bound in bytes, elements and time. */
 
-import { UbiquityError, WireError } from './values.js';
+import { UbiquityError, WireError, reasonOf } from './values.js';
 
 export const version = '0.9.0';
 export const silenceMilliseconds = 30_000;
@@ -150,7 +150,7 @@ export function unanswered(error, isSilent, server, credential = '') {
   if (error instanceof WireError || error instanceof SyntaxError) {
     return failure('unreachable', `the answer from ${server} cannot be read: ${error.message}`);
   }
-  const said = String(error?.cause?.code ?? error?.message ?? error);
+  const said = String(error?.cause?.code || reasonOf(error));
   const reason = credential && said.includes(credential) ? 'the credential is none' : said;
   const words = { ECONNREFUSED: 'the connection was refused', ENOTFOUND: 'its name is not known',
     UND_ERR_SOCKET: 'the connection broke', ECONNRESET: 'the connection broke' }[reason];

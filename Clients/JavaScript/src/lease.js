@@ -2,8 +2,6 @@
 
 /** The right to lead a store: a Web Lock, which the browser gives to the next tab when this one ends. */
 
-/** @typedef {'exclusive' | 'shared'} Mode */
-
 const pause = 1_000;
 
 export class Lease {
@@ -14,13 +12,11 @@ export class Lease {
 
   /**
    * Waits for it.
-   * @param {string} name @param {(isHeld: boolean) => void} tell @param {Mode} mode
+   * @param {string} name @param {(isHeld: boolean) => void} tell
    * @param {(error: any) => void} [failed] Called where the browser has no locks now; without it, they are tried again.
    */
-  constructor(name, tell, mode = /** @type {Mode} */ ('exclusive'), failed = undefined) {
+  constructor(name, tell, failed = undefined) {
     this.failed = failed;
-    /** @type {Mode} */
-    this.mode = mode;
     this.name = name;
     this.tell = tell;
     this.ask();
@@ -43,8 +39,7 @@ export class Lease {
       this.tell(true);
       return released;
     };
-    navigator.locks.request(this.name, steals ? { steal: true } : { signal: waiting.signal, mode: this.mode },
-      held).catch((error) => {
+    navigator.locks.request(this.name, steals ? { steal: true } : { signal: waiting.signal }, held).catch((error) => {
       if (!isCurrent) return;
       if (!this.isHeld) {
         if (this.failed) this.failed(error);

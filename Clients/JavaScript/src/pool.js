@@ -7,6 +7,7 @@
 
 import { Engine, clocks, pauseUntil } from './engine.js';
 import { Requests } from './requests.js';
+import { reasonOf } from './values.js';
 
 const requestsMax = 2;
 /** How long a stream waits for a place, before its store does without. */
@@ -208,7 +209,7 @@ class Streams {
   fail(error) {
     this.trapped();
     this.requests.close();
-    const detail = `the engine of the streams has failed: ${error?.message ?? error}`;
+    const detail = `the engine of the streams has failed: ${reasonOf(error)}`;
     for (const hear of this.listeners.values()) this.tell(hear, { do: 'fail', why: 'unreachable', detail });
     this.listeners.clear();
     this.events = [];

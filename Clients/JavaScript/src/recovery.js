@@ -6,7 +6,7 @@
  * store can only be read.
  */
 
-import { UbiquityError } from './values.js';
+import { UbiquityError, reasonOf } from './values.js';
 import { Engine, EventError } from './engine.js';
 
 /** So many engines a store may have in a minute, after the first. */
@@ -70,7 +70,7 @@ export class Recovery {
   }
 
   note(error) {
-    this.error = new UbiquityError('engine', `the engine of the store has stopped: ${error?.message ?? error}`);
+    this.error = new UbiquityError('engine', `the engine of the store has stopped: ${reasonOf(error)}`);
     const now = performance.now();
     this.traps = [...this.traps.filter((time) => now - time < minute), now];
   }
@@ -84,7 +84,7 @@ export class Recovery {
       const isCause = this.traps.length > 1 && !this.isOfServer;
       const writes = shell.storage.unsaved.splice(0);
       this.tell(isCause && writes.length ? `; what was written last is lost (${writes.length} writes)` : '');
-      if (isCause && writes.length) this.lose(writes);
+      if (isCause && writes.length) await this.lose(writes);
       try { await shell.begin(isCause ? [] : writes); } catch (error) {
         shell.engine = null;
         if (!isCause) shell.storage.unsaved = writes;
@@ -100,9 +100,10 @@ export class Recovery {
   }
 
   /** Who waits for what is lost is told, and the app is shown in the end what is there instead. */
-  lose(writes) {
-    for (const { writes: some } of writes) for (const { key } of some) this.lostKeys.push(key);
+  async lose(writes) {
+    for (const { keys = [] } of writes) this.lostKeys.push(...keys);
     this.shell.waiting.lost(this.error);
+    await this.shell.storage.disk.drop?.(writes).catch(() => {});
   }
 
   /** Nobody waits for a disk; it is tried again. */

@@ -21,6 +21,13 @@ const ofServer = ['answer', 'event', 'progress', 'end', 'fail'];
 
 /** @typedef {{do: string, [field: string]: any}} Word */
 
+/** What this process wrote, as one log; what others did is still in theirs. @param {Redo[]} unsaved @returns {Redo[]} */
+function redoOf(unsaved) {
+  const own = unsaved.filter(({ tab }) => !tab);
+  const all = (name) => own.flatMap((write) => write[name] ?? []);
+  return own.length ? [{ do: 'redo', entries: all('entries'), keys: all('keys'), number: own.at(-1)?.number }] : [];
+}
+
 /**
  * What the shell calls. `heard`: the engine has heard of something, and what it shows may be different now.
  * `notice` returns when the app's observers have. `decide` makes one value of those of a conflict.
@@ -93,26 +100,27 @@ export class Shell {
     }
   }
 
-  /** Begins with what is on the disk. @param {{writes: any[], more: object}[]} unsaved What is not there. */
+  /** Begins with what is on the disk. @param {Redo[]} unsaved What is not there. */
   async begin(unsaved = []) {
-    const content = await this.storage.begin();
+    const { content, logs } = await this.storage.begin();
     if (this.isClosed) throw closed();
     const { firstSync = 'serverWins', historyExcluded = [] } = this.options;
     [this.events, this.steps, this.engine] = [[], [], new Engine(this.module)];
     const clock = clocks();
     this.gap = clock.wall - clock.uptime;
     const event = { do: 'start', boot: randomText(), seed: randomText(), store: this.identifier, firstSync,
-      ownWrites: true, unkept: [...historyExcluded], policies: this.policies, content, device: this.account };
+      ownWrites: true, redoLog: true, unkept: [...historyExcluded], policies: this.policies, content,
+      device: this.account };
     let answer;
     try { answer = this.engine.handle(event, clock); } catch (error) {
       this.engine = null;
       throw error instanceof EventError
         ? new UbiquityError('storage', `the values of ${this.identifier} cannot be read: ${error.message}`) : error;
     }
-    for (const { writes, more } of unsaved) this.engine.write(writes, clock, more);
     this.storage.unsaved = [];
     this.take(answer);
-    this.storage.unsaved = [...unsaved];
+    this.storage.unsaved = [...redoOf(unsaved), ...logs];
+    this.events.push(...this.storage.unsaved);
     this.leading.lead();
     this.report({ do: 'wake' });
   }
@@ -122,6 +130,7 @@ export class Shell {
   /** What another process says: it is only a reason to look. */
   hint(message) {
     if (message === 'account') this.report({ do: 'accountChanged' });
+    else if (message === `${this.storage.disk.document} log`) this.storage.inherit();
     else if (message === 'files' || message === this.storage.disk.document) this.report({ do: 'fileChanged' });
   }
 
@@ -130,6 +139,7 @@ export class Shell {
     this.report({ do: 'accountChanged' });
     this.report({ do: 'fileChanged' });
     this.report({ do: 'hurry' });
+    this.storage.inherit();
   }
 
   /** Reads the clocks. If the wall clock jumps, the machine slept or it was set. */
@@ -172,6 +182,7 @@ export class Shell {
       const clock = this.now();
       if (this.steps.length) return this.events.unshift(event);
       if (event.do === 'synchronize') this.waiting.tell();
+      if (event.do === 'redo') this.storage.wrote(/** @type {any} */ (event));
       this.take(this.engine.handle(event, clock));
     } catch (error) {
       if (!(error instanceof EventError)) return this.recovery.trapped(error, ofServer.includes(event.do));
@@ -240,15 +251,16 @@ export class Shell {
 
   /**
    * Writes as one transaction, unless `more` says another `how`.
-   * @returns {{error?: string, detail?: string, changed?: string[]}} Why it was refused, or what has changed.
+   * @returns {{error?: string, detail?: string, changed?: string[], entries?: any[]}} Why it was refused, or what has
+   *     changed.
    */
   write(writes, more = {}) {
     if (this.isClosing) throw closed();
-    const refusal = this.recovery.writing((engine) => engine.write(writes, this.now(), more));
-    if (refusal.error) return refusal;
-    this.storage.wrote({ writes, more });
+    const outcome = this.recovery.writing((engine) => engine.write(writes, this.now(), more));
+    if (!outcome.entries) return outcome;
+    this.storage.wrote({ do: 'redo', entries: outcome.entries, keys: writes.map(({ key }) => key) });
     this.plan();
-    return refusal;
+    return outcome;
   }
 
   /** A hundred writes are one save. */
@@ -257,6 +269,7 @@ export class Shell {
     this.isPlanned = true;
     queueMicrotask(() => {
       this.isPlanned = false;
+      this.storage.log();
       this.report({ do: 'wake' });
     });
   }

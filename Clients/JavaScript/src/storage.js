@@ -2,7 +2,7 @@
 
 /** The file of a store that is in use, the one that is to be next, and what is not saved. */
 
-import { UbiquityError } from './values.js';
+import { UbiquityError, reasonOf } from './values.js';
 import { closed } from './waiting.js';
 
 /** As many transactions are written again if the engine traps while the disk fails. */
@@ -23,14 +23,21 @@ export class Storage {
   file = 0;
   /** What the disk does at the moment. */
   work = Promise.resolve();
-  /** What was written and is not on the disk; of it, so many are being saved. @type {{writes: any[], more: object}[]} */
+  /** What was written and is in no save on the disk; of it, so many are being saved. @type {Redo[]} */
   unsaved = [];
   saving = 0;
+  /** The name of the database, which is another one after the browser has cleared it. */
+  database = undefined;
+  /** What waits for the server and was on the disk, if that is gone. @type {Redo | null} */
+  rescued = null;
 
   /** @param {import('./shell.js').Shell} shell */
   constructor(shell) { this.shell = shell; }
 
-  /** Begins with the file of the account of now. @returns {Promise<any>} All that is there. */
+  /**
+   * Begins with the file of the account of now.
+   * @returns {Promise<{content: any, logs: Redo[]}>} All that is there, and what tabs wrote that are gone.
+   */
   async begin() {
     const { shell } = this;
     try {
@@ -39,15 +46,35 @@ export class Storage {
       const disk = shell.folder.disk(shell.device.state.folder, shell.identifier);
       const content = await disk.load();
       [this.disk, this.opened, this.file] = [disk, null, 0];
-      return content;
+      this.database = shell.device.state.database;
+      return { content, logs: await this.logs() };
     } catch (error) {
-      throw error instanceof UbiquityError ? error : new UbiquityError('storage', String(error?.message ?? error));
+      throw error instanceof UbiquityError ? error : new UbiquityError('storage', reasonOf(error));
     }
   }
 
-  /** Takes note of what the next save will have. */
-  wrote(transaction) {
-    this.unsaved.push(transaction);
+  /** The redo logs of tabs that are gone; those of others are redone when they go. @returns {Promise<Redo[]>} */
+  async logs() {
+    const { disk, shell } = this;
+    return await disk.inherit?.((log) => { if (this.disk === disk) shell.report(log); }) ?? [];
+  }
+
+  /** Redoes what tabs wrote that are gone. */
+  inherit() {
+    const { disk, shell } = this;
+    this.logs().then((logs) => { if (this.disk === disk) for (const log of logs) shell.report(log); }, () => {});
+  }
+
+  /** Keeps what was written, in the task in which it was: the page may be gone after it. */
+  log() {
+    const writes = this.unsaved.filter(({ tab, number }) => !tab && !number);
+    if (writes.length) this.disk.keep?.(writes);
+  }
+
+  /** Takes note of what the next save will have. @param {Redo} write */
+  wrote(write) {
+    if (this.unsaved.includes(write)) return;
+    this.unsaved.push(write);
     if (this.unsaved.length <= unsavedMax) return;
     this.unsaved.shift();
     this.saving = Math.max(0, this.saving - 1);
@@ -55,7 +82,8 @@ export class Storage {
 
   save(step) {
     const { shell, disk } = this;
-    this.answer(disk.save(step), ({ version, content }) => {
+    this.log();
+    this.answer(disk.save(step, this.unsaved.slice(0, this.saving)), ({ version, content }) => {
       if (version !== undefined) {
         this.unsaved.splice(0, this.saving);
         shell.folder.post(disk.document);
@@ -71,7 +99,19 @@ export class Storage {
 
   readAccount() {
     const { shell } = this;
-    this.answer(shell.device.read(), () => ({ do: 'account', device: shell.account }), 'noAccount');
+    this.answer(shell.device.read(), () => {
+      this.rescue();
+      return { do: 'account', device: shell.account };
+    }, 'noAccount');
+  }
+
+  /** What waits for the server is in memory alone when the browser has cleared the database. */
+  rescue() {
+    const { database } = this.shell.device.state;
+    if (!database || database === this.database) return;
+    this.database = database;
+    const { entries } = this.shell.ask({ do: 'waiting' });
+    if (entries.length) this.rescued = { do: 'redo', entries };
   }
 
   open({ folder }) {
@@ -100,6 +140,9 @@ export class Storage {
     if (this.disk.document) this.unsaved = [];
     this.disk.close();
     [this.file, this.disk, this.opened] = [file, this.opened ?? unopened(closed()), null];
+    if (this.rescued) this.shell.report(this.rescued);
+    this.rescued = null;
+    this.inherit();
     this.shell.leading.lead();
   }
 
@@ -108,7 +151,7 @@ export class Storage {
     const { shell } = this;
     const { engine } = shell;
     const isOfFile = ['notSaved', 'notRead'].includes(failed);
-    this.work = promise.then(done, (error) => ({ do: failed, why: String(error?.message ?? error) })).then((event) => {
+    this.work = promise.then(done, (error) => ({ do: failed, why: reasonOf(error) })).then((event) => {
       this.saving = 0;
       if (shell.engine !== engine) return;
       shell.report(event);
@@ -118,7 +161,7 @@ export class Storage {
         shell.waiting.saved(false);
         shell.leading.diskFailed();
       } else shell.leading.diskWorked();
-    }).catch((error) => shell.app.problem(String(error)));
+    }).catch((error) => shell.app.problem(reasonOf(error)));
   }
 
   close() {

@@ -22,7 +22,7 @@ function checkedKey(key) {
 /** The most observers that write within each other. */
 const depthMax = 100;
 /** Of the engine's status, what is an app's. */
-const shown = ({ saved: _, accountID: __, ...status }) => ({ ...nothing, ...status });
+const shown = ({ saved: _, accountID: __, ...status }, { isPersisted = null }) => ({ ...nothing, ...status, isPersisted });
 const isGone = (value) => value === null || value === undefined;
 /** Throws when nobody can catch it: a program of Node ends then. */
 const throwLater = (error) => queueMicrotask(() => { throw error; });
@@ -102,7 +102,7 @@ export class Store extends EventTarget {
   }
 
   get status() {
-    return shown(this.shell.status);
+    return shown(this.shell.status, this.device.folder);
   }
 
   // Writing
@@ -313,7 +313,7 @@ export class Store extends EventTarget {
       if (!seen) return;
       // Each knows what it has told; this one may have looked away.
       for (const feed of [...this.#statuses.keys()]) feed.poke();
-      const text = JSON.stringify(shown(seen));
+      const text = JSON.stringify(shown(seen, this.device.folder));
       if (text === this.#status) return;
       this.#status = text;
       this.dispatchEvent(new Event('status'));

@@ -24,6 +24,14 @@ export class UbiquityError extends Error {
   }
 }
 
+/** Why something failed, as a sentence without its full stop; never empty, though the errors of browsers can be. */
+export function reasonOf(error) {
+  const { name = '', message = '' } = error ?? {};
+  if (message) return String(message);
+  return name === 'QuotaExceededError' ? 'there is no room left for the data of this site'
+    : String(name || error || 'no reason was given');
+}
+
 /** Something foreign violates the protocol. */
 export class WireError extends UbiquityError {
   constructor(message) { super('unreachable', message); }

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { ExactDate, UbiquityError, real } from '../src/node.js';
 import { isSame, toWire } from '../src/exact.js';
-import { identifier, serverTest, until } from './support/server.js';
+import { identifier, passOn, served, serverTest, until } from './support/server.js';
 
 serverTest('one write is seen by the other device through its stream', async (stage) => {
   const [a, b] = [await stage.signedIn('a'), await stage.signedIn('b')];
@@ -325,6 +325,23 @@ serverTest('polls replace a stream that the account may not have', async (stage)
   assert.deepEqual(polling.status.pendingKeys, []);
   assert.match(polling.status.explanation, /without a stream/);
   await b.synchronizeNow();
+});
+
+serverTest('behind a proxy that holds streams back, polls replace them, and the status says so', (stage) => {
+  const isStream = ({ headers }) => headers.accept === 'text/event-stream';
+  return served((incoming, answer) => passOn(stage, incoming, answer, isStream(incoming) && new Promise(() => {})),
+    async (proxy) => {
+      const b = await stage.signedIn('b');
+      const device = await stage.openDevice('a');
+      await device.signIn({ server: proxy, code: await stage.server.code('ann'), deviceName: 'a' });
+      const a = await device.openStore(identifier);
+      a.set('from a', 1);
+      b.set('from b', 2);
+      await until(a, () => a.status.connection === 'polling' && a.get('from b') === 2 && !a.status.pendingKeys.length);
+      assert.match(a.status.explanation, /a proxy between this device and the server holds the stream back/);
+      await b.synchronizeNow();
+      assert.equal(b.get('from a'), 1);
+    });
 });
 
 serverTest('nothing is lost or counted twice while the server is killed again and again', async (stage) => {

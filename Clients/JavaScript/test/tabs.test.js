@@ -6,66 +6,8 @@
  */
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { Browser, chromium, withBrowser } from './support/chromium.js';
-import { Firefox, firefox } from './support/firefox.js';
-import { identifier, serverTest } from './support/server.js';
-import { openDevice } from '../src/node.js';
-
-const isMade = existsSync(new URL('../src/engine.wasm', import.meta.url));
-const missing = (program, name) => (!program ? `there is no ${name}` : !isMade && '`make engine` was not run');
-
-function chromiumTest(name, body, headers = undefined, Kind = Browser) {
-  const skip = Kind === Browser ? missing(chromium, 'Chromium') : missing(firefox, 'Firefox');
-  serverTest(name, (stage) => withBrowser(stage, (browser) => body(browser, stage), headers, Kind), skip);
-}
-
-function browserTest(name, body, headers = undefined) {
-  chromiumTest(name, body, headers);
-  chromiumTest(`${name}, in Firefox`, body, headers, Firefox);
-}
-
-/** What tabs begin with. */
-const ready = `
-  window.client = await import('/src/browser.js');
-  window.device = await client.openDevice();
-  window.store = await device.openStore('${identifier}');
-  window.changes = [];
-  store.addEventListener('change', ({ reason, keys }) => changes.push([reason, keys.join()]));
-  window.problems = [];
-  store.addEventListener('problem', ({ detail }) => problems.push(detail));
-  window.until = async (isSo) => { while (!await isSo()) await new Promise((go) => { setTimeout(go, 20); }); };`;
-
-async function openTab(browser, first = '') {
-  const tab = await browser.tab('/', first);
-  await tab.run(ready);
-  return tab;
-}
-
-async function signIn(tab, stage, account = 'ann') {
-  const code = await stage.server.code(account);
-  await tab.run(`
-    await device.signIn({ server: location.origin, code: '${code}', deviceName: 'browser' });
-    await store.initialSync();`);
-}
-
-/** A store of Node, of the same account. */
-async function other(stage, account = 'ann') {
-  const device = await openDevice({ home: stage.home(`node ${account}`) });
-  stage.open.add(device);
-  const store = await device.openStore(identifier);
-  const code = await stage.server.code(account);
-  await device.signIn({ server: stage.server.url, code, deviceName: 'node' });
-  await store.initialSync();
-  return store;
-}
-
-/** Until a store has a value. */
-async function has(store, key, value) {
-  while (store.get(key) !== value) await new Promise((go) => { setTimeout(go, 20); });
-}
-
-const leads = (tab) => tab.run('await until(() => store.status.isLeader);');
+import { browserTest, chromiumTest, has, leads, openTab, other, signIn } from './support/tabs.js';
+import { identifier } from './support/server.js';
 
 browserTest('tabs share a store, and another one leads when the leader ends', async (browser, stage) => {
   const node = await other(stage);
@@ -162,10 +104,7 @@ browserTest('a tab that never ends a transaction keeps nobody waiting for ever',
 
 browserTest('what was never sent is counted, and what is empty goes', async (browser) => {
   const a = await openTab(browser);
-  const rows = (tab) => tab.run(`return device.folder.transact('readonly', ({ entries }) => {
-    const all = entries.count();
-    return () => all.result;
-  });`);
+  const rows = (tab) => tab.run('return count("entries");');
   await a.run('store.set("a", 1); store.set("b", 2); await store.synchronize();');
   assert.deepEqual(await a.run('return client.unsentStores(device);'),
     [{ identifier, keys: 2, isOwn: true }]);
@@ -173,7 +112,7 @@ browserTest('what was never sent is counted, and what is empty goes', async (bro
   const b = await openTab(browser);
   await a.run(`const { disk } = store.shell.storage;
     const { version } = await disk.read(null);
-    await disk.save({ expects: version, entries: [{ key: new TextEncoder().encode('gone') }] }, null);
+    await disk.save({ expects: version, entries: [{ key: new TextEncoder().encode('gone') }] });
     await device.close();`);
   assert.equal(await rows(b), 3);
   const c = await openTab(browser);
@@ -181,10 +120,7 @@ browserTest('what was never sent is counted, and what is empty goes', async (bro
   await b.close();
   await c.close();
   const d = await openTab(browser);
-  await d.run(`await until(async () => await device.folder.transact('readonly', ({ entries }) => {
-    const all = entries.count();
-    return () => all.result === 2;
-  }));`);
+  await d.run('await until(async () => await count("entries") === 2);');
 });
 
 browserTest('a database that the browser has closed is opened again', async (browser, stage) => {
@@ -295,7 +231,7 @@ browserTest('a module that is served as another type is compiled all the same', 
 browserTest('a later format of the disk is not touched', async (browser) => {
   const later = await browser.tab('/');
   await later.run(`await new Promise((resolve) => {
-    const request = indexedDB.open('ubiquity ubiquity', 3);
+    const request = indexedDB.open('ubiquity ubiquity', 4);
     request.onsuccess = () => { request.result.close(); resolve(); };
   });`);
   assert.match(await opening(browser, ''), /^UbiquityError; storage; a newer version/);

@@ -110,6 +110,8 @@ struct Polling: Hashable, Sendable {
     var next: Retry
     /// The pauses between polls. They grow while nothing happens.
     var pauses = Backoff()
+    /// The last stream said nothing, not even that it is alive.
+    var isStreamSilent = false
     /// The last poll was answered, so pushes are sent too.
     var isWorking = false
 }

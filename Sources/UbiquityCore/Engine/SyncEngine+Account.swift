@@ -53,6 +53,7 @@ extension SyncEngine {
         next.finished = finished
         next.notices = notices
         next.notifiesOwnWrites = notifiesOwnWrites
+        next.keepsRedoLog = keepsRedoLog
         next.adoptPolicies(of: self)
         let (old, new) = (values, next.values)
         let changed = Set(old.keys).union(new.keys).filter { old[$0] != new[$0] }

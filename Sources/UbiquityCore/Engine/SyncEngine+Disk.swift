@@ -4,6 +4,8 @@
 struct Unsaved: Hashable, Sendable {
     var meta = false
     var refused: [RefusedWrite] = []
+    /// Writes of another process were redone, see ``SyncEngine/redo(_:at:)``.
+    var redone = false
 }
 
 /// The disk refused the last save.
@@ -29,6 +31,7 @@ struct SaveInFlight: Sendable {
     /// The part of the meta that says who leads; nil if it does not write the meta.
     var place: DiskPlace?
     var refused: [RefusedWrite]
+    var redone: Bool
     /// The number that this save gives to this process's requests to the leader; nil if none.
     var requestNumber: Int64?
     /// The newest request with that number.
@@ -63,8 +66,8 @@ extension SyncEngine {
         saveInFlight = SaveInFlight(
             entries: saving, receipt: unsaved.meta ? receipts.beginSave(of: meta.cursor) : nil,
             place: unsaved.meta ? DiskPlace(meta) : nil,
-            refused: unsaved.refused, requestNumber: requestNumber, requestsThrough: counts.requests
-        )
+            refused: unsaved.refused, redone: unsaved.redone, requestNumber: requestNumber,
+            requestsThrough: counts.requests)
         unsaved = Unsaved()
         return batch
     }
@@ -101,6 +104,7 @@ extension SyncEngine {
         unsaved.meta = unsaved.meta || save.receipt != nil
         if let receipt = save.receipt { receipts.undoSave(receipt) }
         unsaved.refused = save.refused + unsaved.refused
+        unsaved.redone = unsaved.redone || save.redone
     }
 
     /// Merges what other processes saved. Changes that this process made since stay, see

@@ -41,6 +41,7 @@ extension SyncEngine {
         case .waiting(let retry) where retry.at <= now.uptime: return open(at: now)
         case .connecting(let stream) where stream.patienceEndsAt <= now.uptime:
             beginPolling(at: now.uptime)
+            link.polling?.isStreamSilent = true
             return nil
         case .live(let stream):
             guard let lagEndsAt = stream.lagEndsAt, lagEndsAt <= now.uptime else { return nil }
@@ -300,7 +301,8 @@ extension SyncEngine {
     mutating func setLink(_ state: LinkStatus.State, error: String? = nil) {
         let waits = state == .waiting || state == .connecting
         meta.link.state = waits && isReached ? .polling : state
-        meta.link.lastError = error
+        let isHeldBack = meta.link.state == .polling && link.polling?.isStreamSilent == true
+        meta.link.lastError = isHeldBack ? Self.streamHeldBack : error
         if state != .waiting, state != .polling { meta.link.nextRetry = nil }
         unsaved.meta = unsaved.meta || isLeading
     }

@@ -5,6 +5,10 @@ extension SyncEngine {
     /// failed for a reason that would make polls fail too.
     private static let attemptsMax = 3
 
+    /// Why there is no stream, if polls are answered and it says nothing.
+    static let streamHeldBack =
+        "a proxy between this device and the server holds the stream back"
+
     /// The interval between requests for the configuration without a stream, in milliseconds.
     private static let configMilliseconds: Int64 = 3_600_000
 
@@ -22,6 +26,7 @@ extension SyncEngine {
             if link.failures >= Self.attemptsMax { beginPolling(at: now.uptime) }
         case .unauthorized, .sealed: link.polling = nil
         }
+        link.polling?.isStreamSilent = failure?.kind == .timedOut
     }
 
     mutating func beginPolling(at uptime: Int64) {

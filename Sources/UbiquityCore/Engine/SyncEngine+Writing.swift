@@ -178,6 +178,7 @@ extension SyncEngine {
             digest: ValueFingerprint.digest(of: changes.lazy.map { ($0.key, $0.content) }))
         if provisional == nil { stamp = sealed(stamp) }
         for change in changes {
+            if keepsRedoLog { redoLog.append(change.key) }
             if change.key.isPart, change.content == .deleted, entries.isNew(change.key) {
                 entries.update(change.key) { $0.dropPending() }
                 continue

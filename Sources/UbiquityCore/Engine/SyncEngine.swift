@@ -73,6 +73,10 @@ package struct SyncEngine: Sendable {
     package internal(set) var notices: NoticeQueue
     /// Whether the app's own writes are posted as well.
     package var notifiesOwnWrites = false
+    /// Whether ``takeRedoLog()`` is called after each write.
+    package var keepsRedoLog = false
+    /// The keys written since.
+    var redoLog: [Key] = []
     package let settings: Settings
 
     /// The numbers given so far, for all accounts, so that a late answer is recognised.

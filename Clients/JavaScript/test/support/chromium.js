@@ -83,10 +83,14 @@ export class Browser {
     await tab.call('Page.enable');
     if (first) await tab.call('Page.addScriptToEvaluateOnNewDocument', { source: first });
     await tab.call('Page.navigate', { url: this.address + path });
-    await tab.run(`if (document.readyState !== 'complete') {
-      await new Promise((resolve) => { addEventListener('load', resolve); });
-    }`);
-    return tab;
+    return tab.loaded();
+  }
+
+  /** All of its processes end at once. */
+  async crash() {
+    const ended = once(this.child, 'close');
+    this.child.kill('SIGKILL');
+    await ended;
   }
 
   /** Its processes end one after the other, and until then they write. */
@@ -110,6 +114,21 @@ class Tab {
       expression: `(async () => { ${body} })()`, awaitPromise: true, returnByValue: true });
     if (!exceptionDetails) return result.value;
     throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+  }
+
+  async loaded() {
+    await this.run(`if (document.readyState !== 'complete') {
+      await new Promise((resolve) => { addEventListener('load', resolve); });
+    }`);
+    return this;
+  }
+
+  /** The page goes, and comes again, without its code. */
+  async reload() {
+    await this.run('window.isOld = true;');
+    await this.call('Page.reload');
+    while (!await this.run('return !window.isOld;').catch(() => false));
+    await this.loaded();
   }
 
   /** It does nothing any more, and keeps what it has, as a tab that a phone suspends. */

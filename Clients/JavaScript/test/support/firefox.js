@@ -148,6 +148,9 @@ class Tab {
     throw new Error(error);
   }
 
+  /** The page goes, and comes again, without its code. */
+  async reload() { await this.browser.call('browsingContext.reload', { context: this.context, wait: 'complete' }); }
+
   /** It does nothing any more, and keeps what it has: a message stands before it. */
   async stop() {
     const { context, browser } = this;
