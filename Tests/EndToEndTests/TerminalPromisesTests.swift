@@ -186,6 +186,86 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a server without any output serves, and opens no file in its place`()
+            async throws
+        {
+            try await onStage { stage in
+                let port = try FreePort.find()
+                let child = try stage.start(
+                    [
+                        "-c", "exec \"$0\" \"$@\" <&- >&- 2>&-", try ProgramFile.ubiquity.path(),
+                        "serve", "--port", "\(port)", "--data", stage.path("server"),
+                    ], program: ProgramFile(path: "/bin/sh"))
+                let create = ["account", "create", "ada", "--data", stage.path("server")]
+                try await until("the account") {
+                    try #require(child.isRunning)
+                    return try await stage.run(create).status == 0
+                }
+                for number in 0...2 {
+                    let file = try FileManager.default.destinationOfSymbolicLink(
+                        atPath: "/proc/\(child.processID)/fd/\(number)")
+                    #expect(file == "/dev/null")
+                }
+                // A result that nobody gets is an error all the same.
+                let script = "exec \"$0\" account list --data \"$1\" >&-"
+                let list = try await stage.run(
+                    ["-c", script, try ProgramFile.ubiquity.path(), stage.path("server")],
+                    program: ProgramFile(path: "/bin/sh"))
+                complains(list, 74, "the output cannot be written")
+            }
+        }
+
+        @Test(arguments: [1, 26, 39])
+        func `help is shown on a terminal of any width`(_ columns: Int) async throws {
+            try await onStage { stage in
+                let help = try await stage.run(["help"], environment: ["COLUMNS": "\(columns)"])
+                #expect(help.status == 0 && help.output.contains("SUBCOMMANDS"), "\(help)")
+                #if os(Linux)
+                let shown = try await PseudoTerminal.run(
+                    ["set", "--help"], columns: columns, on: stage)
+                #expect(shown.contains("OPTIONS"), "\(shown)")
+                #endif
+            }
+        }
+
+        #if os(Linux)
+        /// Returns when no thread of the server runs any more.
+        private func halt(_ server: ServerProcess) {
+            server.signal(SIGSTOP)
+            let tasks = "/proc/\(server.processID ?? 0)/task"
+            func isRunning(_ task: String) -> Bool {
+                let stat = try? String(contentsOfFile: "\(tasks)/\(task)/stat", encoding: .utf8)
+                return stat?.contains(") T ") == false
+            }
+            while let all = try? FileManager.default.contentsOfDirectory(atPath: tasks),
+                all.contains(where: isRunning)
+            { usleep(1_000) }
+        }
+
+        /// In some rounds only, the signal was ignored from the answer on.
+        @Test func `Ctrl-C ends a command that goes on after a yes`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let options = ["--home", try await server.newHome("a", isFirst: true)]
+                for round in 1...8 {
+                    try await stage.succeed(["set", "k", "\(round)"] + Self.store + options)
+                    let shown = try await PseudoTerminal.run(
+                        ["store", "delete", "TEAM.app", "--timeout", "30"] + options, answer: "",
+                        on: stage
+                    ) { shown, terminal in
+                        if shown.hasSuffix("[y/N] ") {
+                            halt(server)
+                            terminal.type("y\n")
+                        }
+                        if shown.contains("Sending") { terminal.process.signal(SIGINT) }
+                    }
+                    server.signal(SIGCONT)
+                    #expect(shown.contains("Sending") && !shown.contains("Removed"), "\(shown)")
+                }
+            }
+        }
+        #endif
+
         @Test func `if a server's log is JSON, there is nothing else on the standard error`()
             async throws
         {
