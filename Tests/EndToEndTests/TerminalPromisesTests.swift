@@ -229,38 +229,29 @@ extension EndToEndTests {
         }
 
         #if os(Linux)
-        /// Returns when no thread of the server runs any more.
-        private func halt(_ server: ServerProcess) {
-            server.signal(SIGSTOP)
-            let tasks = "/proc/\(server.processID ?? 0)/task"
-            func isRunning(_ task: String) -> Bool {
-                let stat = try? String(contentsOfFile: "\(tasks)/\(task)/stat", encoding: .utf8)
-                return stat?.contains(") T ") == false
-            }
-            while let all = try? FileManager.default.contentsOfDirectory(atPath: tasks),
-                all.contains(where: isRunning)
-            { usleep(1_000) }
-        }
-
-        /// In some rounds only, the signal was ignored from the answer on.
+        /// The answer is there before the question. With an answer that comes later, the signal was ignored
+        /// from then on in some rounds only.
         @Test func `Ctrl-C ends a command that goes on after a yes`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
-                let options = ["--home", try await server.newHome("a", isFirst: true)]
-                for round in 1...8 {
-                    try await stage.succeed(["set", "k", "\(round)"] + Self.store + options)
+                let options = ["--home", try await server.newHome("a", isFirst: true)] + Self.store
+                server.signal(SIGSTOP)
+                defer { server.signal(SIGCONT) }
+                for round in 1...3 {
+                    try await stage.succeed(["set", "k\(round)", "1", "--local"] + options)
                     let shown = try await PseudoTerminal.run(
-                        ["store", "delete", "TEAM.app", "--timeout", "30"] + options, answer: "",
+                        ["remove", "--prefix", "k", "--timeout", "5"] + options, answer: "y\n",
                         on: stage
                     ) { shown, terminal in
-                        if shown.hasSuffix("[y/N] ") {
-                            halt(server)
-                            terminal.type("y\n")
+                        let question = shown.range(of: "[y/N] ")
+                        guard let question, shown[question.upperBound...].contains("Sending") else {
+                            return
                         }
-                        if shown.contains("Sending") { terminal.process.signal(SIGINT) }
+                        terminal.process.signal(SIGINT)
                     }
-                    server.signal(SIGCONT)
-                    #expect(shown.contains("Sending") && !shown.contains("Removed"), "\(shown)")
+                    #expect(
+                        shown.contains("[y/N] ") && !shown.contains("Saved on this device"),
+                        "\(shown)")
                 }
             }
         }
