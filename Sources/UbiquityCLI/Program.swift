@@ -57,8 +57,9 @@ struct Program: AsyncParsableCommand {
 
     /// Replaces the argument parser's `main` in order to print errors for people.
     static func main() async {
-        Output.ignoreBrokenPipes()
+        Output.prepare()
         do {
+            try GivenText.check()
             var command = try parsed(Array(CommandLine.arguments.dropFirst()))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()

@@ -46,6 +46,9 @@ struct CurlOptions {
         try set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1)
         try set(CURLOPT_HTTP09_ALLOWED, 0)
         try set(CURLOPT_NOSIGNAL, 1)
+        // A server that has moved is found by its new address at once. Connections last longer than a
+        // name's answer, so few names are looked up.
+        try set(CURLOPT_DNS_CACHE_TIMEOUT, 0)
         try set(CURLOPT_CONNECTTIMEOUT_MS, HTTPRequest.connectSecondsMax * 1_000)
         try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         // Not from the environment, which curl would read now.

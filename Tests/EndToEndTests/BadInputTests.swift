@@ -80,6 +80,75 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `text that is not UTF-8 is refused with its place, and not changed`()
+            async throws
+        {
+            try await onStage { stage in
+                let home = ["--home", stage.path("home")] + Self.store
+                for (line, argument, byte) in [
+                    ("set name \"$(printf 'Andr\\351')\"", 3, 5),
+                    ("set \"$(printf '\\303\\244\\303')\" 1", 2, 3),
+                    ("export \"$(printf './\\377')\"", 2, 3),
+                    ("list --store=\"$(printf 'a\\200')\"", 2, 10),
+                ] {
+                    let place = "argument \(argument) is not text in UTF-8: its byte \(byte) is"
+                    let script = "exec \"$0\" \(line) \"$@\""
+                    let run = try await stage.run(
+                        ["-c", script, try ProgramFile.ubiquity.path()] + home,
+                        program: ProgramFile(path: "/bin/sh"))
+                    complains(run, 65, place)
+                }
+                let script = "UBIQUITY_HOME=$(printf '/\\351') exec \"$0\" list --store s"
+                let variable = try await stage.run(
+                    ["-c", script, try ProgramFile.ubiquity.path()],
+                    program: ProgramFile(path: "/bin/sh"))
+                complains(variable, 65, "UBIQUITY_HOME is not text in UTF-8: its byte 2")
+                #expect(!FileManager.default.fileExists(atPath: stage.path("home")))
+            }
+        }
+
+        /// As a user whom permissions concern.
+        @Test(.enabled(if: geteuid() == 0))
+        func `what cannot be read is not taken for absent`() async throws {
+            try await onStage { stage in
+                chmod(stage.folder, 0o755)
+                let (home, data) = (stage.path("home"), stage.path("data"))
+                let user: UInt32 = 65_534
+                for folder in [home, data] {
+                    mkdir(folder, 0o700)
+                    chown(folder, user, user)
+                }
+                func run(_ words: [String]) async throws -> ProgramRun {
+                    try await stage.run(
+                        ["--reuid=\(user)", "--clear-groups", try ProgramFile.ubiquity.path()]
+                            + words, program: ProgramFile(path: "/usr/bin/setpriv"))
+                }
+                let options = ["--home", home] + Self.store
+                try await run(["set", "a", "1"] + options).expectSuccess()
+                let stores = home + "/stores"
+                for (folder, mode) in [(stores, 0o700), (stores + "/1", 0o700), (stores, 0o500)] {
+                    chmod(folder, 0)
+                    chmod(home, mode_t(mode))
+                    for line in [["list"], ["get", "a"], ["status"], ["set", "b", "1"]] {
+                        complains(try await run(line + options), 74, "cannot be read (Permission")
+                    }
+                    complains(
+                        try await run(["store", "list", "--home", home]), 74, "cannot be read")
+                    let doctor = try await run(["doctor"] + options)
+                    #expect(doctor.status == 1 && doctor.output.contains("cannot be read"))
+                    chmod(home, 0o700)
+                    chmod(folder, 0o700)
+                }
+                try await run(["get", "a"] + options).expectSuccess()
+
+                chmod(data, 0)
+                let serve = ["serve", "--port", "0", "--data"]
+                complains(try await run(serve + [data]), 73, "chmod -R u+rwX")
+                chmod(data, 0o500)
+                complains(try await run(serve + [data + "/a/b"]), 73, "used: Permission denied")
+            }
+        }
+
         @Test func `a server that cannot start says why`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
@@ -158,7 +227,7 @@ extension EndToEndTests {
                 #expect(app.store.synchronize())
                 app.close()
                 let device = try DeviceHome(path: home)
-                let file = device.storePath(
+                let file = try device.storePath(
                     for: Device.identifier, folder: try device.load().folder)
                 try change(file)
                 let before = FileManager.default.contents(atPath: file)

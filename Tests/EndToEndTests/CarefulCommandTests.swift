@@ -72,6 +72,34 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a file takes the place of a file only`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = ["--home", try await server.newHome("a", isFirst: true)]
+                let (file, link, pipe) = (stage.path("f"), stage.path("l"), stage.path("p"))
+                try Data("mine".utf8).write(to: URL(fileURLWithPath: file))
+                symlink(file, link)
+                mkfifo(pipe, 0o600)
+                let places = [(link, "a link"), (pipe, "a pipe"), (stage.folder, "a folder")]
+                for (path, kind) in places {
+                    for line in [
+                        ["export", path] + Self.store + home,
+                        ["account", "export", "--output", path] + home,
+                        ["backup", "--data", server.data, "--output", path],
+                    ] {
+                        complains(try await stage.run(line + ["--force"]), 73, kind)
+                    }
+                }
+                let files = FileManager.default
+                let types = try [file, link, pipe].map { path in
+                    try files.attributesOfItem(atPath: path)[.type] as? FileAttributeType
+                }
+                #expect(types[0] == .typeRegular && types[1] == .typeSymbolicLink)
+                #expect(types[2] != .typeRegular)
+                #expect(try String(contentsOfFile: file, encoding: .utf8) == "mine")
+            }
+        }
+
         @Test func `an export to - is written to standard output, like an import from it`()
             async throws
         {

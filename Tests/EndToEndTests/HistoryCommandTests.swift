@@ -137,6 +137,19 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a time that a command prints can be given to another`() async throws {
+            try await onTwo { two in
+                try await two.run(two.phone, "set", "theme", "dark")
+                let status = try await two.run(two.phone, "status")
+                let line = status.split(separator: "\n").first { $0.hasPrefix("Last synced") }
+                let time = (line ?? "").dropFirst("Last synced".count).drop { $0 == " " }
+                let diff = try await two.finish(two.phone, ["diff", "--since", String(time)])
+                #expect(diff.status == 0, "\(time): \(diff.errors)")
+                let history = try await two.run(two.phone, "history", "theme")
+                #expect(history.firstMatch(of: #/[0-9-]{10} [0-9:]{8} [+-][0-9:]{5}/#) != nil)
+            }
+        }
+
         @Test func `a rewind that can compare nothing says so, and fails`() async throws {
             try await onTwo { two in
                 try await two.stage.run(

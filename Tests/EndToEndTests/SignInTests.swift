@@ -129,6 +129,40 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a sign-out that wipes sends what is unsent, and loses nothing unasked`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let home = ["--home", try await server.newHome("a", isFirst: true)]
+                let other = ["--home", try await server.newHome("b")]
+                let (store, second) = (["--store", "TEAM.app"], ["--store", "TEAM.other"])
+                try await stage.succeed(["set", "sent", "1", "--local"] + store + home)
+                try await stage.succeed(["sign-out", "--wipe"] + home)
+                #expect(try await stage.succeed(["get", "sent"] + store + other) == "1\n")
+
+                let again = ["--home", try await server.newHome("c")]
+                try await server.stop()
+                for (key, store) in [("a", store), ("b", store), ("c", second)] {
+                    try await stage.succeed(["set", key, "1", "--local"] + store + again)
+                }
+                let wipe = ["sign-out", "--wipe", "--timeout", "5"] + again
+                let unasked = try await stage.run(wipe)
+                #expect(
+                    unasked.status == 64
+                        && unasked.errors.contains("2 keys of TEAM.app, 1 key of TEAM.other")
+                        && unasked.errors.contains("give --yes"), "\(unasked)")
+                let status = try await stage.succeed(["status", "--local"] + store + again)
+                #expect(status.contains("2 keys wait to be sent"), "\(status)")
+                #if os(Linux)
+                let no = try await PseudoTerminal.run(wipe, answer: "n\n", on: stage)
+                #expect(no.contains("this device stays signed in"), "\(no)")
+                #endif
+                try await stage.succeed(wipe + ["--yes"])
+                #expect(try await stage.run(["get", "a", "--local"] + store + again).status == 1)
+            }
+        }
+
         @Test func `a sign-out that wipes takes the values from this device, and from no other`()
             async throws
         {

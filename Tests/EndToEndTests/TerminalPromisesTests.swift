@@ -186,6 +186,77 @@ extension EndToEndTests {
             }
         }
 
+        @Test func `a server without any output serves, and opens no file in its place`()
+            async throws
+        {
+            try await onStage { stage in
+                let port = try FreePort.find()
+                let child = try stage.start(
+                    [
+                        "-c", "exec \"$0\" \"$@\" <&- >&- 2>&-", try ProgramFile.ubiquity.path(),
+                        "serve", "--port", "\(port)", "--data", stage.path("server"),
+                    ], program: ProgramFile(path: "/bin/sh"))
+                let create = ["account", "create", "ada", "--data", stage.path("server")]
+                try await until("the account") {
+                    try #require(child.isRunning)
+                    return try await stage.run(create).status == 0
+                }
+                for number in 0...2 {
+                    let file = try FileManager.default.destinationOfSymbolicLink(
+                        atPath: "/proc/\(child.processID)/fd/\(number)")
+                    #expect(file == "/dev/null")
+                }
+                // A result that nobody gets is an error all the same.
+                let script = "exec \"$0\" account list --data \"$1\" >&-"
+                let list = try await stage.run(
+                    ["-c", script, try ProgramFile.ubiquity.path(), stage.path("server")],
+                    program: ProgramFile(path: "/bin/sh"))
+                complains(list, 74, "the output cannot be written")
+            }
+        }
+
+        @Test(arguments: [1, 26, 39])
+        func `help is shown on a terminal of any width`(_ columns: Int) async throws {
+            try await onStage { stage in
+                let help = try await stage.run(["help"], environment: ["COLUMNS": "\(columns)"])
+                #expect(help.status == 0 && help.output.contains("SUBCOMMANDS"), "\(help)")
+                #if os(Linux)
+                let shown = try await PseudoTerminal.run(
+                    ["set", "--help"], columns: columns, on: stage)
+                #expect(shown.contains("OPTIONS"), "\(shown)")
+                #endif
+            }
+        }
+
+        #if os(Linux)
+        /// The answer is there before the question. With an answer that comes later, the signal was ignored
+        /// from then on in some rounds only.
+        @Test func `Ctrl-C ends a command that goes on after a yes`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let options = ["--home", try await server.newHome("a", isFirst: true)] + Self.store
+                server.signal(SIGSTOP)
+                defer { server.signal(SIGCONT) }
+                for round in 1...3 {
+                    try await stage.succeed(["set", "k\(round)", "1", "--local"] + options)
+                    let shown = try await PseudoTerminal.run(
+                        ["remove", "--prefix", "k", "--timeout", "5"] + options, answer: "y\n",
+                        on: stage
+                    ) { shown, terminal in
+                        let question = shown.range(of: "[y/N] ")
+                        guard let question, shown[question.upperBound...].contains("Sending") else {
+                            return
+                        }
+                        terminal.process.signal(SIGINT)
+                    }
+                    #expect(
+                        shown.contains("[y/N] ") && !shown.contains("Saved on this device"),
+                        "\(shown)")
+                }
+            }
+        }
+        #endif
+
         @Test func `if a server's log is JSON, there is nothing else on the standard error`()
             async throws
         {

@@ -186,6 +186,8 @@ struct CountingOptionsTests {
         Mode(words: ["encryption", "reset"], counts: ["--yes", "--home", "--json"]),
         Mode(words: ["unlock"], counts: ["--recovery", "--home", "--json"]),
         Mode(words: ["sign-out"], counts: ["--home", "--timeout", "--wipe", "--json"]),
+        Mode(
+            words: ["sign-out", "--wipe"], counts: ["--home", "--timeout", "--yes", "--json"]),
         Mode(words: ["sync"], counts: ["--store", "--home", "--timeout", "--until", "--json"]),
         Mode(words: ["delivery"], counts: ["--store", "--home", "--timeout", "--json"]),
         Mode(words: ["status"], counts: values.subtracting(["--exact"])),

@@ -189,6 +189,16 @@ struct OutputFormTests {
         #expect(values.lines(columns: 20)[1].string.hasPrefix("  VALUE  \"x"))
     }
 
+    @Test func `in a pipe, no row is as long as the longest value of another`() {
+        let values = [String(repeating: "x", count: 10_000), "y"].map(PropertyListValue.string)
+        let table = Table(
+            header: ["KEY", "VALUE", "BEFORE"], rows: [["a"], ["key"]],
+            values: values.map { [$0.line, PropertyListValue.boolean(true).line] })
+        let lines = table.lines().map(\.string)
+        #expect(lines.map(\.count) == [18, 10_013, 14])
+        #expect(lines[2] == "key  \"y\"  true")
+    }
+
     @Test func `keys that look alike have their code points beside them`() throws {
         let keys = try ["th\u{E9}me", "the\u{301}me", "tоn", "ton", "a", "a ", "b", "京都"].map(
             Key.init)

@@ -17,6 +17,16 @@ struct PastTimeTests {
         berlin.date(of: text).map { $0.formatted(.iso8601) }
     }
 
+    @Test(arguments: ["UTC", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu"])
+    func `is printed as it can be typed, whatever the zone and the season`(_ name: String) throws {
+        let zone = try #require(TimeZone(identifier: name))
+        // The hour that the clocks of Berlin show twice, and half a year later.
+        for seconds in [1_792_886_400, 1_792_890_000, 1_808_600_000] as [Int64] {
+            let text = Phrase.time(seconds * 1_000, in: zone)
+            #expect(berlin.date(of: text)?.milliseconds == seconds * 1_000, "\(text)")
+        }
+    }
+
     @Test(
         arguments: [
             ("now", "2026-11-21T13:30:15Z"), ("today", "2026-11-20T23:00:00Z"),
@@ -38,6 +48,8 @@ struct PastTimeTests {
             ("2026-11-20T18:00:05Z", "2026-11-20T18:00:05Z"),
             ("2026-11-20T18:00:05.75+03:00", "2026-11-20T15:00:05Z"),
             ("2026-11-20 18:00-0500", "2026-11-20T23:00:00Z"),
+            ("2026-11-20 18:00:05 +03:00", "2026-11-20T15:00:05Z"),
+            ("2026-11-20 18:00:05 UTC", "2026-11-20T18:00:05Z"),
             ("20 November", "2026-11-19T23:00:00Z"), ("Nov 20 18:00", "2026-11-20T17:00:00Z"),
             ("24 Dec", "2025-12-23T23:00:00Z"), ("24 dec 2024 noon", "2024-12-24T11:00:00Z"),
             ("29 february", "2024-02-28T23:00:00Z"),

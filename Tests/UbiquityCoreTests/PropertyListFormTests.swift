@@ -68,6 +68,19 @@ struct PropertyListFormTests {
         }
     }
 
+    @Test(arguments: [
+        -63_114_076_800.0, XMLCompatibility.firstSecond - 1, XMLCompatibility.lastSecond + 1, 1e13,
+    ])
+    func `a date of any year is in the XML form as our reader takes it`(_ second: Double) throws {
+        let root = PropertyListValue.dictionary(["k": .date(second)])
+        let bytes = try #require(PropertyListXML.encode(root))
+        #expect(try PropertyList.decode(bytes) == root)
+        // `Date.distantPast` is in the year 0, which all programs read.
+        let isLossy = !XMLCompatibility([try Key("k"): .date(second)]).lossy.isEmpty
+        #expect(isLossy == !XMLCompatibility.hasCalendar(second))
+        #expect(XMLCompatibility.hasCalendar(-63_114_076_800))
+    }
+
     /// The references would be kept at every depth: 174,000 numbers, 513 times.
     @Test func `an array of itself is refused before it takes much memory`() {
         let references = 174_000

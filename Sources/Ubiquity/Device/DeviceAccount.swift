@@ -81,8 +81,9 @@ final class DeviceAccount: StoreDevice {
     }
 
     func leader(of name: String, folder: String) -> String? {
-        LockHolder(of: ProcessLease.path(ofStore: home.storePath(for: name, folder: folder)))?
-            .description
+        (try? home.storePath(for: name, folder: folder)).flatMap { path in
+            LockHolder(of: ProcessLease.path(ofStore: path))?.description
+        }
     }
 
     func link(

@@ -27,7 +27,7 @@ extension DeviceHome {
         let known = state.folders[ExactString(account.account)]?.string
         guard known != nil || !state.isOwned(state.folder) else { return [] }
         var stores: [FirstSyncStore] = []
-        for (name, path) in storeFiles(in: known ?? state.folder) {
+        for (name, path) in try storeFiles(in: known ?? state.folder) {
             guard let identifier = try? StoreIdentifier(name) else { continue }
             let inspection = try StoreInspection(path: path)
             guard !inspection.meta.hasCompletedFirstSync else { continue }

@@ -197,7 +197,7 @@ extension DeviceHome {
         guard let generation = state.keyring?.current else { return [] }
         let end = ContinuousClock.now + .seconds(seconds)
         while true {
-            let behind = storeFiles(in: state.folder).compactMap { file -> String? in
+            let behind = try storeFiles(in: state.folder).compactMap { file -> String? in
                 let holder = LockHolder(of: ProcessLease.path(ofStore: file.path))
                 guard let holder, let meta = try? StoreInspection(path: file.path).meta,
                     meta.generation < generation

@@ -132,6 +132,27 @@ extension DeviceHome {
         } catch { return SignIn(account: account, old: discarded, sealing: sealing) }
     }
 
+    /// What a wipe would destroy: the stores with changes that only this device has.
+    package struct UnsentStore: Hashable, Sendable {
+        package var identifier: String
+        /// The number of keys with such changes; nil for a file that cannot be read.
+        package var keys: Int?
+    }
+
+    /// The stores of the folder in use with changes that the server does not have, as far as they are on
+    /// the disk.
+    /// - Throws: ``HomeError``.
+    package func unsentStores() throws(HomeError) -> [UnsentStore] {
+        var stores: [UnsentStore] = []
+        for (identifier, path) in try storeFiles(in: load().folder) {
+            let inspection = try? StoreInspection(path: path)
+            let pending = inspection?.entries.filter { $0.pending != nil }.map(\.key.whole)
+            let keys = pending.map { Set($0).count }
+            if keys != 0 { stores.append(UnsentStore(identifier: identifier, keys: keys)) }
+        }
+        return stores
+    }
+
     /// Signs this device out for all its apps, without telling the server.
     ///
     /// - Parameter wipes: Whether the account's values, unsent ones included, are removed from this

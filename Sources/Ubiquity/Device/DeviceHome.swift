@@ -30,6 +30,7 @@ package struct DeviceHome: Hashable, Sendable {
     /// - Throws: ``HomeError``.
     package func make() throws(HomeError) {
         do { try PrivateFiles.makeFolder(path) } catch {
+            if error == .aboveOfAnotherUser { throw .ofAnotherUser("The folder above \(path)") }
             throw .unwritable("The folder \(path)", cause: "\(error)")
         }
         try check()
@@ -43,23 +44,38 @@ package struct DeviceHome: Hashable, Sendable {
             if error.code == ENOENT { return }
             switch error {
             case .writableByOthers: throw .writableByOthers(path)
-            case .ofAnotherUser: throw .ofAnotherUser(path)
+            case .ofAnotherUser: throw .ofAnotherUser("The folder \(path)")
             default: throw .unwritable("The folder \(path)", cause: "\(error)")
             }
         }
     }
 
     /// The path of a store's file, which depends on the existing files: see ``StoreFileName``.
-    package func storePath(for identifier: String, folder: String) -> String {
+    /// - Throws: ``HomeError`` if they cannot be listed.
+    package func storePath(
+        for identifier: String, folder: String
+    ) throws(HomeError) -> String {
         let folder = storesFolder(folder)
-        return folder + "/" + StoreFileName.name(of: identifier, among: Self.names(in: folder))
+        let names = try Self.names(in: folder)
+        return folder + "/" + StoreFileName.name(of: identifier, among: names)
+    }
+
+    /// Whether there is a file at the path of a store.
+    /// - Throws: ``HomeError`` if that is not known.
+    package func hasStore(at path: String) throws(HomeError) -> Bool {
+        do { return try PrivateFiles.exists(path) } catch {
+            throw .unreadable("The file \(path)", cause: "\(error)")
+        }
     }
 
     /// The stores of a folder and their files, sorted by the files' names. An identifier too long for
     /// a file's name is cut, and ends with "…".
-    package func storeFiles(in folder: String) -> [(identifier: String, path: String)] {
+    /// - Throws: ``HomeError`` if they cannot be listed.
+    package func storeFiles(
+        in folder: String
+    ) throws(HomeError) -> [(identifier: String, path: String)] {
         let folder = storesFolder(folder)
-        return Self.names(in: folder).sorted().compactMap { name in
+        return try Self.names(in: folder).sorted().compactMap { name in
             StoreFileName.identifier(of: name).map { ($0, folder + "/" + name) }
         }
     }
@@ -109,14 +125,21 @@ package struct DeviceHome: Hashable, Sendable {
         for folder in try load().abandonedFolders(among: Self.names(in: stores)) {
             let path = "\(stores)/\(folder)"
             do { try FileManager.default.removeItem(atPath: path) } catch {
-                guard FileManager.default.fileExists(atPath: path) else { continue }
+                if (try? PrivateFiles.exists(path)) == false { continue }
                 throw .unwritable("The folder \(path)", cause: error.localizedDescription)
             }
         }
     }
 
-    private static func names(in folder: String) -> [String] {
-        (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    /// - Returns: None if there is no such folder.
+    private static func names(in folder: String) throws(HomeError) -> [String] {
+        do {
+            guard try PrivateFiles.exists(folder) else { return [] }
+            return try FileManager.default.contentsOfDirectory(atPath: folder)
+        } catch {
+            let cause = (error as? SystemError ?? SystemError(EACCES)).description
+            throw .unreadable("The folder \(folder)", cause: cause)
+        }
     }
 
     private var storesPath: String { path + "/stores" }
@@ -154,8 +177,8 @@ package struct DeviceHome: Hashable, Sendable {
     private static func read(_ file: String) throws(HomeError) -> Data? {
         do { return try PrivateFiles.read(file, isOwn: true) } catch {
             if error == .readableByOthers { throw .credentialReadableByOthers(file) }
-            if error == .ofAnotherUser { throw .ofAnotherUser(file) }
-            throw .unreadable(file, cause: "\(error)")
+            if error == .ofAnotherUser { throw .ofAnotherUser("The file \(file)") }
+            throw .unreadable("The file \(file)", cause: "\(error)")
         }
     }
 
@@ -181,11 +204,11 @@ package enum HomeError: Error, Hashable, Sendable {
     case writableByOthers(_ path: String)
     /// Other machines may use the same files, and overwrite what this one has saved.
     case onNetwork(_ path: String, type: String)
-    /// The folder or the file with the credential belongs to another user.
-    case ofAnotherUser(_ path: String)
+    /// The folder, the one above it, or the file with the credential belongs to another user.
+    case ofAnotherUser(_ place: String)
     case damaged(_ path: String, cause: String)
-    case unreadable(_ path: String, cause: String)
-    case unwritable(_ path: String, cause: String)
+    case unreadable(_ place: String, cause: String)
+    case unwritable(_ place: String, cause: String)
 }
 
 extension HomeError: CustomStringConvertible {
@@ -206,17 +229,17 @@ extension HomeError: CustomStringConvertible {
             "The folder \(path) is on a network file system (\(type)), where values that were saved "
                 + "can get lost. Choose a folder on a disk of this machine with UBIQUITY_HOME, and "
                 + "move what is in this folder there."
-        case .ofAnotherUser(let path):
-            "\(path) belongs to another user. Run the program as that user, or choose another "
+        case .ofAnotherUser(let place):
+            "\(place) belongs to another user. Run the program as that user, or choose another "
                 + "folder with UBIQUITY_HOME."
         case .damaged(let path, let cause):
             "The file \(path) is damaged (\(cause)). Nothing was changed. Move it elsewhere and "
                 + "sign in again."
-        case .unreadable(let path, let cause):
-            "The file \(path) cannot be read (\(cause)). Make it a file that the user who runs the "
-                + "program can read, or choose another folder with UBIQUITY_HOME."
-        case .unwritable(let path, let cause):
-            "\(path) cannot be written (\(cause)). Make it writable for the user who runs the "
+        case .unreadable(let place, let cause):
+            "\(place) cannot be read (\(cause)). Make it readable for the user who runs the program, "
+                + "or choose another folder with UBIQUITY_HOME."
+        case .unwritable(let place, let cause):
+            "\(place) cannot be written (\(cause)). Make it writable for the user who runs the "
                 + "program, make room on the disk if it is full, or choose another folder with "
                 + "UBIQUITY_HOME."
         }

@@ -5,18 +5,47 @@ package import UbiquityCore
 
 /// Files and folders that only the user can access: modes 0600 and 0700.
 package enum PrivateFiles {
-    /// Makes the folder and any missing folders above it. Existing ones keep their permissions.
-    /// - Throws: ``SystemError``.
+    /// Makes the folder and any missing folders above it, which are there after a power failure, too.
+    /// Existing ones keep their permissions.
+    /// - Throws: ``SystemError``, including ``SystemError/aboveOfAnotherUser``: in another user's
+    ///   folder, a new one would be in that user's way. Then the folder is not made.
     package static func makeFolder(_ path: String) throws(SystemError) {
-        if mkdir(path, 0o700) == 0 { return }
-        let code = errno
-        if code == ENOENT, let parent = parent(of: path) {
-            try makeFolder(parent)
-            guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SystemError(errno) }
-            try flushFolder(parent)
-        } else if !isFolder(path) {
-            throw SystemError(code == EEXIST ? ENOTDIR : code)
+        if try isFolder(path) { return }
+        let parent = parent(of: path) ?? "."
+        try makeFolder(parent)
+        var status = stat()
+        guard stat(parent, &status) == 0 else { throw SystemError(errno) }
+        guard isOwn(status) else { throw .aboveOfAnotherUser }
+        if mkdir(path, 0o700) != 0 {
+            let code = errno
+            // Another process may have made it, and may not have flushed it yet.
+            guard code == EEXIST, try isFolder(path) else { throw SystemError(code) }
         }
+        do { try flushFolder(parent) } catch {
+            rmdir(path)
+            throw error
+        }
+    }
+
+    /// Whether there is a folder.
+    /// - Throws: ``SystemError`` if there is anything else, or that is not known.
+    private static func isFolder(_ path: String) throws(SystemError) -> Bool {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            if errno == ENOENT { return false }
+            throw SystemError(errno)
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw SystemError(ENOTDIR) }
+        return true
+    }
+
+    /// Whether there is anything at the path.
+    /// - Throws: ``SystemError`` if that is not known, as in a folder that may not be searched.
+    package static func exists(_ path: String) throws(SystemError) -> Bool {
+        var status = stat()
+        if stat(path, &status) == 0 { return true }
+        guard [ENOENT, ENOTDIR].contains(errno) else { throw SystemError(errno) }
+        return false
     }
 
     /// - Throws: ``SystemError/ofAnotherUser`` if the folder belongs neither to this process's user
@@ -75,12 +104,6 @@ package enum PrivateFiles {
         defer { close(folder) }
         // Some file systems report that they cannot flush a folder; they have nothing to flush.
         guard fsync(folder) == 0 || errno == EINVAL else { throw SystemError(errno) }
-    }
-
-    private static func isFolder(_ path: String) -> Bool {
-        var isFolder: ObjCBool = false
-        return FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
-            && isFolder.boolValue
     }
 
     /// - Returns: Nil if there is no file.
@@ -144,6 +167,7 @@ extension SystemError {
     package static let readableByOthers = SystemError("other users can read it")
     static let writableByOthers = SystemError("other users can write to it")
     static let ofAnotherUser = SystemError("it belongs to another user")
+    static let aboveOfAnotherUser = SystemError("the folder above it belongs to another user")
 }
 
 /// A failed system call.

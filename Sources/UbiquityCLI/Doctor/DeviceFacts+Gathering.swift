@@ -27,7 +27,7 @@ extension DeviceFacts {
                     name: account.accountName, server: account.server, device: account.deviceName)
                 if !isLocal { facts.contact = await Contact(account) }
             }
-            facts.stores = Self.stores(home, state, facts.identifier)
+            facts.stores = try Self.stores(home, state, facts.identifier)
             if let account = state.signedIn, facts.contact?.server == .success {
                 facts.sealing = (try? await home.sealing()).map(Sealing.init)
                 for index in facts.stores.indices {
@@ -78,16 +78,16 @@ extension DeviceFacts {
 
     private static func stores(
         _ home: DeviceHome, _ state: DeviceState, _ identifier: Identifier
-    ) -> [Store] {
+    ) throws(HomeError) -> [Store] {
         if case .named(let name, _) = identifier {
-            return [store(name, at: home.storePath(for: name, folder: state.folder))]
+            let path = try home.storePath(for: name, folder: state.folder)
+            return try home.hasStore(at: path) ? [store(name, at: path)] : [Store(identifier: name)]
         }
-        return home.storeFiles(in: state.folder).map { store($0.identifier, at: $0.path) }
+        return try home.storeFiles(in: state.folder).map { store($0.identifier, at: $0.path) }
     }
 
     private static func store(_ identifier: String, at path: String) -> Store {
         var store = Store(identifier: identifier)
-        guard FileManager.default.fileExists(atPath: path) else { return store }
         do throws(LocalStorageError) {
             let inspection = try StoreInspection(path: path)
             store.content = .success(
@@ -105,7 +105,11 @@ extension DeviceFacts {
     }
 
     private static func lease(_ path: String) -> Store.Lease {
-        guard FileManager.default.fileExists(atPath: path) else { return .free }
+        switch Result(catching: { () throws(SystemError) in try PrivateFiles.exists(path) }) {
+        case .success(true): break
+        case .success(false): return .free
+        case .failure: return .unknown
+        }
         if let holder = LockHolder(of: path) {
             return .held(by: holder.description, isStopped: holder.isStopped)
         }

@@ -73,13 +73,12 @@ struct CompletionPlace {
     var folder: String { home.storesFolder(state.folder) }
 
     var stores: [String] {
-        home.storeFiles(in: state.folder).map(\.identifier).filter { !$0.hasSuffix("…") }
+        let files = (try? home.storeFiles(in: state.folder)) ?? []
+        return files.map(\.identifier).filter { !$0.hasSuffix("…") }
     }
 
     var keys: [String] {
-        guard let store else { return [] }
-        let path = home.storePath(for: store, folder: state.folder)
-        guard FileManager.default.fileExists(atPath: path),
+        guard let store, let path = try? home.storePath(for: store, folder: state.folder),
             let entries = try? StoreInspection(path: path).entries
         else { return [] }
         return entries.filter { entry in

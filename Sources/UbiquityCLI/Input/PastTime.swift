@@ -3,7 +3,7 @@
 import Foundation
 
 /// Reads times as people say them, in their own zone: "yesterday", "2 hours ago", "Tuesday 18:00",
-/// "6pm", "20 November", ISO 8601.
+/// "6pm", "20 November", ISO 8601, and as ``Phrase`` prints them.
 ///
 /// A day alone is its beginning. A time alone, a weekday, and a date without a year are the last
 /// such before now; a weekday is never today.
@@ -54,7 +54,7 @@ struct PastTime {
 
     private func numericDate(_ text: String) -> Date? {
         let pattern =
-            /(\d{4})-(\d{2})-(\d{2})(?:[t ](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(z|[+-]\d{2}:?\d{2})?)?/
+            /(\d{4})-(\d{2})-(\d{2})(?:[t ](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)? ?(z|utc|[+-]\d{2}:?\d{2})?)?/
         guard let match = text.wholeMatch(of: pattern)?.output else { return nil }
         var calendar = calendar
         if let zone = match.8 {
@@ -73,7 +73,7 @@ struct PastTime {
     }
 
     private static func offset(of zone: Substring) -> Int? {
-        if zone == "z" { return 0 }
+        if ["z", "utc"].contains(zone) { return 0 }
         let digits = zone.dropFirst().filter { $0 != ":" }
         guard let hours = Int(digits.prefix(2)), let minutes = Int(digits.suffix(2)), hours < 24,
             minutes < 60

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Dispatch
 import Foundation
+
+/// The end of a pipe into which Ctrl-C writes while there is a question. Only set while the signal has
+/// its usual effect, so that the handler never meets a change.
+private nonisolated(unsafe) var interruptsEnd: Int32 = -1
 
 /// A question to the person at the terminal.
 enum Question {
@@ -49,22 +52,19 @@ enum Question {
     private static func isAnswered() -> Bool {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { return true }
-        let (reading, writing) = (ends[0], ends[1])
-        let usual = signal(SIGINT, SIG_IGN)
-        let interrupts = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
-        interrupts.setEventHandler { _ = write(writing, "!", 1) }
-        interrupts.setCancelHandler {
-            close(reading)
-            close(writing)
+        interruptsEnd = ends[1]
+        // A source of Dispatch blocks the signal for good.
+        let usual = signal(SIGINT) { _ in
+            var byte: UInt8 = 0
+            _ = write(interruptsEnd, &byte, 1)
         }
-        interrupts.resume()
         defer {
-            interrupts.cancel()
             signal(SIGINT, usual)
+            ends.forEach { close($0) }
         }
         var files = [
             pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
-            pollfd(fd: reading, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0),
         ]
         while poll(&files, 2, -1) < 0, errno == EINTR {}
         return files[1].revents == 0

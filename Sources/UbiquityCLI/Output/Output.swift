@@ -6,8 +6,30 @@ import UbiquityServer
 /// Writes the program's output: results to the standard output, everything else to the standard
 /// error.
 enum Output {
-    /// A reader that stops early (`ubiquity list | head -1`) ends the program, and is not an error.
-    static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
+    /// Call this before anything else opens a file or prints.
+    static func prepare() {
+        // A reader that stops early (`ubiquity list | head -1`) ends the program, and is not an error.
+        signal(SIGPIPE, SIG_IGN)
+        reserveStandardFiles()
+        widenHelp()
+    }
+
+    /// Takes the numbers of standard files that are closed. A database that was opened under one of
+    /// them would be written to by the log. Reading and writing there fails, as it would without.
+    private static func reserveStandardFiles() {
+        for file in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(file, F_GETFD) < 0 {
+            _ = open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+        }
+    }
+
+    /// The argument parser traps where its help has no column beside the options' names.
+    private static func widenHelp() {
+        let given = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }
+        guard let width = given ?? columns, width < helpColumnsMin else { return }
+        setenv("COLUMNS", "\(helpColumnsMin)", 1)
+    }
+
+    private static let helpColumnsMin = 40
 
     /// Prints a result and a line break at once: a reader of a pipe must not wait.
     static func print(_ text: TerminalText) { send(Array((text.string + "\n").utf8)) }
@@ -15,6 +37,13 @@ enum Output {
     /// JSON text has no control characters.
     static func print(_ json: JSON, isExact: Bool = false) {
         send(Array((json.text(isExact: isExact) + "\n").utf8))
+    }
+
+    /// Prints a line for whoever started a program that goes on, also if nobody can read it.
+    static func announce(_ line: TerminalText) {
+        let code = writeAll(Array((line.string + "\n").utf8), to: STDOUT_FILENO)
+        guard let code, code != EPIPE else { return }
+        note("ubiquity: the output cannot be written: \(String(cString: strerror(code)))")
     }
 
     /// Writes bytes unchanged, except to a terminal, where they become lines of text.

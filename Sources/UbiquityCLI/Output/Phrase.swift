@@ -119,22 +119,16 @@ enum Phrase {
             + (milliseconds > 0 ? " ahead" : " behind")
     }
 
-    /// For example "2026-11-21 10:00:00 UTC".
-    static func time(_ milliseconds: Int64) -> String {
-        let date = Date(timeIntervalSince1970: Double(milliseconds / 1_000))
-        return date.formatted(.iso8601).replacing("T", with: " ").replacing("Z", with: " UTC")
-    }
+    /// A time of the user's zone, for example "2026-11-21 11:00:00 +01:00". ``PastTime`` reads it.
+    static func time(_ milliseconds: Int64) -> String { time(milliseconds, in: .current) }
 
-    /// The same in a zone, for example "2026-11-21 11:00:00".
     static func time(_ milliseconds: Int64, in zone: TimeZone) -> String {
         let date = Date(timeIntervalSince1970: Double(milliseconds / 1_000))
-        let utc = time(milliseconds + Int64(zone.secondsFromGMT(for: date)) * 1_000)
-        return String(utc.dropLast(" UTC".count))
-    }
-
-    /// The header of a column with such times, for example "WHEN (GMT+1)".
-    static func when(in zone: TimeZone, at date: Date = Date()) -> String {
-        zone.abbreviation(for: date).map { "WHEN (\($0))" } ?? "WHEN"
+        let offset = zone.secondsFromGMT(for: date)
+        let local = date.addingTimeInterval(Double(offset)).formatted(.iso8601)
+        let minutes = abs(offset) / 60
+        return local.replacing("T", with: " ").replacing("Z", with: "")
+            + String(format: " %@%02d:%02d", offset < 0 ? "-" : "+", minutes / 60, minutes % 60)
     }
 
     /// For example "2026-11-21T10:00:00.123Z".

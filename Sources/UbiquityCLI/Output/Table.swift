@@ -18,10 +18,11 @@ struct Table {
 
     func print() { Output.print(TerminalText(lines: lines(columns: Output.columns))) }
 
-    /// - Parameter columns: Those of the terminal; nil if there is none, and nothing is shortened.
+    /// - Parameter columns: Those of the terminal; nil if there is none. Nothing is shortened then, and
+    ///   no value is padded to the longest.
     func lines(columns: Int? = nil) -> [TerminalText] {
         let texts = rows.map { $0.map { $0.visible() } }
-        guard let columns else { return aligned(cells(texts, nil)) }
+        guard let columns else { return aligned(cells(texts, nil), padsValues: false) }
         let valueCount = values.first?.count ?? 0
         let used = header.indices.dropLast(valueCount).reduce(Self.gap * (header.count - 1)) {
             $0 + Self.width(of: $1, in: [header] + texts)
@@ -38,8 +39,11 @@ struct Table {
         return zip(texts, values).map { $0 + $1.map { $0(room) } }
     }
 
-    private func aligned(_ rows: [[String]]) -> [TerminalText] {
-        let widths = header.indices.map { Self.width(of: $0, in: [header] + rows) }
+    private func aligned(_ rows: [[String]], padsValues: Bool = true) -> [TerminalText] {
+        let valuesStart = header.count - (padsValues ? 0 : values.first?.count ?? 0)
+        let widths = header.indices.map { column in
+            column < valuesStart ? Self.width(of: column, in: [header] + rows) : 0
+        }
         return [Output.styled(Self.line(header, widths), .bold)]
             + rows.map { Self.line($0, widths) }
     }
@@ -62,7 +66,7 @@ struct Table {
     }
 
     private static func padded(_ cell: String, _ width: Int) -> String {
-        cell + String(repeating: " ", count: width - self.width(cell))
+        cell + String(repeating: " ", count: max(0, width - self.width(cell)))
     }
 
     private static func width(of column: Int, in rows: [[String]]) -> Int {

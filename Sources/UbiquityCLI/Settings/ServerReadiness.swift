@@ -24,12 +24,12 @@ struct ServerReadiness: Sendable {
         }
         if isJSON { return printJSON(ready, metrics: metrics) }
         if settings.isHouse {
-            lines(ready).forEach(Output.print)
+            lines(ready).forEach(Output.announce)
         } else {
-            Output.print(
+            Output.announce(
                 "ubiquity serves on \(url(ready)) (data in \(data ?? "PostgreSQL"))")
         }
-        if let metrics { Output.print("Metrics on \(metrics)") }
+        if let metrics { Output.announce("Metrics on \(metrics)") }
         guard !settings.isHouse, let data, existing != nil, !hadCredential else { return }
         logger.notice(
             """
@@ -51,7 +51,7 @@ struct ServerReadiness: Sendable {
         ]
         if let metrics { fields.append(("metrics", .string(metrics))) }
         if settings.isHouse { fields.append(("firstRun", .optional(ready.firstRunLink))) }
-        Output.print(.object(fields))
+        Output.announce(TerminalText(JSON.object(fields).text))
     }
 
     private func url(_ ready: ReadyServer) -> String {

@@ -32,7 +32,7 @@ struct OpenStore {
             sync.isLocal = true
             Output.note("The folder \(home.path) cannot be written; showing what is in it.")
         }
-        path = (copy?.home ?? home).storePath(for: identifier, folder: state.folder)
+        path = try (copy?.home ?? home).storePath(for: identifier, folder: state.folder)
         do {
             lease = sync.isLocal ? try Self.lease(of: path) : nil
             store = try UbiquitousKeyValueStore(configuration: configuration)
@@ -104,11 +104,11 @@ struct OpenStore {
         let identifier = try options.identifier()
         let home = try options.home.open()
         let state = try home.load()
-        let path = home.storePath(for: identifier, folder: state.folder)
+        let path = try home.storePath(for: identifier, folder: state.folder)
         // What is wrong with a malformed identifier is said when it is opened.
-        guard (try? StoreIdentifier(identifier)) != nil,
-            !FileManager.default.fileExists(atPath: path)
-        else { return nil }
+        guard (try? StoreIdentifier(identifier)) != nil, try !home.hasStore(at: path) else {
+            return nil
+        }
         guard let account = state.signedIn, !sync.isLocal else {
             let sentence = "there is no store \(identifier) on this device"
             let isOut = state.signedIn == nil && !sync.isLocal

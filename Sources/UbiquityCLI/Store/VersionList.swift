@@ -10,13 +10,12 @@ struct VersionList {
     var devices: AccountDevices
     /// Whether to name the key of each.
     var hasKeys = false
-    var zone = TimeZone.current
 
     var table: Table {
         let names = KeyNames(versions.map(\.key))
         return Table(
             header: (hasKeys ? ["KEY"] : [])
-                + ["VERSION", Phrase.when(in: zone), "DEVICE", "STATUS", "VALUE"],
+                + ["VERSION", "WHEN", "DEVICE", "STATUS", "VALUE"],
             rows: versions.map { version in
                 (hasKeys ? [names.shown(version.key)] : [])
                     + [
@@ -45,7 +44,7 @@ struct VersionList {
             })
     }
 
-    func time(_ stamp: Stamp) -> String { Phrase.time(stamp.timestamp.milliseconds, in: zone) }
+    func time(_ stamp: Stamp) -> String { Phrase.time(stamp.timestamp.milliseconds) }
 
     func name(of device: DeviceID) -> String {
         if device == devices.own || device == .unassigned { return "this device" }

@@ -21,7 +21,7 @@ package enum DateText {
 
     /// The shortest text that is read back as the same date, in UTC.
     package static func text(of seconds: Double) -> String {
-        guard abs(seconds) < secondsMax else { return "\(seconds)\(unit)" }
+        guard hasDay(seconds) else { return "\(seconds)\(unit)" }
         let (whole, fraction) = digits(of: seconds)
         let second = whole.remainder(by: daySeconds)
         let day = civil((whole - second) / daySeconds + firstDay)
@@ -30,7 +30,10 @@ package enum DateText {
         return "\(date)T\(time.joined(separator: ":"))\(fraction.isEmpty ? "" : ".\(fraction)")Z"
     }
 
-    /// For infinities, NaN, and dates beyond the largest.
+    /// Whether a date is on a day that has a name: neither infinite, nor NaN, nor beyond the largest.
+    static func hasDay(_ seconds: Double) -> Bool { abs(seconds) < secondsMax }
+
+    /// For dates without a day.
     private static let unit = " s after 2001-01-01T00:00:00Z"
     /// Some 30 million years, for which a number has digits before its fraction.
     private static let secondsMax = 1e15

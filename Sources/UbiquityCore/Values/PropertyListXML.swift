@@ -94,8 +94,8 @@ package enum PropertyListXML {
 }
 
 /// Checks how the XML format of a property list represents values. It has no fractions of a second
-/// and, to most of its readers, no negative zero, and cannot represent most control characters at
-/// all. Most of its readers take two keys for one that differ only in Unicode
+/// and, to most of its readers, no negative zero and no years beyond four digits, and cannot represent
+/// most control characters at all. Most of its readers take two keys for one that differ only in Unicode
 /// normalisation.
 package struct XMLCompatibility {
     /// The keys that cannot be written, or whose values cannot.
@@ -117,9 +117,9 @@ package struct XMLCompatibility {
 
     static func canHold(_ value: PropertyListValue) -> Bool { damage(to: value) != .refusal }
 
-    /// The years 1 to 9999, in seconds since 2001. Outside of them, the format has no agreed
+    /// The years 0 to 9999, in seconds since 2001. Outside of them, the format has no agreed
     /// meaning.
-    package static let firstSecond = -63_113_904_000.0
+    package static let firstSecond = -63_145_526_400.0
     package static let lastSecond = 252_423_993_599.0
 
     /// Whether a date is in those years.
@@ -135,10 +135,10 @@ package struct XMLCompatibility {
         switch value {
         case .string(let string): damage(to: string.string)
         case .date(let seconds):
-            if !hasCalendar(seconds) {
+            if !DateText.hasDay(seconds) {
                 .refusal
             } else {
-                seconds == seconds.rounded() ? .none : .loss
+                hasCalendar(seconds) && seconds == seconds.rounded() ? .none : .loss
             }
         case .array(let values): values.map(damage).max() ?? .none
         case .dictionary(let entries):

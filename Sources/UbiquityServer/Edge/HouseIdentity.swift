@@ -30,8 +30,8 @@ struct HouseIdentity: Sendable {
     init(_ settings: ServerSettings) throws(ServerStartError) {
         folder = DataFolder(path: settings.dataFolder).housePath
         self.settings = settings
-        if mkdir(folder, 0o700) != 0, errno != EEXIST {
-            throw .folderUnusable(path: folder, reason: DataFolder.systemReason())
+        if let code = DataFolder.makeFolder(folder) {
+            throw .folderUnusable(path: folder, reason: DataFolder.systemReason(code))
         }
         if let root = try certificate(Self.authorityName) {
             guard try certificate(Self.issuerName)?.issuer == root.subject else {

@@ -2,7 +2,8 @@
 
 internal import Foundation
 
-/// A file for its owner only that gets its name only when it is complete.
+/// A file for its owner only that gets its name only when it is complete. It takes the place of a
+/// regular file only: never of a device, a pipe, a link or a folder.
 ///
 /// Until ``finish()`` it has a temporary name in the same folder. If released before that, it is
 /// removed. Not to be used by two threads at once.
@@ -13,6 +14,7 @@ package final class AtomicFile: Sendable {
     package let draftPath: String
     private let replaces: Bool
     private let file: Int32
+    private let folder: Int32
 
     /// - Parameter replaces: Whether ``finish()`` replaces an existing file.
     /// - Throws: ``AtomicFileError``.
@@ -22,14 +24,23 @@ package final class AtomicFile: Sendable {
         self.replaces = replaces
         draftPath = Self.draftPrefix(of: self.path) + UUID().uuidString.prefix(Self.numberDigits)
         try Self.checkFolder(of: self.path)
-        if !replaces { try Self.checkFree(self.path) }
-        file = open(draftPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        try Self.checkPlace(self.path, replaces: replaces)
+        // Opened now, because a folder that cannot be flushed is found too late at the end.
+        folder = open(Self.folder(of: self.path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let code = errno
+        file =
+            folder < 0 ? -1 : open(draftPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        // Closed by `deinit`.
+        guard folder >= 0 else { throw AtomicFileError(self.path, code) }
         guard file >= 0 else { throw AtomicFileError(self.path, errno) }
     }
 
     deinit {
-        close(file)
-        unlink(draftPath)
+        if file >= 0 {
+            close(file)
+            unlink(draftPath)
+        }
+        if folder >= 0 { close(folder) }
     }
 
     /// Appends bytes.
@@ -38,9 +49,10 @@ package final class AtomicFile: Sendable {
         if let code = writeAll(bytes, to: file) { throw AtomicFileError(path, code) }
     }
 
-    /// Flushes the file and then gives it its name.
+    /// Flushes the file, gives it its name, and flushes the folder.
     /// - Throws: ``AtomicFileError``; an existing file is unchanged then, and otherwise there is
-    ///   none.
+    ///   none. Only where the folder cannot be flushed, the file is there, and may be lost with the
+    ///   power.
     package func finish() throws(AtomicFileError) {
         guard fsync(file) == 0 else { throw AtomicFileError(path, errno) }
         if replaces {
@@ -48,7 +60,7 @@ package final class AtomicFile: Sendable {
         } else {
             try nameOnce()
         }
-        Self.flushFolder(of: path)
+        if let code = Self.flush(folder) { throw AtomicFileError(path, code) }
     }
 
     /// Uses a hard link, which fails if the name is taken by now. Some file systems have no hard
@@ -56,7 +68,7 @@ package final class AtomicFile: Sendable {
     private func nameOnce() throws(AtomicFileError) {
         if link(draftPath, path) == 0 { return }
         guard [EPERM, ENOTSUP, ENOSYS].contains(errno) else { throw AtomicFileError(path, errno) }
-        try Self.checkFree(path)
+        try Self.checkPlace(path, replaces: false)
         guard rename(draftPath, path) == 0 else { throw AtomicFileError(path, errno) }
     }
 
@@ -94,22 +106,37 @@ package final class AtomicFile: Sendable {
 
     /// Root only writes where nobody else can replace its file by a link.
     private static func checkFolder(of path: String) throws(AtomicFileError) {
-        let folder = (path as NSString).deletingLastPathComponent
+        let folder = folder(of: path)
         guard geteuid() == 0, let status = FileStatus(path: folder) else { return }
         guard status.isForeign || status.isWritableByOthers && !status.isSticky else { return }
         throw AtomicFileError(path, sharedFolder: folder)
     }
 
-    private static func checkFree(_ path: String) throws(AtomicFileError) {
-        if FileManager.default.fileExists(atPath: path) { throw AtomicFileError(path, EEXIST) }
+    /// Does not follow a link, whose place the file would take.
+    private static func checkPlace(_ path: String, replaces: Bool) throws(AtomicFileError) {
+        // What cannot be looked at cannot be replaced either.
+        guard let status = try? FileManager.default.attributesOfItem(atPath: path) else { return }
+        let kind = status[.type] as? FileAttributeType
+        guard kind == .typeRegular else { throw AtomicFileError(path, notFile: kind) }
+        if !replaces { throw AtomicFileError(path, EEXIST) }
     }
 
-    /// Some file systems cannot flush a folder; they have nothing to flush.
-    static func flushFolder(of path: String) {
-        let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_CLOEXEC)
-        guard folder >= 0 else { return }
-        fsync(folder)
-        close(folder)
+    private static func folder(of path: String) -> String {
+        (path as NSString).deletingLastPathComponent
+    }
+
+    /// Flushes the folder of a file or folder, which is then there after a power failure.
+    /// - Returns: The value of `errno` if that failed.
+    static func flushFolder(of path: String) -> Int32? {
+        let folder = open(folder(of: path), O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { return errno }
+        defer { close(folder) }
+        return flush(folder)
+    }
+
+    /// Some file systems report that they cannot flush a folder; they have nothing to flush.
+    private static func flush(_ folder: Int32) -> Int32? {
+        fsync(folder) == 0 || errno == EINVAL ? nil : errno
     }
 }
 
@@ -139,6 +166,19 @@ package struct AtomicFileError: Error, Hashable, Sendable, CustomStringConvertib
             "root does not write \(path): the folder \(folder) belongs to another user or is open "
             + "to others, who could put a link there; choose a folder that only root can "
             + "change, such as /root"
+    }
+
+    /// - Parameter kind: Of what is at the path.
+    init(_ path: String, notFile kind: FileAttributeType?) {
+        self.path = path
+        let name =
+            switch kind {
+            case .typeDirectory?: "a folder"
+            case .typeSymbolicLink?: "a link"
+            case .typeBlockSpecial?, .typeCharacterSpecial?: "a device"
+            default: "a pipe or socket"
+            }
+        description = "\(path) is \(name), which is not replaced; give the path of a file"
     }
 
     init(_ path: String, _ code: Int32) {

@@ -44,6 +44,12 @@ struct DataFolder: Sendable {
     ) throws(ServerStartError) {
         guard access(path, rights) != 0, errno == EACCES || errno == EPERM else { return }
         let attributes = try? FileManager.default.attributesOfItem(atPath: folder)
+        if (attributes?[.ownerAccountID] as? NSNumber)?.uint32Value == geteuid() {
+            throw .folderUnusable(
+                path: folder,
+                reason: "it is yours, and its permissions keep you out; run `chmod -R u+rwX "
+                    + "\(folder)`")
+        }
         throw .notPermitted(path: folder, owner: attributes?[.ownerAccountName] as? String)
     }
 
@@ -57,19 +63,31 @@ struct DataFolder: Sendable {
                     + "can get lost; choose a folder on a disk of this machine, or keep the data in "
                     + "PostgreSQL (--database)")
         }
-        do {
-            try FileManager.default.createDirectory(
-                atPath: path, withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
-        } catch {
+        if let code = Self.makeFolder(path) {
             try Self.requireAccess(to: path, F_OK, in: path)
-            throw .folderUnusable(path: path, reason: Self.reason(error))
+            throw .folderUnusable(path: path, reason: Self.systemReason(code))
         }
         try Self.requireAccess(to: path, R_OK | W_OK | X_OK, in: path)
         guard access(path, R_OK | W_OK | X_OK) == 0 else {
             throw .folderUnusable(path: path, reason: "it is not writable")
         }
         try requireOwn()
+    }
+
+    /// Makes a folder and any missing folders above it, for the owner only. They are there after a power
+    /// failure, too.
+    /// - Returns: The value of `errno` if that failed, and nil for a folder that exists.
+    static func makeFolder(_ path: String) -> Int32? {
+        var isFolder: ObjCBool = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) {
+            return isFolder.boolValue ? nil : ENOTDIR
+        }
+        let parent = (path as NSString).deletingLastPathComponent
+        if !parent.isEmpty, parent != path, let code = makeFolder(parent) { return code }
+        guard mkdir(path, 0o700) == 0 else { return errno }
+        let code = AtomicFile.flushFolder(of: path)
+        if code != nil { rmdir(path) }
+        return code
     }
 
     /// The kind of the file system; for a folder that does not exist yet, of the folder above it.
@@ -122,12 +140,4 @@ struct DataFolder: Sendable {
 
     /// The system's message for an error, the last one by default.
     static func systemReason(_ code: Int32 = errno) -> String { String(cString: strerror(code)) }
-
-    private static func reason(_ error: any Error) -> String {
-        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
-        guard let cause, cause.domain == NSPOSIXErrorDomain else {
-            return error.localizedDescription
-        }
-        return systemReason(Int32(cause.code))
-    }
 }

@@ -26,7 +26,10 @@ enum PrivateFile {
     private static func read(
         _ path: String, _ check: (String) throws(ServerStartError) -> Void
     ) throws(ServerStartError) -> [UInt8]? {
-        guard FileManager.default.fileExists(atPath: path) else { return nil }
+        guard access(path, F_OK) == 0 else {
+            if [ENOENT, ENOTDIR].contains(errno) { return nil }
+            throw .fileUnusable(path: path, reason: DataFolder.systemReason())
+        }
         try check(path)
         guard let bytes = FileManager.default.contents(atPath: path) else {
             throw .fileUnusable(path: path, reason: "it cannot be read")

@@ -119,7 +119,9 @@ package struct Restoration: Sendable {
         guard link(database, old) == 0 || rename(database, old) == 0 else {
             throw BackupError.notMade(path: old, reason: DataFolder.systemReason())
         }
-        AtomicFile.flushFolder(of: database)
+        if let code = AtomicFile.flushFolder(of: database) {
+            throw BackupError.notMade(path: old, reason: DataFolder.systemReason(code))
+        }
         return old
     }
 

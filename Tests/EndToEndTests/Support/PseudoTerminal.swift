@@ -5,13 +5,25 @@ internal import ProcessHarness
 
 #if os(Linux)
 /// A terminal that a program thinks it writes to.
-enum PseudoTerminal {
+struct PseudoTerminal {
+    let process: SpawnedProcess
+    private let master: Int32
+
+    /// The terminal keeps it until the command reads.
+    func type(_ text: String) {
+        let typed = Array(text.utf8)
+        _ = write(master, typed, typed.count)
+    }
+
     /// Runs a command to its end.
-    /// - Parameter answer: What a person types there; nil for nobody.
+    /// - Parameters:
+    ///   - answer: What a person types there at first; nil for nobody.
+    ///   - react: Called with all that has come to the terminal so far, on any thread.
     /// - Returns: All that came to the terminal.
     static func run(
         _ arguments: [String], answer: String? = nil, environment: [String: String] = [:],
-        columns: Int = 120, on stage: Stage
+        columns: Int = 120, on stage: Stage,
+        _ react: @escaping @Sendable (String, PseudoTerminal) -> Void = { _, _ in }
     ) async throws -> String {
         let master = open("/dev/ptmx", O_RDWR | O_NOCTTY)
         guard master >= 0 else {
@@ -32,10 +44,9 @@ enum PseudoTerminal {
                 .merging(environment) { $1 },
             files: (answer == nil ? nil : slave, slave, slave))
         close(slave)
-        // The terminal keeps it until the command reads.
-        let typed = Array((answer ?? "").utf8)
-        _ = write(master, typed, typed.count)
-        let shown = await Task.detached { text(from: master) }.value
+        let terminal = PseudoTerminal(process: process, master: master)
+        terminal.type(answer ?? "")
+        let shown = await Task.detached { terminal.text(react) }.value
         while process.status == nil { try await Task.sleep(for: .milliseconds(2)) }
         return shown
     }
@@ -45,16 +56,21 @@ enum PseudoTerminal {
     private static let tellNumber: UInt = 0x8004_5430
 
     /// Until nobody has the terminal open any more.
-    private static func text(from master: Int32) -> String {
+    private func text(_ react: (String, PseudoTerminal) -> Void) -> String {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4_096)
         while true {
             let count = read(master, &buffer, buffer.count)
             guard count > 0 else { break }
             bytes += buffer[..<count]
+            react(Self.text(of: bytes), self)
         }
-        // The terminal makes line ends of its own.
-        return String(decoding: bytes, as: UTF8.self).replacing("\r\n", with: "\n")
+        return Self.text(of: bytes)
+    }
+
+    /// The terminal makes line ends of its own.
+    private static func text(of bytes: [UInt8]) -> String {
+        String(decoding: bytes, as: UTF8.self).replacing("\r\n", with: "\n")
     }
 }
 #endif

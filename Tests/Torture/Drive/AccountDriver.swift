@@ -85,7 +85,7 @@ struct AccountDriver {
         let person = Self.people[Int.random(in: 0..<Self.people.count, using: &random)]
         let child: ChildProcess
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<40: child = try command("sign-out", ["--wipe", "--timeout", "2"])
+        case 0..<40: child = try command("sign-out", ["--wipe", "--yes", "--timeout", "2"])
         case 40..<50: child = try command("sign-out", ["--timeout", "2"])
         default:
             guard let code = try await code(for: person) else { return }

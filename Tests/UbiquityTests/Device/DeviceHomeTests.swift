@@ -24,7 +24,7 @@ struct DeviceHomeTests {
     @Test func `a sign-in is there for the next process`() throws {
         try home.update { $0.signIn(account) }
         #expect(try DeviceHome(path: home.path).load().signedIn == account)
-        #expect(home.storePath(for: "x.y", folder: "2") == home.path + "/stores/2/x.y.sqlite")
+        #expect(try home.storePath(for: "x.y", folder: "2") == home.path + "/stores/2/x.y.sqlite")
     }
 
     @Test func `the certificates and the key to trust are kept with a sign-in`() throws {
@@ -73,11 +73,31 @@ struct DeviceHomeTests {
     func `another user's folder or sign-in is not used`() throws {
         try home.update { $0.signIn(account) }
         chown(file, 65_534, 65_534)
-        #expect(throws: HomeError.ofAnotherUser(file)) { try home.load() }
-        #expect(throws: HomeError.ofAnotherUser(file)) { try home.update { $0.signOut() } }
+        #expect(throws: HomeError.ofAnotherUser("The file \(file)")) { try home.load() }
+        #expect(throws: HomeError.ofAnotherUser("The file \(file)")) {
+            try home.update { $0.signOut() }
+        }
         chown(file, 0, 0)
         chown(home.path, 65_534, 65_534)
-        #expect(throws: HomeError.ofAnotherUser(home.path)) { try DeviceHome(path: home.path) }
+        #expect(throws: HomeError.ofAnotherUser("The folder \(home.path)")) {
+            try DeviceHome(path: home.path)
+        }
+    }
+
+    /// As with `sudo -E`, which keeps the user's environment.
+    @Test(.enabled(if: geteuid() == 0))
+    func `no folder is made in another user's, where it would be in that user's way`() throws {
+        let person = folder.file("person")
+        mkdir(person, 0o755)
+        chown(person, 65_534, 65_534)
+        let home = try DeviceHome(path: person + "/.local/share/ubiquity")
+        #expect(throws: HomeError.ofAnotherUser("The folder above \(home.path)")) {
+            try home.update { $0.signIn(account) }
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: person).isEmpty)
+        chown(person, 0, 0)
+        try home.update { $0.signIn(account) }
+        #expect(try home.load().signedIn == account)
     }
 
     @Test func `a credential that others can read is not used, nor written over`() throws {

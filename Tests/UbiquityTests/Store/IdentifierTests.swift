@@ -158,7 +158,7 @@ import UbiquityCore
         first.store.close()
         let second = try LocalStore(in: first.folder) { $0.identifier = identifier }
         #expect(second.store.string(forKey: "a") == "value")
-        #expect(second.home.storeFiles(in: "1").count == 1)
+        #expect(try second.home.storeFiles(in: "1").count == 1)
     }
 
     @Test func `that differs from another in the case of letters only has a file of its own`()
@@ -172,7 +172,7 @@ import UbiquityCore
             #expect(store.synchronize())
             store.close()
         }
-        let names = first.home.storeFiles(in: "1").map { $0.path.lowercased() }
+        let names = try first.home.storeFiles(in: "1").map { $0.path.lowercased() }
         #expect(Set(names).count == 2)
         // In the other order, too.
         let again = try LocalStore(in: first.folder) { $0.identifier = "team.app" }

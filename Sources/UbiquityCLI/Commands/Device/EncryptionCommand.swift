@@ -191,9 +191,10 @@ struct EncryptionCommand: AsyncParsableCommand {
             let progress = try await AccountSealer(home: home).progress()
             guard progress.server.generation > 0 else { throw AccountSealer.notSealed }
             let name = progress.account.accountName
+            let loss = try home.loss.map { "\($0). " as TerminalText } ?? ""
             try Question.confirm(
-                "Delete all values of the account \(name) for good?", isGiven: yes,
-                otherwise: "nothing was deleted")
+                "\(loss)Delete all values of the account \(name) for good, on the server and here?",
+                isGiven: yes, otherwise: "nothing was deleted")
             try await home.resetSealing(progress.account)
             json.print(
                 ["account": .string(name)],

@@ -34,7 +34,7 @@ struct BlameCommand: AsyncParsableCommand {
         let list = VersionList(versions: [], devices: devices)
         let names = KeyNames(rows.map(\.now.key))
         Table(
-            header: ["KEY", Phrase.when(in: list.zone), "DEVICE", "VALUE", "BEFORE"],
+            header: ["KEY", "WHEN", "DEVICE", "VALUE", "BEFORE"],
             rows: rows.map { row in
                 let now = row.now
                 return [

@@ -52,7 +52,7 @@ struct DiffCommand: AsyncParsableCommand {
             ])
         }
         ValueChange.noteUnknownPast(of: forgotten)
-        let then = Phrase.time(milliseconds, in: .current)
+        let then = Phrase.time(milliseconds)
         if changes.isEmpty { return Output.note("Nothing has changed since \(then).") }
         Output.note("Since \(then):")
         Output.print(ValueChange.lines(changes))

@@ -68,7 +68,7 @@ struct RewindCommand: AsyncParsableCommand {
                 .union(past.forgottenKeys).filter { keys.isEmpty || keys.contains($0) }
             let isUnknown = !forgotten.isEmpty && considered.count == forgotten.count
             if isUnknown, !json.isOn {
-                let time = Phrase.time(milliseconds, in: .current)
+                let time = Phrase.time(milliseconds)
                 ValueChange.noteUnknownPast(of: forgotten)
                 throw Failure(
                     .no, "nothing could be compared with \(time), and nothing was changed")
@@ -95,7 +95,7 @@ struct RewindCommand: AsyncParsableCommand {
     private func preview(_ changes: [ValueChange], _ forgotten: [Key], _ milliseconds: Int64) {
         if json.isOn { return }
         ValueChange.noteUnknownPast(of: forgotten)
-        let time = Phrase.time(milliseconds, in: .current)
+        let time = Phrase.time(milliseconds)
         if changes.isEmpty {
             return Output.note(
                 "\(forgotten.isEmpty ? "Everything" : "Everything else") is as it was at \(time).")

@@ -44,7 +44,7 @@ extension AccountCommand {
                     // A server of version 0.2 or earlier does not say which stores an account has.
                     try confirm(
                         account.name + place, of: try await account.devices(),
-                        try? await account.stores())
+                        try? await account.stores(), loss: wipe ? try home.open().loss : nil)
                 }
                 try await Progress.showing("Deleting \(account.name)") {
                     try await account.erase()
@@ -60,9 +60,12 @@ extension AccountCommand {
             json.print(["account": .string(name)], or: "\(sentence).")
         }
 
-        /// - Parameter stores: Nil if they are not known.
+        /// - Parameters:
+        ///   - stores: Nil if they are not known.
+        ///   - loss: What only this device has and is removed from it, too; nil if there is nothing.
         private func confirm(
-            _ account: String, of devices: [ServerDevice], _ stores: [ServerStore]?
+            _ account: String, of devices: [ServerDevice], _ stores: [ServerStore]?,
+            loss: TerminalText?
         ) throws(Failure) {
             let content = stores.map { stores in
                 let keys = stores.reduce(0) { $0 &+ $1.usage.keys }
@@ -73,7 +76,7 @@ extension AccountCommand {
             try Question.confirm(
                 """
                 Permanently delete the account \(account)? It has \(content ?? "its stores"), and \
-                \(Phrase.counted(devices.count, "signed-in device")).
+                \(Phrase.counted(devices.count, "signed-in device")).\(loss.map { " \($0)." } ?? "")
                 """, isGiven: yes, otherwise: "nothing was deleted")
         }
     }

@@ -91,14 +91,16 @@ struct ExportCommand: AsyncParsableCommand {
         else {
             throw Failure(
                 .badInput,
-                "XML cannot hold some of the values (control characters, dates outside of the "
-                    + "calendar, keys that differ in Unicode normalisation only): "
+                "XML cannot hold some of the values (control characters, infinite dates, keys "
+                    + "that differ in Unicode normalisation only): "
                     + "\(Phrase.names(compatibility.impossible)); use --binary")
         }
         if !compatibility.lossy.isEmpty {
             Output.note(
-                "XML has no fractions of a second and, for most programs, no negative zeros; "
-                    + "--binary keeps them: \(Phrase.names(compatibility.lossy))")
+                """
+                XML has no fractions of a second and, for most programs, no negative zeros and no \
+                years beyond four digits; --binary keeps them: \(Phrase.names(compatibility.lossy))
+                """)
         }
         return bytes
     }

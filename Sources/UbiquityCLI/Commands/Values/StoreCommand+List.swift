@@ -43,7 +43,7 @@ struct StoreListing {
     /// Asks the server if it can be reached, and otherwise prints a line with the reason.
     init(_ home: DeviceHome, _ sync: SyncPolicy) async throws {
         let state = try home.load()
-        let local = Self.local(home, state)
+        let local = try Self.local(home, state)
         stores = local.values.sorted { $0.identifier < $1.identifier }
         guard let account = state.signedIn, !sync.isLocal else { return }
         do {
@@ -65,8 +65,10 @@ struct StoreListing {
         }
     }
 
-    private static func local(_ home: DeviceHome, _ state: DeviceState) -> [String: Store] {
-        let stores = home.storeFiles(in: state.folder).map { identifier, path in
+    private static func local(
+        _ home: DeviceHome, _ state: DeviceState
+    ) throws -> [String: Store] {
+        let stores = try home.storeFiles(in: state.folder).map { identifier, path in
             Store(
                 identifier: identifier, usage: try? StoreInspection(path: path).usage, isHere: true)
         }
