@@ -131,7 +131,7 @@ package struct KeyHistory: Sendable {
             steps[moment.revision, default: Step()].ended.append((version.record, stamp))
             steps[moment.revision]?.moment = moment
         }
-        for entry in Dictionary(grouping: held, by: \.record.key).values {
+        for entry in Dictionary(grouping: held, by: { $0.record.key }).values {
             let order = entry.sorted { ($0.came?.revision ?? 0) < ($1.came?.revision ?? 0) }
             for (version, next) in zip(order, order.dropFirst()) {
                 guard let ended = version.ended?.revision, let came = next.came?.revision,
