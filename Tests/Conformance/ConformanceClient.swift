@@ -70,6 +70,8 @@ final class ClientProcess {
     /// The number of the account's key that requests name; 0 for none.
     private var generation: UInt32 = 0
     private var tripNumbers: [Int: Int] = [:]
+    /// Those who ask whether everything is on the disk.
+    private var questions: [Int] = []
     private var answer: [String: Any] = [:]
     private var said: State?
     private let server: ServerAddress
@@ -90,6 +92,7 @@ final class ClientProcess {
         case "kill":
             if command["keepsSave"] as? Bool == true { _ = keep() }
             (driver, save, reading, requests, pulls, said) = (nil, nil, nil, [:], [:], nil)
+            questions = []
             return answer
         case "write":
             do { try write(command["writes"] as? [[String: Any]] ?? [], now) } catch let violation
@@ -98,7 +101,11 @@ final class ClientProcess {
         case "sync":
             guard let id = command["id"] as? Int, driver != nil else { break }
             tripNumbers[driver!.engine.requestSync(at: now)] = id
-        case "saved", "notSaved": finishSave(command, isSaved: action == "saved", now)
+        case "synchronize":
+            if let id = command["id"] as? Int { questions.append(id) }
+            driver?.handle(.synchronize, at: now)
+        case "saved": finishSave(now)
+        case "notSaved": failSave(command["how"] as? String ?? "", now)
         case "read", "notRead": finishRead(isRead: action == "read", now)
         case "fileChanged": driver?.handle(.fileSignalled, at: now)
         case "leading":
@@ -113,8 +120,8 @@ final class ClientProcess {
         run(now)
         let state = state
         if said != state {
+            answer["state"] = state.fields(after: said)
             said = state
-            answer["state"] = state.fields
         }
         answer["wake"] = driver?.nextWake ?? NSNull()
         answer["isNotifying"] = driver?.engine.notices.isEmpty == false
@@ -184,13 +191,19 @@ final class ClientProcess {
         return outcome
     }
 
-    private func finishSave(_ command: [String: Any], isSaved: Bool, _ now: ClockReading) {
-        guard isSaved else {
-            if command["keepsSave"] as? Bool == true { _ = keep() }
-            save = nil
-            driver?.handle(.engine(.saveFailed("the disk is full")), at: now)
-            return
-        }
+    /// The simulator's disk has nothing to say, but the library's words for it.
+    private func failSave(_ how: String, _ now: ClockReading) {
+        if how == "late" { _ = keep() }
+        save = nil
+        let reasons: [String: LocalStorageError.Reason] = [
+            "full": .diskFull, "readOnly": .notWritable, "closed": .busy,
+        ]
+        let cause = how == "silent" ? "" : how
+        let error = LocalStorageError(reasons[how] ?? .failed, path: "store", cause: cause)
+        driver?.handle(.engine(.saveFailed("\(error)")), at: now)
+    }
+
+    private func finishSave(_ now: ClockReading) {
         switch keep() {
         case .saved(let version): driver?.handle(.engine(.saved(version: version)), at: now)
         case .conflict(let changes): driver?.handle(.engine(.saveConflicted(changes)), at: now)
@@ -223,7 +236,10 @@ final class ClientProcess {
             case .readAccount:
                 driver?.handle(.accountRead(signIn), at: now)
             case .connect(_, _, let generation): self.generation = generation
-            case .open, .release, .use, .synchronized, .report, .close: break
+            case .synchronized(let isSaved):
+                for id in questions { add("synchronized", ["id": id, "isSaved": isSaved]) }
+                questions = []
+            case .open, .release, .use, .report, .close: break
             }
         }
     }
@@ -360,7 +376,7 @@ final class ClientProcess {
 
     // MARK: - What it shows
 
-    private var state: State { driver.map { State(of: $0.engine) } ?? State() }
+    private var state: State { driver.map { State(of: $0) } ?? State() }
 }
 
 /// A device as the app and the judge see it.
@@ -371,10 +387,13 @@ private struct State: Equatable {
     private var waiting: [Key] = []
     private var cursor: String?
     private var isConnected: Bool?
+    private var diskError: String?
 
     init() {}
 
-    init(of engine: SyncEngine) {
+    init(of driver: Driver) {
+        let engine = driver.engine
+        diskError = driver.status.diskFailure
         let withParts = Set(engine.contents.keys.filter(\.isPart).map(\.whole))
         values = engine.values
         records = engine.contents.filter { withParts.contains($0.key.whole) }
@@ -384,10 +403,13 @@ private struct State: Equatable {
     }
 
     /// Nothing if no app runs.
-    var fields: [String: Any] {
+    func fields(after before: State?) -> [String: Any] {
         guard let isConnected else { return [:] }
+        let same = values.filter { before?.values[$0.key] == $0.value }
         return [
-            "values": Self.fields(of: values), "records": Self.fields(of: records),
+            "values": Self.fields(of: values.filter { same[$0.key] == nil }),
+            "unchanged": same.keys.map(\.string), "diskError": diskError ?? NSNull(),
+            "records": Self.fields(of: records),
             "waiting": waiting.map(Self.name), "cursor": cursor ?? NSNull(),
             "isConnected": isConnected,
         ]
