@@ -28,6 +28,24 @@ struct CheckersThatMutationsAskedForTests: SmallHistory {
         #expect(complaint(SavedFirstChecker(), [opened(), unsaved]) != nil)
     }
 
+    @Test(arguments: [
+        [.showsDisk(process: 1, failure: nil)],
+        [.showsDisk(process: 1, failure: "")],
+        [.showsDisk(process: 1, failure: "full"), .synchronized(process: 1)],
+    ] as [[Observation]])
+    func `a disk that refuses, of which an app is not told`(said: [Observation]) {
+        let refused = Observation.endedSave(process: 1, isRefused: true)
+        let saved = Observation.endedSave(process: 1, isRefused: false)
+        let works: [Observation] = [
+            .showsDisk(process: 1, failure: nil), .synchronized(process: 1),
+        ]
+        #expect(complaint(DiskChecker(), [opened(), refused] + said) != nil)
+        #expect(
+            complaint(
+                DiskChecker(),
+                [opened(), refused, .showsDisk(process: 1, failure: "full"), saved] + works) == nil)
+    }
+
     @Test func `what is said to be on a disk that does not have it`() throws {
         let record = record(write(1, of: key, batch: 0))
         let commit = try commit([], [record], pushed: [record])

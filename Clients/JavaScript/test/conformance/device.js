@@ -87,8 +87,9 @@ export class Process {
 
   // What happens
 
-  async start({ account, name, credential, store, seed, firstSync, keys, policies }) {
-    this.clock.seed(seed);
+  async start({ boot, account, name, credential, store, seed, firstSync, keys, policies }) {
+    // The processes of a device have one clock.
+    this.clock.seed(boot, seed);
     [this.values, this.shown, this.saving, this.reading, this.lease] = [new Map(), null, null, null, null];
     this.account = { folder: '1', folders: { [account]: '1' }, signedIn: {
       server, account, accountName: '', device: name, deviceName: '', credential } };
@@ -101,7 +102,8 @@ export class Process {
     const device = { folder, state: this.account, read: async () => this.account, pool: {} };
     const shell = new HarnessShell(/** @type {any} */ (device), store, { firstSync }, module, {
       heard() {}, problem() {},
-      notice: (reason, changed) => this.say('notices', { reason, keys: changed }),
+      // What its own app wrote, the harness knows.
+      notice: (reason, changed) => { if (reason !== 'ownWrite') this.say('notices', { reason, keys: changed }); },
       decide: (_, values) => values.map(({ value }) => value).reduce(greater),
     });
     shell.link = /** @type {any} */ ({ send: (step) => this.send(step), cancel: (id) => this.say('cancelled', id),
