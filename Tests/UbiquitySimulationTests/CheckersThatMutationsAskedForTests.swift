@@ -28,22 +28,18 @@ struct CheckersThatMutationsAskedForTests: SmallHistory {
         #expect(complaint(SavedFirstChecker(), [opened(), unsaved]) != nil)
     }
 
-    @Test(arguments: [
-        [.showsDisk(process: 1, failure: nil)],
-        [.showsDisk(process: 1, failure: "")],
-        [.showsDisk(process: 1, failure: "full"), .synchronized(process: 1)],
-    ] as [[Observation]])
-    func `a disk that refuses, of which an app is not told`(said: [Observation]) {
-        let refused = Observation.endedSave(process: 1, isRefused: true)
+    @Test func `a disk that refuses, of which an app is not told`() {
+        func shows(_ failure: String?) -> Observation {
+            .showsDisk(process: 1, failure: failure)
+        }
+        let refused = [opened(), Observation.endedSave(process: 1, isRefused: true)]
+        let synchronized = Observation.synchronized(process: 1)
+        #expect(complaint(DiskChecker(), refused + [shows(nil)]) != nil)
+        #expect(complaint(DiskChecker(), refused + [shows("")]) != nil)
+        #expect(complaint(DiskChecker(), refused + [shows("full"), synchronized]) != nil)
         let saved = Observation.endedSave(process: 1, isRefused: false)
-        let works: [Observation] = [
-            .showsDisk(process: 1, failure: nil), .synchronized(process: 1),
-        ]
-        #expect(complaint(DiskChecker(), [opened(), refused] + said) != nil)
-        #expect(
-            complaint(
-                DiskChecker(),
-                [opened(), refused, .showsDisk(process: 1, failure: "full"), saved] + works) == nil)
+        let all = refused + [shows("full"), saved, shows(nil), synchronized]
+        #expect(complaint(DiskChecker(), all) == nil)
     }
 
     @Test func `what is said to be on a disk that does not have it`() throws {
