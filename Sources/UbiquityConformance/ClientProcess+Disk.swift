@@ -76,7 +76,10 @@ extension ClientProcess {
                 let isRefused = failure?.isRefusal ?? false
                 world.note(.endedSave(process: number, isRefused: isRefused))
                 if answer.isConflict { return noteRead() }
-                if failure == .replaced { startAgainLater() }
+                if failure == .replaced {
+                    for process in device.processes { process.mayHaveLostFile = true }
+                }
+                startAgainLater()
                 if state.diskError != nil, failure != .late { return }
                 savedThrough = last
                 hint()
@@ -89,8 +92,8 @@ extension ClientProcess {
     }
 
     private func startAgainLater() {
-        mayHaveLostFile = true
-        world.after(world.absence()) { [self] in startAgainIfLost() }
+        guard mayHaveLostFile, state.diskError != nil else { return }
+        world.after(world.isPeaceful ? 1_000 : world.absence()) { [self] in startAgainIfLost() }
     }
 
     /// Starts the process again if its file is not the device's any more, which it says.
@@ -118,6 +121,7 @@ extension ClientProcess {
             tell(.read(!isDiskClosed), .otherProcess) { [self] _, _ in
                 // What the disk refused may be somebody else's by now.
                 if !isDiskClosed { world.note(.endedSave(process: number, isRefused: false)) }
+                startAgainLater()
                 noteRead()
             }
         }

@@ -7,28 +7,31 @@ import UbiquityHTTP
 import UbiquitySimulation
 import UbiquityWire
 
-/// The client library under `ubiquity-conformance`: the driver that ships, with its translation of
-/// answers, for the devices of the harness.
+/// The client library under `ubiquity-conformance`: the driver and the files that ship, with the
+/// translation of answers, for the devices of the harness.
 @main
 enum ConformanceClient {
     static func main() throws {
         var processes: [[Int]: ClientProcess] = [:]
-        var disks: [Int: VirtualDisk] = [:]
+        var disks: [Int: DeviceFiles] = [:]
+        defer { for disk in disks.values { disk.remove() } }
+        // What the disk has no room for is an error, and not the end.
+        signal(SIGXFSZ, SIG_IGN)
         while let line = readLine() {
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
             guard let command = object as? [String: Any], let action = command["do"] as? String
             else { throw Trouble.unknownCommand(line) }
             var answer: [String: Any] = [:]
             if action == "begin" {
+                for process in processes.values { process.close() }
+                for disk in disks.values { disk.remove() }
                 (processes, disks) = ([:], [:])
                 answer["processes"] = 2
             } else {
                 guard let number = command["device"] as? Int else {
                     throw Trouble.unknownCommand(line)
                 }
-                let disk =
-                    disks[number]
-                    ?? VirtualDisk(name: DiskReference(device: number, folder: "", store: 1))
+                let disk = try disks[number] ?? DeviceFiles()
                 disks[number] = disk
                 let name = [number, command["process"] as? Int ?? 0]
                 let process = processes[name] ?? ClientProcess(disk: disk)
@@ -54,7 +57,8 @@ final class ClientProcess {
         case pull(Int, withConfig: Bool)
     }
 
-    private let disk: VirtualDisk
+    private let disk: DeviceFiles
+    private var storage: SQLiteStorage?
     private var driver: Driver?
     private var save: SaveBatch?
     /// The version after which it reads.
@@ -76,7 +80,7 @@ final class ClientProcess {
     private var said: State?
     private let server: ServerAddress
 
-    init(disk: VirtualDisk) {
+    init(disk: DeviceFiles) {
         self.disk = disk
         guard let server = try? ServerAddress("https://conformance.example") else {
             preconditionFailure("The address of the harness is not one.")
@@ -90,7 +94,8 @@ final class ClientProcess {
         switch action {
         case "start": try start(command, now)
         case "kill":
-            if command["keepsSave"] as? Bool == true { _ = keep() }
+            if command["keepsSave"] as? Bool == true { _ = try? keep() }
+            close()
             (driver, save, reading, requests, pulls, said) = (nil, nil, nil, [:], [:], nil)
             questions = []
             return answer
@@ -104,8 +109,8 @@ final class ClientProcess {
         case "synchronize":
             if let id = command["id"] as? Int { questions.append(id) }
             driver?.handle(.synchronize, at: now)
-        case "saved": finishSave(now)
-        case "notSaved": failSave(command["how"] as? String ?? "", now)
+        case "saved": finishSave(nil, now)
+        case "notSaved": finishSave(command["how"] as? String, now)
         case "read", "notRead": finishRead(isRead: action == "read", now)
         case "fileChanged": driver?.handle(.fileSignalled, at: now)
         case "leading":
@@ -142,8 +147,10 @@ final class ClientProcess {
                 server: "https://conformance.example", account: text("account"),
                 accountName: "", device: text("name"), deviceName: "", credential: credential))
         try takeKeys(command)
+        let storage = try disk.open()
+        self.storage = storage
         var driver = Driver(
-            content: disk.changes(after: -1), device: signIn,
+            content: try storage.load(), device: signIn,
             store: try StoreIdentifier(text("store")), settings: settings,
             seed: UInt64(text("seed"), radix: 16) ?? 0, at: now)
         for key in (command["policies"] as? [String: String] ?? [:]).keys {
@@ -184,42 +191,38 @@ final class ClientProcess {
         return try PropertyListValue(WireFormat.json.decode(WireValue.self, from: data))
     }
 
-    private func keep() -> SaveOutcome? {
+    /// Closes its file.
+    func close() {
+        storage?.close()
+        storage = nil
+    }
+
+    private func keep() throws -> SaveOutcome? {
         defer { save = nil }
-        let outcome = save.map { disk.save($0) }
+        let outcome = try save.flatMap { try storage?.save($0) }
         if case .conflict = outcome { answer["conflict"] = true }
         return outcome
     }
 
-    /// The simulator's disk has nothing to say, but the library's words for it.
-    private func failSave(_ how: String, _ now: ClockReading) {
-        if how == "late" { _ = keep() }
-        save = nil
-        let reasons: [String: LocalStorageError.Reason] = [
-            "full": .diskFull, "readOnly": .notWritable, "closed": .busy,
-        ]
-        let cause = how == "silent" ? "" : how
-        let error = LocalStorageError(reasons[how] ?? .failed, path: "store", cause: cause)
-        driver?.handle(.engine(.saveFailed("\(error)")), at: now)
-    }
-
-    private func finishSave(_ now: ClockReading) {
-        switch keep() {
-        case .saved(let version): driver?.handle(.engine(.saved(version: version)), at: now)
-        case .conflict(let changes): driver?.handle(.engine(.saveConflicted(changes)), at: now)
-        case nil: break
-        }
+    /// - Parameter how: What the save meets; nil if the disk works.
+    private func finishSave(_ how: String?, _ now: ClockReading) {
+        defer { save = nil }
+        do {
+            switch try how.map({ try disk.failing($0) { try keep() } }) ?? keep() {
+            case .saved(let version): driver?.handle(.engine(.saved(version: version)), at: now)
+            case .conflict(let changes): driver?.handle(.engine(.saveConflicted(changes)), at: now)
+            case nil: break
+            }
+        } catch { driver?.handle(.engine(.saveFailed("\(error)")), at: now) }
     }
 
     private func finishRead(isRead: Bool, _ now: ClockReading) {
-        guard let version = reading else { return }
+        guard let version = reading, let storage else { return }
         reading = nil
-        guard isRead else {
-            driver?.handle(.fileUnreadable("the disk is closed"), at: now)
-            return
-        }
-        driver?.handle(
-            .fileRead(disk.version == version ? nil : disk.changes(after: version)), at: now)
+        do {
+            guard isRead else { throw disk.closed }
+            driver?.handle(.fileRead(try storage.changes(after: version)), at: now)
+        } catch { driver?.handle(.fileUnreadable("\(error)"), at: now) }
     }
 
     // MARK: - Steps

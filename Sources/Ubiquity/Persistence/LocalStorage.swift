@@ -61,6 +61,8 @@ package struct LocalStorageError: Error, Hashable, Sendable {
         case diskFull
         /// Other processes held the file for longer than ten seconds.
         case busy
+        /// The file is not at its path any more.
+        case moved
         /// A failure of the disk, or any other failure.
         case failed
     }
@@ -101,6 +103,9 @@ extension LocalStorageError: CustomStringConvertible {
         case .busy:
             "Another process has locked the file \(path) for ten seconds (\(cause)). End that "
                 + "process, or try again."
+        case .moved:
+            "The file \(path) was removed, moved or replaced while the store was open (\(cause)). Put "
+                + "it back, or start the program again."
         case .failed:
             "The file \(path) could not be read or written (\(cause)). Try again, and check the disk "
                 + "if that does not help."

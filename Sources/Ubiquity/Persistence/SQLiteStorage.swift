@@ -13,7 +13,7 @@ package import UbiquityCore
 ///
 /// Shared state:
 /// - `queue`: GRDB's own serial queue guards the connection.
-/// - `commitSignal` and `lease`: thread-safe constants.
+/// - `commitSignal`, `lease` and `file`: thread-safe constants.
 /// - `watcher`: set once and cleared by ``close()``. Guarded by its mutex, because that may be called
 ///   on any thread.
 /// - `lastLook`: the last known version of the disk, and the value of SQLite's counter at that
@@ -28,6 +28,7 @@ package final class SQLiteStorage: LocalStorage {
     private let queue: DatabaseQueue
     private let commitSignal: CommitSignal
     private let lease: ProcessLease
+    private let file: FileIdentity?
     private let watcher = Mutex<FileWatcher?>(nil)
     private let lastLook = Mutex(Look())
     private let isUnannounced = Mutex(false)
@@ -51,6 +52,7 @@ package final class SQLiteStorage: LocalStorage {
         do {
             commitSignal = try CommitSignal(store: path)
             lease = try ProcessLease(path: ProcessLease.path(ofStore: path))
+            file = FileIdentity(path)
         } catch {
             throw LocalStorageError(.notWritable, path: path, cause: "\(error)")
         }
@@ -71,7 +73,8 @@ package final class SQLiteStorage: LocalStorage {
     }
 
     package func changes(after version: Int64) throws -> DiskChanges? {
-        try attempt { db in
+        try checkPlace()
+        return try attempt { db in
             let dataVersion = try Self.dataVersion(db)
             let look = lastLook.withLock { $0 }
             if look.dataVersion == dataVersion, look.version == version { return nil }
@@ -88,6 +91,7 @@ package final class SQLiteStorage: LocalStorage {
 
     package func save(_ batch: SaveBatch) throws -> SaveOutcome {
         announce()
+        try checkPlace()
         let outcome = try attempt { db in
             var outcome = SaveOutcome.saved(version: batch.expectedVersion + 1)
             try db.inTransaction(.immediate) {
@@ -103,11 +107,18 @@ package final class SQLiteStorage: LocalStorage {
             if case .saved(let version) = outcome { lastLook.withLock { $0.version = version } }
             return outcome
         }
+        try checkPlace()
         if case .saved = outcome {
             logBytes.withLock { $0 += Self.valueBytes(of: batch) }
             isUnannounced.withLock { $0 = true }
         }
         return outcome
+    }
+
+    /// Whoever opens the store next does not find what is in another file.
+    private func checkPlace() throws(LocalStorageError) {
+        guard file == nil || FileIdentity(path) != file else { return }
+        throw LocalStorageError(.moved, path: path, cause: "it is another file, or none")
     }
 
     package func announce() {

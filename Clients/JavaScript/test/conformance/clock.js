@@ -9,20 +9,14 @@ export class Clock {
   timers = new Map();
   timersMade = 0;
   state = 0n;
-  /** @type {bigint[]} */
-  drawn = [];
 
   /** @param {{wall: number, uptime: number}} now */
   set({ wall, uptime }) { [this.wall, this.uptime] = [wall, uptime]; }
 
-  /**
-   * What a shell draws first is for its boot.
-   * @param {string} boot A decimal number. @param {string} seed Hexadecimal digits.
-   */
-  seed(boot, seed) { [this.drawn, this.state] = [[BigInt(boot)], BigInt(`0x${seed}`)]; }
+  /** @param {string} seed Hexadecimal digits. */
+  seed(seed) { this.state = BigInt(`0x${seed}`); }
 
   random() {
-    if (this.drawn.length) return /** @type {bigint} */ (this.drawn.pop());
     // SplitMix64
     this.state = BigInt.asUintN(64, this.state + 0x9e3779b97f4a7c15n);
     let mixed = this.state;

@@ -23,7 +23,11 @@ const wireOf = ({ value, ...entry }) => (value === undefined ? entry : { ...entr
 let current = null;
 
 const { handle } = Engine.prototype;
-Engine.prototype.handle = function (event, now) { return handle.call(this, current?.hears(event) ?? event, now); };
+Engine.prototype.handle = function (event, now) {
+  const told = current?.hears(event) ?? event;
+  // All processes of a device know its clock that nobody sets. A shell of Node or of a browser knows it for itself only.
+  return handle.call(this, told.boot === undefined ? told : { ...told, boot: current.boot }, now);
+};
 
 export class Device {
   /** @type {Map<number, Process>} */
@@ -88,8 +92,8 @@ export class Process {
   // What happens
 
   async start({ boot, account, name, credential, store, seed, firstSync, keys, policies }) {
-    // The processes of a device have one clock.
-    this.clock.seed(boot, seed);
+    this.clock.seed(seed);
+    this.boot = boot;
     [this.values, this.shown, this.saving, this.reading, this.lease] = [new Map(), null, null, null, null];
     this.account = { folder: '1', folders: { [account]: '1' }, signedIn: {
       server, account, accountName: '', device: name, deviceName: '', credential } };

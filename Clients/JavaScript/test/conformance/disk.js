@@ -52,14 +52,12 @@ export class Files {
     }
   }
 
-  /** Carries out a save whose file is another one afterwards, as it was before. */
-  async lose(disk, save) {
-    const copy = `${disk.document}.copy`;
-    const isThere = existsSync(disk.document);
-    if (isThere) await copyFile(disk.document, copy);
-    const result = await save();
-    if (isThere) await rename(copy, disk.document);
-    return result;
+  /** Copies a file. @returns {Promise<() => Promise<void>>} What puts the copy in its place. */
+  async copy({ document }) {
+    const copy = `${document}.copy`;
+    if (!existsSync(document)) return async () => {};
+    await copyFile(document, copy);
+    return () => rename(copy, document);
   }
 
   /** The home is back, unless there is another one by now. */
@@ -120,7 +118,7 @@ export class Memory {
   disk() { return this.rows; }
 
   /** Nobody replaces a browser's database. */
-  lose(_, save) { return save(); }
+  async copy() { return async () => {}; }
 
   async fail(how, disk, step) {
     if (how === 'late') {

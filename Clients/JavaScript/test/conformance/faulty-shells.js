@@ -272,9 +272,9 @@ export const faultyShells = {
     }
   },
 
-  /** While the disk fails, nobody answers who asks whether everything is on it. */
+  /** Who asks whether everything is on the disk is not answered if it is. */
   'unanswered': class extends Process {
-    performs(step) { return step.do === 'synchronized' && !step.isSaved; }
+    performs(step) { return step.do === 'synchronized'; }
   },
 
   /** A disk that has failed is not tried again. */
@@ -292,8 +292,18 @@ export const faultyShells = {
     }
   },
 
-  /** A file that was replaced gets what is saved next. */
+  /** A file that was replaced gets all that is saved from then on. */
   'replaced-unseen': class extends Process {
-    keep(how) { return how === 'replaced' ? this.home.lose(this.disk, () => super.keep()) : super.keep(how); }
+    async keep(how) {
+      if (how !== 'replaced') return super.keep(how);
+      this.found ??= await this.home.copy(this.disk);
+      return super.keep();
+    }
+
+    async kill(command) {
+      await super.kill(command);
+      await this.found?.();
+      this.found = null;
+    }
   },
 };
