@@ -196,8 +196,7 @@ export class Process {
   hears(event) { return event; }
 
   /** The shell is about to carry out a step. @returns {boolean} Whether it is not to do that. */
-  // eslint-disable-next-line no-unused-vars
-  performs(step) { return false; }
+  performs(_step) { return false; }
 
   say(field, element) { (this.said[field] ??= []).push(element); }
 

@@ -259,20 +259,7 @@ export const faultyShells = {
     synchronize({ id }) { this.say('synchronized', { id, isSaved: true }); }
   },
 
-  /** Who asks whether everything is on the disk hears of the save before. */
-  'saved-before': class extends Process {
-    async endSave(result) {
-      this.isSaved = await result.then(() => true, () => false);
-      return super.endSave(result);
-    }
-
-    synchronize({ id }) {
-      this.say('synchronized', { id, isSaved: this.isSaved ?? false });
-      this.wake();
-    }
-  },
-
-  /** Who asks whether everything is on the disk is not answered if it is. */
+  /** Who asks whether everything is on the disk is not answered. */
   'unanswered': class extends Process {
     performs(step) { return step.do === 'synchronized'; }
   },
