@@ -81,6 +81,24 @@ struct SQLiteStorageTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == text)
     }
 
+    @Test func `nothing is saved to a file that was moved or replaced`() throws {
+        let storage = try SQLiteStorage(path: path)
+        defer { storage.close() }
+        _ = try storage.save(SaveBatch(after: 0, [try .confirmed("a", .integer(1))]))
+        let files = FileManager.default
+        try files.moveItem(atPath: path, toPath: path + ".away")
+        for isReplaced in [false, true] {
+            if isReplaced { try files.copyItem(atPath: path + ".away", toPath: path) }
+            #expect {
+                try storage.save(SaveBatch(after: 1, [try .confirmed("b", .integer(2))]))
+            } throws: { ($0 as? LocalStorageError)?.reason == .moved }
+            #expect(throws: LocalStorageError.self) { try storage.changes(after: 0) }
+        }
+        try files.removeItem(atPath: path)
+        try files.moveItem(atPath: path + ".away", toPath: path)
+        _ = try storage.save(SaveBatch(after: 1, [try .confirmed("b", .integer(2))]))
+    }
+
     /// A full disk ends the making of a store there.
     @Test func `an empty file is a store without values, and is used when there is room`() throws {
         try makeFile(Data())
