@@ -73,7 +73,8 @@ extension ClientProcess {
             saving = nil
             let failure = takeDiskFailure()
             tell(failure.map { .notSaved($0) } ?? .saved) { [self] _, answer in
-                let isRefused = failure?.isRefusal ?? false
+                // A disk that takes nothing can still be read: another version is there.
+                let isRefused = (failure?.isRefusal ?? false) && !answer.isConflict
                 world.note(.endedSave(process: number, isRefused: isRefused))
                 if answer.isConflict { return noteRead() }
                 if failure == .replaced {
