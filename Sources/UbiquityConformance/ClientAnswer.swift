@@ -26,6 +26,18 @@ struct ClientAnswer {
         /// The cursor that it would resume from.
         var cursor: Cursor?
         var isConnected = false
+        /// Why the disk does not save, as the app is told; nil if it does.
+        var diskError: String?
+        /// The keys whose values are those of the state before.
+        fileprivate var unchanged: Set<Key> = []
+
+        /// This state, with the values that are as they were before.
+        func completed(by before: Self) -> Self {
+            var state = self
+            for key in unchanged { state.values[key] = before.values[key] }
+            state.unchanged = []
+            return state
+        }
 
         /// The content of each record, by the key of its entry.
         var contents: [Key: PropertyListValue] {
@@ -53,6 +65,8 @@ struct ClientAnswer {
     var isNotifying = false
     /// The round trips that are done, and whether they succeeded.
     var synced: [(id: Int, isDone: Bool)] = []
+    /// The app's questions whether everything is on the disk, with the answers.
+    var synchronized: [(id: Int, isSaved: Bool)] = []
     /// Nil if it is as before.
     var state: State?
 
@@ -87,11 +101,18 @@ struct ClientAnswer {
         for one in try fields.list("synced") {
             synced.append((try one.required("id"), try one.optional("error", String.self) == nil))
         }
+        for one in try fields.list("synchronized") {
+            synchronized.append((try one.required("id"), try one.required("isSaved")))
+        }
         if let state = try fields.optional("state", [String: Any].self) {
             self.state = try State(Fields(state, "its state"))
         }
-        guard max(requests.count, notices.count, synced.count, cancelled.count) <= Self.countMax
-        else { throw ClientTrouble("it does more than \(Self.countMax) things at once") }
+        let counts = [
+            requests.count, notices.count, synced.count, synchronized.count, cancelled.count,
+        ]
+        guard counts.allSatisfy({ $0 <= Self.countMax }) else {
+            throw ClientTrouble("it does more than \(Self.countMax) things at once")
+        }
     }
 
     private static let reasons: [String: Notice.Reason] = [
@@ -141,6 +162,9 @@ extension ClientAnswer.State {
             self.cursor = cursor
         }
         isConnected = try fields.required("isConnected")
+        diskError = try fields.optional("diskError")
+        unchanged = Set(
+            try (fields.optional("unchanged", [String].self) ?? []).map(ClientAnswer.key))
     }
 }
 

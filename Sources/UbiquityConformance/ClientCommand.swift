@@ -6,8 +6,8 @@ import UbiquityWire
 
 /// A command to the client, one line of JSON. Protocol/conformance.md describes each.
 enum ClientCommand {
-    /// A new world: all devices are forgotten.
-    case begin
+    /// A new world: all devices are forgotten. None will have more processes than this.
+    case begin(processes: Int)
     case device(Int, process: Int, ClockReading, Event)
 
     enum Event {
@@ -16,9 +16,11 @@ enum ClientCommand {
         case kill(keepsSave: Bool)
         case write([Write])
         case sync(id: Int)
+        /// The app asks whether everything is on the disk.
+        case synchronize(id: Int)
         case saved
-        /// The save under way has failed. Whether it is on the disk all the same.
-        case notSaved(keepsSave: Bool)
+        /// The save under way meets this.
+        case notSaved(DiskFailure)
         /// The read under way has succeeded, or has failed.
         case read(Bool)
         /// Another process may have saved.
@@ -66,7 +68,7 @@ struct HTTPAnswer {
 extension ClientCommand {
     var line: String {
         switch self {
-        case .begin: #"{"do":"begin"}"#
+        case .begin(let processes): #"{"do":"begin","processes":\#(processes)}"#
         case .device(let number, let process, let now, let event):
             "{" + event.fields + #","boot":\#(Self.text("\(now.boot)")),"device":\#(number)"#
                 + (process == 0 ? "" : #","process":\#(process)"#)
@@ -101,9 +103,10 @@ extension ClientCommand.Event {
         case .write(let writes):
             return #""do":"write","writes":[\#(writes.map(\.text).joined(separator: ","))]"#
         case .sync(let id): return #""do":"sync","id":\#(id)"#
+        case .synchronize(let id): return #""do":"synchronize","id":\#(id)"#
         case .saved: return #""do":"saved""#
-        case .notSaved(let keepsSave):
-            return #""do":"notSaved""# + (keepsSave ? #","keepsSave":true"# : "")
+        case .notSaved(let failure):
+            return #""do":"notSaved","how":"\#(failure.rawValue)""#
         case .read(let isRead): return #""do":"\#(isRead ? "read" : "notRead")""#
         case .fileChanged: return #""do":"fileChanged""#
         case .leading(let isLeading): return #""do":"leading","isLeading":\#(isLeading)"#

@@ -19,12 +19,14 @@ extension ClientProcess {
         let plain = chance.pick(world.scenario.plainKeys)
         if !world.mergedKeys.isEmpty, chance.perMille(350) { return merge() }
         switch chance.int(0...99) {
-        case 0..<50: write([plain], padding: chance.int(0...40))
+        case 0..<46: write([plain], padding: chance.int(0...40))
+        case 46..<50: writeOfAnySize(plain)
         case 50..<64: write([plain], padding: nil)
         case 64..<80: writeGroup(padding: chance.int(0...20))
         case 80..<85: writeGroup(padding: nil)
         case 85..<88: write([plain], padding: world.limits.valueBytesMax + 1)
-        case 88..<96: synchronizeNow()
+        case 88..<92: synchronizeNow()
+        case 92..<96: synchronize()
         // A burst: only its last value ever needs to be sent.
         default: for _ in 0..<6 { write([plain], padding: chance.int(0...40)) }
         }
@@ -33,6 +35,16 @@ extension ClientProcess {
     /// Writes something for every device to receive, in peace.
     func probe() { write([chance.pick(world.scenario.plainKeys)], padding: 1) }
 
+    /// Each number of digits is as frequent, and so is exactly the limit. The largest are rare.
+    private func writeOfAnySize(_ key: Key) {
+        let limit = world.limits.valueBytesMax
+        let bytes = chance.perMille(200) ? limit : limit >> chance.int(0...limit.bitWidth - 1)
+        guard bytes < Self.largeBytes || world.takesLarge() else { return }
+        write([key], bytes: bytes)
+    }
+
+    private static let largeBytes = 10_000
+
     private func writeGroup(padding: Int?) {
         guard !world.scenario.groupedKeys.isEmpty else { return }
         write(chance.pick(world.scenario.groupedKeys), padding: padding)
@@ -40,14 +52,19 @@ extension ClientProcess {
 
     /// Makes one transaction.
     /// - Parameter padding: Nil for a deletion.
-    private func write(_ keys: [Key], padding: Int?) {
+    /// - Parameter bytes: The size that the value counts, if it is enough for a value with a mark.
+    private func write(_ keys: [Key], padding: Int? = 0, bytes: Int = 0) {
         if padding == nil, keys.allSatisfy({ state.values[$0] == nil }) { return }
         let batch = world.newWriteNumber()
         let writes = keys.map { key in
             let number = world.newWriteNumber()
             return AppWrite(
                 number: number, batch: batch, process: self.number, disk: disk, key: key,
-                value: padding.map { Mark(number: number, batch: batch).value(padding: $0) },
+                value: padding.map {
+                    let mark = Mark(number: number, batch: batch)
+                    let rest = bytes - mark.value(padding: 0).quotaBytes
+                    return mark.value(padding: max($0, rest))
+                },
                 time: world.now, over: Mark(state.values[key])?.number ?? deletions[key])
         }
         write(

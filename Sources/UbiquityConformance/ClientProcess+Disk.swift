@@ -71,19 +71,45 @@ extension ClientProcess {
         afterFlush { [self] in
             guard let last = saving else { return }
             saving = nil
-            let isFailing = failsNextSave || isDiskClosed
-            failsNextSave = false
-            if isFailing { return tell(.notSaved(keepsSave: false)) }
-            let isUncertain = losesSaveAnswer
-            losesSaveAnswer = false
-            tell(isUncertain ? .notSaved(keepsSave: true) : .saved) { [self] _, answer in
+            let failure = takeDiskFailure()
+            tell(failure.map { .notSaved($0) } ?? .saved) { [self] _, answer in
+                // A disk that takes nothing can still be read: another version is there.
+                let isRefused = (failure?.isRefusal ?? false) && !answer.isConflict
+                world.note(.endedSave(process: number, isRefused: isRefused))
                 if answer.isConflict { return noteRead() }
+                if failure == .replaced {
+                    for process in device.processes { process.mayHaveLostFile = true }
+                }
+                startAgainLater()
+                if state.diskError != nil, failure != .late { return }
                 savedThrough = last
-                if hasFirstSync { world.firstSyncs.insert(device.number) }
                 hint()
-                if !isUncertain, lastWrite <= last { world.note(.synchronized(process: number)) }
+                // Of a save that came late, the client does not know.
+                guard state.diskError == nil else { return }
+                if hasFirstSync { world.firstSyncs.insert(device.number) }
+                if lastWrite <= last { world.note(.synchronized(process: number)) }
             }
         }
+    }
+
+    private func startAgainLater() {
+        guard mayHaveLostFile, state.diskError != nil else { return }
+        world.after(world.isPeaceful ? 1_000 : world.absence()) { [self] in startAgainIfLost() }
+    }
+
+    /// Starts the process again if its file is not the device's any more, which it says.
+    func startAgainIfLost() {
+        guard isAlive, mayHaveLostFile, state.diskError != nil else { return }
+        device.kill(self)
+        world.launch(place, on: device)
+    }
+
+    /// What a save meets now; nil if the disk works.
+    private func takeDiskFailure() -> DiskFailure? {
+        if isDiskClosed { return .closed }
+        guard let (how, until) = diskFailure else { return nil }
+        if world.now >= until { diskFailure = nil }
+        return how
     }
 
     func read() {
@@ -93,7 +119,12 @@ extension ClientProcess {
         isReading = true
         afterFlush { [self] in
             isReading = false
-            tell(.read(!isDiskClosed), .otherProcess) { [self] _, _ in noteRead() }
+            tell(.read(!isDiskClosed), .otherProcess) { [self] _, _ in
+                // What the disk refused may be somebody else's by now.
+                if !isDiskClosed { world.note(.endedSave(process: number, isRefused: false)) }
+                startAgainLater()
+                noteRead()
+            }
         }
     }
 

@@ -13,11 +13,11 @@ final class ClientProcess: ScenarioProgram {
     unowned let world: ConformanceWorld
     private(set) var isAlive = true
     private(set) var state = ClientAnswer.State()
-    /// The disk is to refuse the next save.
-    var failsNextSave = false
-    /// The disk is to keep the next save, but report a failure.
-    var losesSaveAnswer = false
-    /// The disk refuses everything.
+    /// What the next save meets, and all others until a time.
+    var diskFailure: (how: DiskFailure, until: Int64)?
+    /// Its file was replaced. A client need not go on with the new one.
+    var mayHaveLostFile = false
+    /// The disk is closed for this process.
     var isDiskClosed = false
     /// It stands still when the next save has begun, for so long.
     var stopsInSave: Int64?
@@ -37,6 +37,9 @@ final class ClientProcess: ScenarioProgram {
     private var lastTrip = 0
     /// The round trips that have not ended.
     private var trips: Set<Int> = []
+    private var lastQuestion = 0
+    /// The app's questions whether everything is on the disk that are not answered.
+    private var questions: Set<Int> = []
     var streams: [Int: ClientStream] = [:]
     /// The requests under way.
     var requests: Set<Int> = []
@@ -78,6 +81,7 @@ final class ClientProcess: ScenarioProgram {
         tell(.start(start)) { [self] _, answer in
             if answer.state == nil { world.complain("the client's answer to a start has no state") }
             isFirstSyncDone = state.cursor != nil
+            if isFirstSyncDone { world.firstSyncs.insert(device.number) }
             world.note(.opened(process: number, disk: disk, values: state.values))
         }
         if world.hasProcesses { file.open(by: self) }
@@ -108,7 +112,7 @@ final class ClientProcess: ScenarioProgram {
     func kill() {
         guard isAlive else { return }
         let keepsSave =
-            saving != nil && !failsNextSave && !isDiskClosed && world.chance.coin()
+            saving != nil && diskFailure == nil && !isDiskClosed && world.chance.coin()
         isAlive = false
         // Of its answer, nothing else counts: a notice that still waits is lost with it.
         if let answer = ask(.kill(keepsSave: keepsSave)), keepsSave, !answer.isConflict {
@@ -136,6 +140,13 @@ final class ClientProcess: ScenarioProgram {
         tell(.sync(id: id), .server) { [self] before, _ in
             world.note(.askedRoundTrip(process: number, id: id, waiting: before.waiting))
         }
+    }
+
+    /// The app asks whether everything is on the disk.
+    func synchronize() {
+        lastQuestion += 1
+        questions.insert(lastQuestion)
+        tell(.synchronize(id: lastQuestion), .otherProcess)
     }
 
     /// - Parameter accepted: Called if the write was not refused, with what was there before.
@@ -179,7 +190,7 @@ final class ClientProcess: ScenarioProgram {
         guard isAlive else { return }
         let before = state
         guard let answer = ask(event) else { return }
-        state = answer.state ?? state
+        state = answer.state?.completed(by: before) ?? state
         if let changes { noteDiscards(changes, before) }
         noteChanges(from: before, answer.isConflict ? .otherProcess : cause, changes)
         note(before, answer)
@@ -201,6 +212,10 @@ final class ClientProcess: ScenarioProgram {
             world.note(
                 .finishedRoundTrip(
                     process: number, id: id, values: state.contents, waiting: state.waiting))
+        }
+        world.note(.showsDisk(process: number, failure: state.diskError))
+        for (id, isSaved) in answer.synchronized where questions.remove(id) != nil && isSaved {
+            world.note(.synchronized(process: number))
         }
         for id in answer.cancelled { cancel(id) }
         for request in answer.requests { send(request) }
@@ -268,8 +283,9 @@ final class ClientProcess: ScenarioProgram {
         Settlement.Process(
             number: number, disk: disk, account: device.account, values: state.contents,
             waiting: state.waiting, isConnected: !isOnline || state.isConnected,
-            onDisk: state.contents, merged: merged, wakes: wakesInPeace,
-            streamsBeside: streams.count - (isLeading ? 1 : 0), tripsOpen: trips.count)
+            onDisk: state.contents, merged: merged, diskFailure: state.diskError,
+            wakes: wakesInPeace, streamsBeside: streams.count - (isLeading ? 1 : 0),
+            tripsOpen: trips.count, questionsOpen: questions.count)
     }
 
     /// The values that the app sees, or would see if it declared its rule.

@@ -72,9 +72,11 @@ final class ClientProgram {
         unread += piece.prefix(count)
     }
 
-    /// Ends it, if it has not ended by itself when its input does.
+    /// Ends its input, at which it ends by itself, or is ended.
     func end() {
         try? input.fileHandleForWriting.close()
+        let deadline = ContinuousClock.now + .milliseconds(Int(Self.answerMilliseconds))
+        while process.isRunning, .now < deadline { usleep(10_000) }
         if process.isRunning { process.terminate() }
         process.waitUntilExit()
     }

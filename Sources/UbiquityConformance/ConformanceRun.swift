@@ -18,11 +18,13 @@ struct ConformanceRun {
         let chance = Chance(seed: seed)
         let scenario = Scenario(
             conformance: chance, sharing: Chance(seed: ~seed),
-            isSealed: Chance(seed: seed &* 0x27D4_EB2F).coin(), without: leftOut)
+            isSealed: Chance(seed: seed &* 0x27D4_EB2F).coin(), isLarge: seed % 10 == 0,
+            without: leftOut)
         let clock = TrueTime()
         // The checkers of the server would only test the server that is played here.
         let journal = Journal(
-            checkers: scenario.deviceCheckers(clock) + [LeaseChecker()], clock: clock,
+            checkers: scenario.deviceCheckers(clock) + [LeaseChecker(), DiskChecker()],
+            clock: clock,
             watching: watching)
         let world = ConformanceWorld(
             scenario: scenario, chance: chance, journal: journal, clock: clock, program: program)
@@ -37,7 +39,8 @@ enum Subject: String, CaseIterable {
     case network
     case clocks
     case kills
-    /// Refused saves.
+    /// Saves that the disk refuses, or that come to it although it says otherwise, and disks that are
+    /// replaced.
     case disk
     /// Crashes, and answers that the server is busy, full or does not know the credential.
     case server
@@ -61,13 +64,13 @@ enum Subject: String, CaseIterable {
             [.requestLost, .answerLost, .duplicate, .slowAnswer, .cut, .halfOpen, .partition]
         case .clocks: [.clockJump, .drift]
         case .kills: [.processKill, .machineCrash]
-        case .disk: [.diskFull]
+        case .disk: [.diskFull, .saveUncertain]
         case .server: [.serverCrash, .serverSlow, .serverBusy, .overflow, .unauthorized]
         case .restores: [.serverRestore]
         case .compaction: [.compactTombstones]
         case .limits: [.limitsChange]
         case .polling, .policies, .sealing: []
-        case .processes: [.processStop, .diskUnreadable, .saveUncertain]
+        case .processes: [.processStop, .diskUnreadable]
         }
     }
 }
@@ -77,9 +80,10 @@ extension Scenario {
     ///   - sharing: The source for several processes. It is separate so that for a client without
     ///     them nothing else changes.
     ///   - isSealed: Whether the account is sealed from its first day. Drawn apart likewise.
+    ///   - isLarge: Whether values and stores have the limits that servers have.
     ///   - leftOut: What the client may not have. The rest of the run does not change.
     fileprivate init(
-        conformance chance: Chance, sharing: Chance, isSealed: Bool,
+        conformance chance: Chance, sharing: Chance, isSealed: Bool, isLarge: Bool,
         without leftOut: Set<Subject>
     ) {
         self.init()
@@ -102,7 +106,7 @@ extension Scenario {
         let keysMax = chance.pick([6, 12, 1_024])
         let valueBytesMax = chance.pick([100, 1_000])
         limits.pushBytesMax = chance.pick([600, 8 << 20])
-        if !leftOut.contains(.limits) {
+        if !isLarge, !leftOut.contains(.limits) {
             (limits.storeBytesMax, limits.keysMax, limits.valueBytesMax) = (
                 bytes, keysMax, valueBytesMax
             )

@@ -26,7 +26,7 @@ extension ConformanceWorld {
             guard let process = someProcess(of: device) else { return false }
             process.isDiskClosed = true
             after(absence()) { process.isDiskClosed = false }
-        case .saveUncertain: someProcess(of: device)?.losesSaveAnswer = true
+        case .saveUncertain: someProcess(of: device)?.diskFailure = (.late, now)
         case .machineCrash:
             device.crash()
             after(absence()) { [self] in
@@ -35,7 +35,15 @@ extension ConformanceWorld {
                 noteClocks()
                 launch(on: device)
             }
-        case .diskFull: for process in device.processes { process.failsNextSave = true }
+        case .diskFull:
+            let failure = chance.pick(DiskFailure.allCases.filter { $0 != .late })
+            // In half of the cases, it is over with the next save.
+            let until = now + (failure.isRefusal && chance.coin() ? absence() : 0)
+            for process in device.processes {
+                process.diskFailure = (failure, until)
+                guard chance.coin() else { continue }
+                after(chance.int64(0...2_000)) { process.whenRunning { process.synchronize() } }
+            }
         case .serverCrash:
             // It says goodbye, or it does not.
             if hasProcesses, chance.coin() {

@@ -20,6 +20,8 @@ final class ConformanceWorld {
         flushMax: scenario.flushMax)
     private(set) lazy var network = VirtualNetwork(world: self)
     let mergedKeys: [Key: MergePolicy]
+    /// The number of large values that apps may still write: each makes the run slower.
+    private var largeLeft = 3
     /// The devices with a first sync on their disk.
     var firstSyncs: Set<Int> = []
     /// The client's violation of the rules for clients; nil if there has been none.
@@ -44,7 +46,7 @@ final class ConformanceWorld {
         server.partsMax = scenario.partsMax
         sealFromTheFirstDay()
         noteClocks()
-        let processes = ask(.begin)?.processes
+        let processes = ask(.begin(processes: scenario.processes))?.processes
         hasProcesses = processes != nil
         if !hasProcesses { self.scenario.faults.subtract(Subject.processes.faults) }
         self.scenario.processes = max(1, min(scenario.processes, processes ?? 1))
@@ -84,6 +86,11 @@ final class ConformanceWorld {
         }
     }
 
+    func takesLarge() -> Bool {
+        largeLeft -= 1
+        return largeLeft >= 0
+    }
+
     func complain(_ sentence: String) {
         guard trouble == nil else { return }
         trouble = Journal.Violation(
@@ -104,7 +111,9 @@ final class ConformanceWorld {
             device.goOnline()
             for process in device.processes {
                 process.isDiskClosed = false
+                process.diskFailure = nil
                 process.goOn()
+                process.startAgainIfLost()
             }
             device.start()
             launch(on: device)

@@ -7,28 +7,31 @@ import UbiquityHTTP
 import UbiquitySimulation
 import UbiquityWire
 
-/// The client library under `ubiquity-conformance`: the driver that ships, with its translation of
-/// answers, for the devices of the harness.
+/// The client library under `ubiquity-conformance`: the driver and the files that ship, with the
+/// translation of answers, for the devices of the harness.
 @main
 enum ConformanceClient {
     static func main() throws {
         var processes: [[Int]: ClientProcess] = [:]
-        var disks: [Int: VirtualDisk] = [:]
+        var disks: [Int: DeviceFiles] = [:]
+        defer { for disk in disks.values { disk.remove() } }
+        // What the disk has no room for is an error, and not the end.
+        signal(SIGXFSZ, SIG_IGN)
         while let line = readLine() {
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
             guard let command = object as? [String: Any], let action = command["do"] as? String
             else { throw Trouble.unknownCommand(line) }
             var answer: [String: Any] = [:]
             if action == "begin" {
+                for process in processes.values { process.close() }
+                for disk in disks.values { disk.remove() }
                 (processes, disks) = ([:], [:])
                 answer["processes"] = 2
             } else {
                 guard let number = command["device"] as? Int else {
                     throw Trouble.unknownCommand(line)
                 }
-                let disk =
-                    disks[number]
-                    ?? VirtualDisk(name: DiskReference(device: number, folder: "", store: 1))
+                let disk = try disks[number] ?? DeviceFiles()
                 disks[number] = disk
                 let name = [number, command["process"] as? Int ?? 0]
                 let process = processes[name] ?? ClientProcess(disk: disk)
@@ -54,7 +57,8 @@ final class ClientProcess {
         case pull(Int, withConfig: Bool)
     }
 
-    private let disk: VirtualDisk
+    private let disk: DeviceFiles
+    private var storage: SQLiteStorage?
     private var driver: Driver?
     private var save: SaveBatch?
     /// The version after which it reads.
@@ -70,11 +74,13 @@ final class ClientProcess {
     /// The number of the account's key that requests name; 0 for none.
     private var generation: UInt32 = 0
     private var tripNumbers: [Int: Int] = [:]
+    /// Those who ask whether everything is on the disk.
+    private var questions: [Int] = []
     private var answer: [String: Any] = [:]
     private var said: State?
     private let server: ServerAddress
 
-    init(disk: VirtualDisk) {
+    init(disk: DeviceFiles) {
         self.disk = disk
         guard let server = try? ServerAddress("https://conformance.example") else {
             preconditionFailure("The address of the harness is not one.")
@@ -88,8 +94,10 @@ final class ClientProcess {
         switch action {
         case "start": try start(command, now)
         case "kill":
-            if command["keepsSave"] as? Bool == true { _ = keep() }
+            if command["keepsSave"] as? Bool == true { _ = try? keep() }
+            close()
             (driver, save, reading, requests, pulls, said) = (nil, nil, nil, [:], [:], nil)
+            questions = []
             return answer
         case "write":
             do { try write(command["writes"] as? [[String: Any]] ?? [], now) } catch let violation
@@ -98,7 +106,11 @@ final class ClientProcess {
         case "sync":
             guard let id = command["id"] as? Int, driver != nil else { break }
             tripNumbers[driver!.engine.requestSync(at: now)] = id
-        case "saved", "notSaved": finishSave(command, isSaved: action == "saved", now)
+        case "synchronize":
+            if let id = command["id"] as? Int { questions.append(id) }
+            driver?.handle(.synchronize, at: now)
+        case "saved": finishSave(nil, now)
+        case "notSaved": finishSave(command["how"] as? String, now)
         case "read", "notRead": finishRead(isRead: action == "read", now)
         case "fileChanged": driver?.handle(.fileSignalled, at: now)
         case "leading":
@@ -113,8 +125,8 @@ final class ClientProcess {
         run(now)
         let state = state
         if said != state {
+            answer["state"] = state.fields(after: said)
             said = state
-            answer["state"] = state.fields
         }
         answer["wake"] = driver?.nextWake ?? NSNull()
         answer["isNotifying"] = driver?.engine.notices.isEmpty == false
@@ -135,8 +147,10 @@ final class ClientProcess {
                 server: "https://conformance.example", account: text("account"),
                 accountName: "", device: text("name"), deviceName: "", credential: credential))
         try takeKeys(command)
+        let storage = try disk.open()
+        self.storage = storage
         var driver = Driver(
-            content: disk.changes(after: -1), device: signIn,
+            content: try storage.load(), device: signIn,
             store: try StoreIdentifier(text("store")), settings: settings,
             seed: UInt64(text("seed"), radix: 16) ?? 0, at: now)
         for key in (command["policies"] as? [String: String] ?? [:]).keys {
@@ -177,36 +191,38 @@ final class ClientProcess {
         return try PropertyListValue(WireFormat.json.decode(WireValue.self, from: data))
     }
 
-    private func keep() -> SaveOutcome? {
+    /// Closes its file.
+    func close() {
+        storage?.close()
+        storage = nil
+    }
+
+    private func keep() throws -> SaveOutcome? {
         defer { save = nil }
-        let outcome = save.map { disk.save($0) }
+        let outcome = try save.flatMap { try storage?.save($0) }
         if case .conflict = outcome { answer["conflict"] = true }
         return outcome
     }
 
-    private func finishSave(_ command: [String: Any], isSaved: Bool, _ now: ClockReading) {
-        guard isSaved else {
-            if command["keepsSave"] as? Bool == true { _ = keep() }
-            save = nil
-            driver?.handle(.engine(.saveFailed("the disk is full")), at: now)
-            return
-        }
-        switch keep() {
-        case .saved(let version): driver?.handle(.engine(.saved(version: version)), at: now)
-        case .conflict(let changes): driver?.handle(.engine(.saveConflicted(changes)), at: now)
-        case nil: break
-        }
+    /// - Parameter how: What the save meets; nil if the disk works.
+    private func finishSave(_ how: String?, _ now: ClockReading) {
+        defer { save = nil }
+        do {
+            switch try how.map({ try disk.failing($0) { try keep() } }) ?? keep() {
+            case .saved(let version): driver?.handle(.engine(.saved(version: version)), at: now)
+            case .conflict(let changes): driver?.handle(.engine(.saveConflicted(changes)), at: now)
+            case nil: break
+            }
+        } catch { driver?.handle(.engine(.saveFailed("\(error)")), at: now) }
     }
 
     private func finishRead(isRead: Bool, _ now: ClockReading) {
-        guard let version = reading else { return }
+        guard let version = reading, let storage else { return }
         reading = nil
-        guard isRead else {
-            driver?.handle(.fileUnreadable("the disk is closed"), at: now)
-            return
-        }
-        driver?.handle(
-            .fileRead(disk.version == version ? nil : disk.changes(after: version)), at: now)
+        do {
+            guard isRead else { throw disk.closed }
+            driver?.handle(.fileRead(try storage.changes(after: version)), at: now)
+        } catch { driver?.handle(.fileUnreadable("\(error)"), at: now) }
     }
 
     // MARK: - Steps
@@ -223,7 +239,10 @@ final class ClientProcess {
             case .readAccount:
                 driver?.handle(.accountRead(signIn), at: now)
             case .connect(_, _, let generation): self.generation = generation
-            case .open, .release, .use, .synchronized, .report, .close: break
+            case .synchronized(let isSaved):
+                for id in questions { add("synchronized", ["id": id, "isSaved": isSaved]) }
+                questions = []
+            case .open, .release, .use, .report, .close: break
             }
         }
     }
@@ -360,7 +379,7 @@ final class ClientProcess {
 
     // MARK: - What it shows
 
-    private var state: State { driver.map { State(of: $0.engine) } ?? State() }
+    private var state: State { driver.map { State(of: $0) } ?? State() }
 }
 
 /// A device as the app and the judge see it.
@@ -371,10 +390,13 @@ private struct State: Equatable {
     private var waiting: [Key] = []
     private var cursor: String?
     private var isConnected: Bool?
+    private var diskError: String?
 
     init() {}
 
-    init(of engine: SyncEngine) {
+    init(of driver: Driver) {
+        let engine = driver.engine
+        diskError = driver.status.diskFailure
         let withParts = Set(engine.contents.keys.filter(\.isPart).map(\.whole))
         values = engine.values
         records = engine.contents.filter { withParts.contains($0.key.whole) }
@@ -384,10 +406,13 @@ private struct State: Equatable {
     }
 
     /// Nothing if no app runs.
-    var fields: [String: Any] {
+    func fields(after before: State?) -> [String: Any] {
         guard let isConnected else { return [:] }
+        let same = values.filter { before?.values[$0.key] == $0.value }
         return [
-            "values": Self.fields(of: values), "records": Self.fields(of: records),
+            "values": Self.fields(of: values.filter { same[$0.key] == nil }),
+            "unchanged": same.keys.map(\.string), "diskError": diskError ?? NSNull(),
+            "records": Self.fields(of: records),
             "waiting": waiting.map(Self.name), "cursor": cursor ?? NSNull(),
             "isConnected": isConnected,
         ]

@@ -28,6 +28,20 @@ struct CheckersThatMutationsAskedForTests: SmallHistory {
         #expect(complaint(SavedFirstChecker(), [opened(), unsaved]) != nil)
     }
 
+    @Test func `a disk that refuses, of which an app is not told`() {
+        func shows(_ failure: String?) -> Observation {
+            .showsDisk(process: 1, failure: failure)
+        }
+        let refused = [opened(), Observation.endedSave(process: 1, isRefused: true)]
+        let synchronized = Observation.synchronized(process: 1)
+        #expect(complaint(DiskChecker(), refused + [shows(nil)]) != nil)
+        #expect(complaint(DiskChecker(), refused + [shows("")]) != nil)
+        #expect(complaint(DiskChecker(), refused + [shows("full"), synchronized]) != nil)
+        let saved = Observation.endedSave(process: 1, isRefused: false)
+        let all = refused + [shows("full"), saved, shows(nil), synchronized]
+        #expect(complaint(DiskChecker(), all) == nil)
+    }
+
     @Test func `what is said to be on a disk that does not have it`() throws {
         let record = record(write(1, of: key, batch: 0))
         let commit = try commit([], [record], pushed: [record])

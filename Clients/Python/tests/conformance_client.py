@@ -8,16 +8,21 @@ a fault, a shell with that fault, which must be found; `--list-faults` lists the
 import functools
 import json
 import math
+import os
+import resource
+import shutil
+import sqlite3
 import struct
 import sys
 import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ubiquity_store.disk import Disk
+from ubiquity_store.disk import DISK_ERRORS, Disk
 from ubiquity_store.engine import Engine, Word
 from ubiquity_store.plist import ExactDate, encode
 
@@ -102,18 +107,83 @@ def wired(entry: Word) -> Word:
     return entry | {"value": to_wire(entry["value"])} if "value" in entry else entry
 
 
+class Mute:
+    """A database that says nothing of why it fails."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise sqlite3.OperationalError
+
+    def __enter__(self) -> Any:
+        raise sqlite3.OperationalError
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def failing(disk: Disk, home: Path, how: str) -> Iterator[None]:
+    """A disk that does not work. Most of it is the system's and SQLite's own doing."""
+    database, file = disk._database, home / "ubiquity.sqlite"
+    match how:
+        case "full":
+            # No file gets another byte.
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+            try:
+                yield
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        case "readOnly":
+            database.execute("PRAGMA query_only = ON")
+            try:
+                yield
+            finally:
+                database.execute("PRAGMA query_only = OFF")
+        case "silent":
+            disk._database = Mute()  # type: ignore[assignment]
+            try:
+                yield
+            finally:
+                disk._database = database
+        case "closed":
+            other = sqlite3.connect(file, isolation_level=None)
+            database.execute("PRAGMA busy_timeout = 0")
+            other.execute("BEGIN EXCLUSIVE")
+            try:
+                yield
+            finally:
+                other.close()
+        case "gone":
+            away = home.with_name("away")
+            home.rename(away)
+            try:
+                yield
+            finally:
+                shutil.rmtree(home, ignore_errors=True)
+                away.rename(home)
+        case "replaced":
+            shutil.copy(file, file.with_suffix(".copy"))
+            file.with_suffix(".copy").replace(file)
+            yield
+        case "late":
+            yield
+            raise OSError("the disk has not answered in time")
+
+
 class Device:
     """A device of the harness. Its processes are started and killed; its disk stays."""
 
     def __init__(self) -> None:
-        self.home = tempfile.TemporaryDirectory()
-        self.disk = Disk(Path(self.home.name))
-        # The harness kills no machine.
-        self.disk._database.execute("PRAGMA synchronous = OFF")
+        memory = Path("/dev/shm")
+        self.folder = tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None)
+        self.home = Path(self.folder.name, "home")
+        self.disk: Disk | None = None
         self.engine: Engine | None = None
         self.saving: Word | None = None
+        self.asking: list[int] = []
         self.account: Word = {}
         self.shown: Word = {}
+        self.values: Word = {}
         self.said: Word = {}
         self.now = (0.0, 0.0)
         self.wake_at: float | None = None
@@ -126,16 +196,27 @@ class Device:
         state = self.engine.handle({"do": "state"})
         is_notifying = state.pop("isNotifying")
         state["records"] = [wired(record) for record in state["records"]]
-        state["values"] = [wired({"key": key, "value": value})
-                           for key, value in ordered(state["values"])]
-        if state != self.shown:
-            self.shown = self.said["state"] = state
+        values = {key: to_wire(value) for key, value in ordered(state.pop("values"))}
+        state["diskError"] = self.engine.handle({"do": "status"}).get("diskError")
+        if (state, values) != (self.shown, self.values):
+            same = [key for key, value in values.items() if self.values.get(key) == value]
+            changed = [{"key": key, "value": value} for key, value in values.items()
+                       if key not in same]
+            self.said["state"] = state | {"values": changed, "unchanged": same}
+            self.shown, self.values = state, values
         return self.said | {"isNotifying": is_notifying, "wake": self.wake_at}
+
+    def end(self) -> None:
+        if self.disk:
+            self.disk.close()
+        self.folder.cleanup()
 
     # What happens
 
     def do_start(self, command: Word) -> None:
-        self.engine, self.saving, self.shown = Engine(lambda: self.now), None, {}
+        self.engine, self.saving, self.asking = Engine(lambda: self.now), None, []
+        self.shown, self.values = {}, {}
+        self.disk = Disk(self.home)
         account, name = command["account"], command["name"]
         self.account = {"folder": "1", "folders": {account: "1"}, "signedIn": {
             "server": SERVER, "account": account, "accountName": "", "device": name,
@@ -155,9 +236,11 @@ class Device:
         self.tell({"do": "accountChanged"})
 
     def do_kill(self, command: Word) -> None:
+        assert self.disk
         if command.get("keepsSave") and self.saving:
             self.keep()
-        self.engine = None
+        self.disk.close()
+        self.engine = self.disk = None
 
     def do_write(self, command: Word) -> None:
         assert self.engine
@@ -170,11 +253,17 @@ class Device:
         self.tell({"do": "wake"})
 
     def do_saved(self, command: Word) -> None:
-        self.tell({"do": "saved", "version": self.keep()})
+        self.tell(self.save())
 
     def do_notSaved(self, command: Word) -> None:
-        self.saving = None
-        self.tell({"do": "notSaved", "why": "the disk is full"})
+        assert self.disk
+        self.tell(self.save(command["how"]))
+        if command["how"] == "closed":
+            self.disk._database.execute("PRAGMA busy_timeout = 5000")
+
+    def do_synchronize(self, command: Word) -> None:
+        self.asking.append(command["id"])
+        self.tell({"do": "synchronize"})
 
     def do_answer(self, command: Word) -> None:
         words = ("do", "request", "status", "headers")
@@ -199,12 +288,29 @@ class Device:
 
     # What the engine does
 
-    def keep(self) -> int:
-        assert self.saving
+    def save(self, how: str | None = None) -> Word:
+        """What becomes of the save under way."""
+        assert self.disk
+        try:
+            if how:
+                with failing(self.disk, self.home, how):
+                    return self.keep()
+            return self.keep()
+        except DISK_ERRORS as error:
+            return {"do": "notSaved", "why": self.reason(error)}
+        finally:
+            self.saving = None
+
+    def reason(self, error: Exception) -> str:
+        return str(error) or type(error).__name__
+
+    def keep(self) -> Word:
+        assert self.saving and self.disk
         version = self.disk.save("1", self.saving)
-        assert version
-        self.saving = None
-        return version
+        if version is not None:
+            return {"do": "saved", "version": version}
+        self.said["conflict"] = True
+        return {"do": "conflict", "content": self.disk.load("1")}
 
     def tell(self, event: Word) -> None:
         assert self.engine
@@ -234,6 +340,10 @@ class Device:
                 self.say("requests", request | body)
             case "cancel":
                 self.say("cancelled", step["id"])
+            case "synchronized":
+                for number in self.asking:
+                    self.say("synchronized", {"id": number, "isSaved": step["isSaved"]})
+                self.asking = []
             case "read":
                 return [{"do": "read"}]
             case "readAccount":
@@ -249,7 +359,7 @@ class Device:
 class TornSave(Device):
     """Of a save, the first half of the entries is on the disk."""
 
-    def keep(self) -> int:
+    def keep(self) -> Word:
         assert self.saving
         entries = self.saving["entries"]
         self.saving["entries"] = entries[:(len(entries) + 1) // 2]
@@ -259,7 +369,7 @@ class TornSave(Device):
 class RemovedStays(Device):
     """What a save removes stays on the disk."""
 
-    def keep(self) -> int:
+    def keep(self) -> Word:
         assert self.saving
         self.saving["entries"] = [each for each in self.saving["entries"] if "entry" in each]
         return super().keep()
@@ -271,11 +381,70 @@ class FailureUnsaid(Device):
     def do_notSaved(self, command: Word) -> None:
         assert self.saving
         self.saving["entries"] = []
-        self.tell({"do": "saved", "version": self.keep()})
+        self.tell(self.save())
+
+
+class ReasonEmpty(Device):
+    """A failed save is told with what the error says, which may be nothing."""
+
+    def reason(self, error: Exception) -> str:
+        return str(error)
+
+
+class SavedInHaste(Device):
+    """Who asks whether everything is on the disk hears that it is, while it is still written."""
+
+    def do_synchronize(self, command: Word) -> None:
+        self.say("synchronized", {"id": command["id"], "isSaved": True})
+        self.tell({"do": "wake"})
+
+
+class ReplacedUnseen(Device):
+    """A file that was replaced gets what is saved next."""
+
+    def do_notSaved(self, command: Word) -> None:
+        assert self.disk
+        if command["how"] != "replaced":
+            return super().do_notSaved(command)
+        file = self.home / "ubiquity.sqlite"
+        shutil.copy(file, file.with_suffix(".copy"))
+        self.tell(self.save())
+        self.disk.close()
+        file.with_suffix(".copy").replace(file)
+        self.disk = Disk(self.home)
+
+
+class ConflictUnsaid(Device):
+    """What a disk with another version did not take is said to be on it."""
+
+    def keep(self) -> Word:
+        assert self.disk
+        event = super().keep()
+        if self.said.pop("conflict", False):
+            return {"do": "saved", "version": event["content"]["version"]}
+        return event
+
+
+class FailureForGood(Device):
+    """A disk that has failed once is not tried again."""
+
+    def do_start(self, command: Word) -> None:
+        self.error: Word | None = None
+        super().do_start(command)
+
+    def save(self, how: str | None = None) -> Word:
+        event = self.error or super().save(how)
+        self.saving = None
+        if event["do"] == "notSaved":
+            self.error = event
+        return event
 
 
 FAULTS: dict[str, type[Device]] = {
     "torn-save": TornSave, "removed-stays": RemovedStays, "failure-unsaid": FailureUnsaid,
+    "reason-empty": ReasonEmpty, "saved-in-haste": SavedInHaste,
+    "replaced-unseen": ReplacedUnseen, "conflict-unsaid": ConflictUnsaid,
+    "failure-for-good": FailureForGood,
 }
 
 
@@ -291,8 +460,7 @@ def main() -> None:
         answer: Word = {}
         if command["do"] == "begin":
             for device in devices.values():
-                device.disk.close()
-                device.home.cleanup()
+                device.end()
             devices = {}
         else:
             number = command["device"]
@@ -300,6 +468,8 @@ def main() -> None:
                 devices[number] = kind()
             answer = devices[number].take(command)
         print(json.dumps(answer), flush=True)
+    for device in devices.values():
+        device.end()
 
 
 if __name__ == "__main__":

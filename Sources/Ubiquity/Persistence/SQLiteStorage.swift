@@ -84,7 +84,8 @@ package final class SQLiteStorage: LocalStorage {
     }
 
     package func changes(after version: Int64) throws -> DiskChanges? {
-        try attempt { db in
+        try checkFiles()
+        return try attempt { db in
             let dataVersion = try Self.dataVersion(db)
             let look = lastLook.withLock { $0 }
             if look.dataVersion == dataVersion, look.version == version { return nil }
@@ -101,6 +102,7 @@ package final class SQLiteStorage: LocalStorage {
 
     package func save(_ batch: SaveBatch) throws -> SaveOutcome {
         announce()
+        try checkFiles()
         let outcome = try attempt { db in
             var outcome = SaveOutcome.saved(version: batch.expectedVersion + 1)
             try db.inTransaction(.immediate) {
@@ -116,8 +118,8 @@ package final class SQLiteStorage: LocalStorage {
             if case .saved(let version) = outcome { lastLook.withLock { $0.version = version } }
             return outcome
         }
+        try checkFiles()
         if case .saved = outcome {
-            try checkFiles()
             logBytes.withLock { $0 += Self.valueBytes(of: batch) }
             isUnannounced.withLock { $0 = true }
         }

@@ -4,7 +4,7 @@ import UbiquityCore
 
 /// When nothing has gone wrong for a long time, all agree: the server, and each process in memory
 /// and on disk. Nothing waits any more, every process is connected and holds no stream in vain, every
-/// round trip has ended, no store reports a failing disk, and none has spent the time looking for
+/// round trip and call has ended, no store reports a failing disk, and none has spent the time looking for
 /// work.
 package final class ConvergenceChecker: Checker {
     /// More often than any back-off in the time for settling, also for a server whose clock is set
@@ -32,6 +32,9 @@ package final class ConvergenceChecker: Checker {
         }
         if process.tripsOpen > 0 {
             return "has \(process.tripsOpen) round trips that do not end"
+        }
+        if process.questionsOpen > 0 {
+            return "has \(process.questionsOpen) calls of synchronize() that do not return"
         }
         if !process.waiting.isEmpty { return "still waits to send \(process.waiting.sorted())" }
         let name = StoreReference(account: account, store: process.disk.store)

@@ -29,6 +29,8 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .decided(let process, _, _): combine(41, process)
         case .refused(let process, let keys): combine(5, process, keys.count)
         case .synchronized(let process): combine(6, process)
+        case .endedSave(let process, let isRefused): combine(47, process, isRefused ? 1 : 0)
+        case .showsDisk(let process, let failure): combine(48, process, failure == nil ? 0 : 1)
         case .changed(let process, let keys, _): combine(7, process, keys.count)
         case .notified(let process, let notice, _): combine(8, process, notice.keys.count)
         case .rested(let process, let values): combine(9, process, values)

@@ -40,6 +40,10 @@ package enum Observation {
     case saves(process: Int, [StoredEntry], Cursor?)
     /// `synchronize()` returned true.
     case synchronized(process: Int)
+    /// A save of the process has ended, and whether the disk has refused all of it.
+    case endedSave(process: Int, isRefused: Bool)
+    /// The reason why the disk does not save, as the app is told; nil if it does.
+    case showsDisk(process: Int, failure: String?)
     /// The values visible to the app changed without a write of its own, or a write of it was
     /// refused.
     case changed(process: Int, Set<Key>, Cause)
@@ -160,12 +164,14 @@ package struct Settlement {
         package var streamsBeside: Int
         /// The number of round trips that have neither succeeded nor failed.
         package var tripsOpen: Int
+        /// The number of calls of `synchronize()` that have not returned.
+        package var questionsOpen: Int
 
         package init(
             number: Int, disk: DiskReference, account: Int?, values: [Key: PropertyListValue],
             waiting: Set<Key>, isConnected: Bool, onDisk: [Key: PropertyListValue],
             merged: [Key: PropertyListValue] = [:], diskFailure: String? = nil, wakes: Int = 0,
-            streamsBeside: Int = 0, tripsOpen: Int = 0
+            streamsBeside: Int = 0, tripsOpen: Int = 0, questionsOpen: Int = 0
         ) {
             self.number = number
             self.disk = disk
@@ -179,6 +185,7 @@ package struct Settlement {
             self.wakes = wakes
             self.streamsBeside = streamsBeside
             self.tripsOpen = tripsOpen
+            self.questionsOpen = questionsOpen
         }
     }
 }
@@ -259,6 +266,11 @@ extension Observation: CustomStringConvertible {
             "process \(process) saves "
                 + entries.sorted { $0.key < $1.key }.map { text($0) }.joined(separator: " ")
         case .synchronized(let process): "process \(process) has synchronized"
+        case .endedSave(let process, let isRefused):
+            isRefused
+                ? "process \(process) could not save" : "the disk of process \(process) works"
+        case .showsDisk(let process, let failure):
+            "process \(process) says of its disk: \(failure.map { "\"\($0)\"" } ?? "nothing")"
         case .changed(let process, let keys, let cause):
             "process \(process) sees \(text(keys)) change: \(cause)"
         case .notified(let process, let notice, _):

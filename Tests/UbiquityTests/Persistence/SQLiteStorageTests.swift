@@ -55,6 +55,11 @@ struct SQLiteStorageTests {
                     try storage.save(SaveBatch(after: 1, [try .confirmed("a", .integer(2))]))
                 }
                 #expect(error?.reason == .moved)
+                #expect(throws: LocalStorageError.self) { try storage.changes(after: 0) }
+                if isReplaced { try FileManager.default.removeItem(atPath: path + suffix) }
+                try FileManager.default.moveItem(atPath: path + ".moved", toPath: path + suffix)
+                let batch = SaveBatch(after: 1, [try .confirmed("a", .integer(2))])
+                #expect(try storage.save(batch) == .saved(version: 2))
             }
         }
     }

@@ -11,4 +11,4 @@ import { Device, Process } from './device.js';
 import { faultyShells } from './faulty-shells.js';
 
 const ProcessClass = chosen(Process, faultyShells);
-serve(() => new Device(ProcessClass), { processes: 2 });
+await serve(({ processes }) => new Device(ProcessClass, processes > 1), { processes: 2 });

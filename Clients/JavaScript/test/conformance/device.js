@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A device of `ubiquity-conformance`: the engine in WebAssembly, and a shell without a network or a clock. */
+/** A device of `ubiquity-conformance`: the shells of its processes, with the network, the clock and the disk of the harness. */
 
+import { Clock, become, settled } from './clock.js';
+import { Files, Memory } from './disk.js';
 import { readFileSync } from 'node:fs';
 import { fromWire, toWire } from '../../src/exact.js';
 import { Engine } from '../../src/engine.js';
-import { Disk } from './disk.js';
+import { Shell } from '../../src/shell.js';
 import { compareValues } from './order.js';
 
 const module = new WebAssembly.Module(readFileSync(new URL('../../src/engine.wasm', import.meta.url)));
@@ -17,51 +19,102 @@ const greater = (a, b) => (compareValues(toWire(a), toWire(b)) < 0 ? b : a);
 
 const wireOf = ({ value, ...entry }) => (value === undefined ? entry : { ...entry, value: toWire(value) });
 
+/** The process that is told something. @type {Process | null} */
+let current = null;
+
+const { handle } = Engine.prototype;
+Engine.prototype.handle = function (event, now) {
+  const told = current?.hears(event) ?? event;
+  // All processes of a device know its clock that nobody sets. A shell of Node or of a browser knows it for itself only.
+  return handle.call(this, told.boot === undefined ? told : { ...told, boot: current.boot }, now);
+};
+
 export class Device {
-  disk = new Disk();
   /** @type {Map<number, Process>} */
   processes = new Map();
 
-  constructor(ProcessClass = Process) { this.ProcessClass = ProcessClass; }
+  constructor(ProcessClass, hasProcesses) {
+    this.ProcessClass = ProcessClass;
+    this.disk = hasProcesses ? new Memory() : new Files();
+  }
 
   take(command) {
     const { process = 0 } = command;
     if (!this.processes.has(process)) this.processes.set(process, new this.ProcessClass(this.disk));
     return this.processes.get(process).take(command);
   }
+
+  remove() { return this.disk.remove(); }
 }
 
+class HarnessShell extends Shell {
+  perform(step) { if (!current?.performs(step)) super.perform(step); }
+}
+
+/** A process of a device. What shells with a fault do otherwise are its methods. */
 export class Process {
-  events = [];
+  clock = new Clock();
+  /** @type {Shell | null} */
+  shell = null;
 
-  /** @param {Disk} disk */
-  constructor(disk) { this.disk = disk; }
+  /** @param {Files | Memory} home */
+  constructor(home) { this.home = home; }
 
-  take(command) {
+  async take(command) {
     this.said = {};
-    this.now = command;
-    this[command.do](command);
-    if (!this.engine) return this.said;
-    const { isNotifying, values, ...state } = this.engine.handle({ do: 'state' }, this.now);
-    const shown = { ...state, records: state.records.map(wireOf),
-      values: Object.entries(values).map(([key, value]) => wireOf({ key, value })) };
-    const text = JSON.stringify(shown);
-    if (text !== this.shown) this.said.state = shown;
-    this.shown = text;
-    return { ...this.said, isNotifying, wake: this.wakeAt ?? null };
+    become(this.clock);
+    this.clock.set(command);
+    current = this;
+    await this[command.do](command);
+    await settled();
+    const { shell } = this;
+    if (!shell?.engine) return this.said;
+    const { isNotifying, values, ...state } = shell.ask({ do: 'state' });
+    this.show(state, Object.entries(values));
+    return { ...this.said, isNotifying, wake: this.clock.next };
   }
+
+  /** Says what the app sees, if it is something else. */
+  show(state, values) {
+    const shown = new Map(values.map(([key, value]) => [key, JSON.stringify(wireOf({ key, value }))]));
+    const unchanged = [...shown].filter(([key, text]) => this.values.get(key) === text).map(([key]) => key);
+    const changed = [...shown].filter(([key, text]) => this.values.get(key) !== text);
+    const rest = { ...state, records: state.records.map(wireOf), diskError: this.diskError };
+    const text = JSON.stringify(rest);
+    if (text !== this.shown || changed.length || shown.size < this.values.size) {
+      this.said.state = { ...rest, unchanged, values: changed.map(([, wire]) => JSON.parse(wire)) };
+    }
+    [this.values, this.shown] = [shown, text];
+  }
+
+  get diskError() { return this.shell.status.diskError; }
 
   // What happens
 
-  start({ account, name, credential, store, seed, firstSync, policies, boot, keys }) {
-    this.engine = new Engine(module);
-    this.saving = null;
-    this.shown = null;
+  async start({ boot, account, name, credential, store, seed, firstSync, keys, policies }) {
+    this.clock.seed(seed);
+    this.boot = boot;
+    [this.values, this.shown, this.saving, this.reading, this.lease] = [new Map(), null, null, null, null];
     this.account = { folder: '1', folders: { [account]: '1' }, signedIn: {
       server, account, accountName: '', device: name, deviceName: '', credential } };
     this.takeKeys(keys);
-    this.handle({ do: 'start', boot, seed, store, firstSync, policies, content: this.disk.changes(),
-      device: this.account });
+    await this.home.open();
+    this.disk = this.home.disk('1', store);
+    const nothing = () => () => {};
+    const folder = { disk: () => this.gate, lead: (_, tell) => this.lead(tell), post() {}, onMessage: nothing,
+      onWake: nothing, onFreeze: nothing };
+    const device = { folder, state: this.account, read: async () => this.account, pool: {} };
+    const shell = new HarnessShell(/** @type {any} */ (device), store, { firstSync }, module, {
+      heard() {}, problem() {},
+      // What its own app wrote, the harness knows.
+      notice: (reason, changed) => { if (reason !== 'ownWrite') this.say('notices', { reason, keys: changed }); },
+      decide: (_, values) => values.map(({ value }) => value).reduce(greater),
+    });
+    shell.link = /** @type {any} */ ({ send: (step) => this.send(step), cancel: (id) => this.say('cancelled', id),
+      setPatience() {}, close() {} });
+    shell.policies = policies;
+    this.shell = shell;
+    await shell.start();
   }
 
   /** @param {Record<string, string>} [keys] */
@@ -72,49 +125,58 @@ export class Process {
     this.handle({ do: 'accountChanged' });
   }
 
-  kill({ keepsSave }) {
-    if (keepsSave && this.saving) this.keep();
-    this.engine = null;
+  async kill({ keepsSave }) {
+    const { shell } = this;
+    this.shell = null;
+    if (shell) shell.isClosed = true;
+    this.clock.timers.clear();
+    if (this.saving) await (keepsSave ? this.keep() : this.home.tear(this.disk, this.saving.step));
+    await this.home.close();
   }
 
   write({ writes }) {
     const changes = writes.map(({ key, value, policy, base }) => ({ key, policy,
       value: value && fromWire(value), base: base && fromWire(base) }));
-    const { error } = this.engine.write(changes, this.now);
+    const { error } = this.shell.write(changes);
     if (error) this.said.error = error;
-    this.wake();
   }
 
-  /** Writes the save under way. @returns {boolean} Whether it is on the disk. */
-  keep() {
-    const isKept = this.disk.save(this.saving);
-    if (!isKept) this.said.conflict = true;
-    this.saving = null;
-    return isKept;
+  /** Carries out the save under way. @returns {Promise<any>} What becomes of it. */
+  async keep(how = null) {
+    const { step } = this.saving;
+    const result = await (how === null ? this.disk.save(step) : this.home.fail(how, this.disk, step));
+    if (result.version === undefined) this.said.conflict = true;
+    return result;
   }
 
-  saved() {
-    const { expects } = this.saving;
-    this.handle(this.keep() ? { do: 'saved', version: this.disk.version }
-      : { do: 'conflict', content: this.disk.changes(expects) });
+  saved() { return this.endSave(this.keep()); }
+
+  notSaved({ how }) { return this.endSave(this.keep(how)); }
+
+  /** Tells the shell what becomes of its save. */
+  async endSave(result) {
+    const { resolve, reject } = this.saving;
+    await result.then(resolve, reject).finally(() => { this.saving = null; });
   }
 
-  notSaved({ keepsSave }) {
-    if (keepsSave) this.keep();
-    this.saving = null;
-    this.handle({ do: 'notSaved', why: 'the disk is full' });
+  async read() { this.reading.resolve(await this.disk.changedAfter(this.reading.after)); }
+
+  notRead() { this.reading.reject(new Error('the disk is closed')); }
+
+  sync({ id }) {
+    return this.promised(this.shell.synchronizeNow().then(() => ({ id }), (error) => ({ id, error: error.message })),
+      'synced');
   }
 
-  read() {
-    const isNew = this.disk.version > this.readsAfter;
-    this.handle({ do: 'read', content: isNew ? this.disk.changes(this.readsAfter) : undefined });
+  synchronize({ id }) {
+    return this.promised(this.shell.synchronize().then((isSaved) => ({ id, isSaved })), 'synchronized');
   }
 
-  notRead() { this.handle({ do: 'notRead', why: 'the disk is closed' }); }
+  promised(promise, field) { promise.then((element) => this.say(field, element)); }
+
   fileChanged() { this.handle({ do: 'fileChanged' }); }
-  leading({ isLeading }) { this.handle({ do: 'leading', file: 0, isLeading }); }
-  sync({ id }) { this.handle({ do: 'sync', id }); }
-  wake() { this.handle({ do: 'wake' }); }
+  leading({ isLeading }) { this.lease?.(isLeading); }
+  wake() { this.clock.wake(); }
   end({ request }) { this.handle({ do: 'end', request }); }
   fail({ request, why }) { this.handle({ do: 'fail', request, why, detail: 'lost' }); }
 
@@ -126,49 +188,40 @@ export class Process {
     this.handle({ do: 'event', request, name, data: utf8.encoder.encode(data) });
   }
 
-  // What the engine does
+  handle(event) { this.shell.report(event); }
 
-  handle(event) {
-    if (this.events.push(event) > 1) return;
-    for (; this.events.length; this.events.shift()) {
-      const { steps, wake } = this.engine.handle(this.events[0], this.now);
-      this.wakeAt = wake;
-      for (const step of steps) this.perform(step);
-    }
-  }
+  // What the shell does
+
+  /** The engine is told of an event. @returns {object} What it is told. */
+  hears(event) { return event; }
+
+  /** The shell is about to carry out a step. @returns {boolean} Whether it is not to do that. */
+  performs(_step) { return false; }
 
   say(field, element) { (this.said[field] ??= []).push(element); }
 
-  perform(step) {
-    switch (step.do) {
-      case 'save':
-        this.saving = step;
+  /** What the shell takes for its disk: each save and read waits for the harness. */
+  get gate() {
+    return {
+      document: this.disk.document, load: () => this.disk.load(), refused: () => this.disk.refused(),
+      forget: (rows) => this.disk.forget(rows), close() {},
+      save: (step) => new Promise((resolve, reject) => {
+        this.saving = { step, resolve, reject };
         this.said.saves = true;
-        break;
-      case 'notify':
-        this.say('notices', { reason: step.reason, keys: step.keys });
-        this.handle({ do: 'notified' });
-        break;
-      case 'synced':
-        this.say('synced', { id: step.id, ...(step.error === undefined ? {} : { error: step.error }) });
-        break;
-      case 'request': {
-        const { id, method, path, headers, body } = step;
-        this.say('requests', { id, method, path, headers, body: body && utf8.decoder.decode(body) });
-        break;
-      }
-      case 'cancel': this.say('cancelled', step.id); break;
-      case 'read':
-        this.readsAfter = step.after;
+      }),
+      changedAfter: (after) => new Promise((resolve, reject) => {
+        this.reading = { after, resolve, reject };
         this.said.reads = true;
-        break;
-      case 'readAccount': this.handle({ do: 'account', device: this.account }); break;
-      case 'decide': {
-        const values = step.values.map(({ value }) => value);
-        this.handle({ do: 'decided', conflict: step.conflict, value: values.reduce(greater) });
-        break;
-      }
-      default:
-    }
+      }),
+    };
+  }
+
+  lead(tell) {
+    this.lease = tell;
+    return { release() {}, seize() {}, yields: async () => false };
+  }
+
+  send({ id, method, path, headers, body }) {
+    this.say('requests', { id, method, path, headers, body: body && utf8.decoder.decode(body) });
   }
 }

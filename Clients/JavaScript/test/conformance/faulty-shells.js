@@ -11,120 +11,118 @@ import { Process } from './device.js';
 export const faultyShells = {
   /** A save is said to be on the disk, and is not. */
   'not-saved': class extends Process {
-    keep() {
-      this.saving = { expects: this.saving.expects, entries: [] };
-      return super.keep();
+    keep(how) {
+      this.saving.step = { expects: this.saving.step.expects, entries: [] };
+      return super.keep(how);
     }
   },
 
   /** Of a save, only the first half is on the disk. */
   'torn-save': class extends Process {
-    keep() {
-      const { entries } = this.saving;
-      this.saving.entries = entries.slice(0, Math.ceil(entries.length / 2));
-      return super.keep();
+    keep(how) {
+      const { step } = this.saving;
+      step.entries = step.entries.slice(0, Math.ceil(step.entries.length / 2));
+      return super.keep(how);
     }
   },
 
   /** A save goes to the disk without what is not a key: the cursor stays behind. */
   'entries-alone': class extends Process {
-    keep() {
-      if (this.disk.meta) delete this.saving.meta;
-      return super.keep();
+    keep(how) {
+      if (this.saving.step.expects > 0) delete this.saving.step.meta;
+      return super.keep(how);
     }
   },
 
   /** A save goes to the disk without the keys. */
   'meta-alone': class extends Process {
-    keep() {
-      if (this.saving.meta) this.saving.entries = [];
-      return super.keep();
+    keep(how) {
+      if (this.saving.step.meta) this.saving.step.entries = [];
+      return super.keep(how);
     }
   },
 
   /** What was deleted stays on the disk. */
   'rows-stay': class extends Process {
-    keep() {
-      this.saving.entries = this.saving.entries.filter(({ entry }) => entry);
-      return super.keep();
+    keep(how) {
+      const { step } = this.saving;
+      step.entries = step.entries.filter(({ entry }) => entry);
+      return super.keep(how);
     }
   },
 
   /** A failed save is said to be on the disk. */
   'failure-unsaid': class extends Process {
-    notSaved() {
-      this.saving = null;
-      this.handle({ do: 'saved', version: this.disk.version + 1 });
-    }
+    notSaved() { return this.endSave(Promise.resolve({ version: this.saving.step.expects + 1 })); }
   },
 
   /** A save goes to the disk again, after the next one. */
   'saved-twice': class extends Process {
-    keep() {
-      const last = this.last;
-      this.last = this.saving;
-      const isKept = super.keep();
-      if (last) this.disk.save({ ...last, expects: this.disk.version });
-      return isKept;
+    async keep(how) {
+      const { last } = this;
+      this.last = this.saving.step;
+      const result = await super.keep(how);
+      if (last && result.version) await this.disk.save({ ...last, expects: result.version });
+      return result;
     }
   },
 
   /** A process starts with nothing, whatever is on the disk. */
   'empty-start': class extends Process {
-    handle(event) {
-      super.handle(event.do === 'start' ? { ...event, content: { version: this.disk.version } } : event);
+    hears(event) {
+      return event.do === 'start' ? { ...event, content: { version: event.content.version } } : event;
     }
   },
 
   /** All processes have the same seed. */
   'one-seed': class extends Process {
-    handle(event) { super.handle(event.do === 'start' ? { ...event, seed: '1' } : event); }
+    hears(event) { return event.do === 'start' ? { ...event, seed: '1' } : event; }
   },
 
   /** A save does not look at what the disk has. */
   'version-ignored': class extends Process {
-    keep() {
-      this.saving.expects = this.disk.version;
-      return super.keep();
+    async keep(how) {
+      this.saving.step.expects = (await this.disk.load()).version;
+      return super.keep(how);
     }
   },
 
   /** A save after another process's is said to be on the disk. */
   'conflict-unsaid': class extends Process {
-    saved() {
-      this.keep();
+    async keep(how) {
+      const result = await super.keep(how);
       delete this.said.conflict;
-      this.handle({ do: 'saved', version: this.disk.version });
+      return { version: result.version ?? result.content.version };
     }
   },
 
   /** After another process's save, the version is told, and not what is new. */
   'conflict-empty': class extends Process {
-    handle(event) {
-      super.handle(event.do === 'conflict' ? { ...event, content: { ...event.content, entries: [] } } : event);
+    hears(event) {
+      return event.do === 'conflict' ? { ...event, content: { ...event.content, entries: [] } } : event;
     }
   },
 
   /** What other processes saved is read without what is not a key. */
   'meta-unread': class extends Process {
-    handle(event) {
-      super.handle(event.do === 'read' && event.content
-        ? { ...event, content: { ...event.content, meta: undefined } } : event);
+    hears(event) {
+      return event.do === 'read' && event.content
+        ? { ...event, content: { ...event.content, meta: undefined } } : event;
     }
   },
 
   /** What was saved last comes with the hint, and is taken for all that is new. */
   'hint-as-truth': class extends Process {
-    keep() {
-      const { entries } = this.saving;
-      const isKept = super.keep();
-      if (isKept) Object.assign(this.disk, { hint: entries });
-      return isKept;
+    async keep(how) {
+      const { entries } = this.saving.step;
+      const result = await super.keep(how);
+      if (result.version) Object.assign(this.disk, { hint: entries });
+      return result;
     }
 
-    handle(event) {
-      super.handle(event.do === 'read' && event.content
-        ? { ...event, content: { ...event.content, entries: this.disk.hint } } : event);
+    hears(event) {
+      return event.do === 'read' && event.content
+        ? { ...event, content: { ...event.content, entries: this.disk.hint } } : event;
     }
   },
 
@@ -135,16 +133,19 @@ export const faultyShells = {
 
   /** A read begins after the version that comes next. */
   'read-behind': class extends Process {
-    perform(step) { super.perform(step.do === 'read' ? { ...step, after: step.after + 1 } : step); }
+    performs(step) {
+      if (step.do === 'read') step.after += 1;
+      return false;
+    }
   },
 
   /** The row of a removed entry goes, and other processes never hear of it. */
   'row-removed': class extends Process {
-    keep() {
-      const empty = this.saving.entries.filter(({ entry }) => !entry);
-      const isKept = super.keep();
-      if (isKept) for (const { key } of empty) this.disk.rows.delete(`${key}`);
-      return isKept;
+    async keep(how) {
+      const empty = this.saving.step.entries.filter(({ entry }) => !entry);
+      const result = await super.keep(how);
+      if (result.version) for (const { key } of empty) this.disk.rows.delete?.(`${key}`);
+      return result;
     }
   },
 
@@ -152,7 +153,7 @@ export const faultyShells = {
   'closed-for-ever': class extends Process {
     start(command) {
       this.isClosed = false;
-      super.start(command);
+      return super.start(command);
     }
 
     notRead() {
@@ -160,17 +161,14 @@ export const faultyShells = {
       super.notRead();
     }
 
-    read() {
-      if (this.isClosed) super.notRead();
-      else super.read();
-    }
+    read() { return this.isClosed ? super.notRead() : super.read(); }
   },
 
   /** A process that ends by force keeps the lease. */
   'lease-kept': class extends Process {
     kill(command) {
       if (this.isLeading) Object.assign(this.disk, { isLeased: true });
-      super.kill(command);
+      return super.kill(command);
     }
 
     leading(command) {
@@ -182,8 +180,8 @@ export const faultyShells = {
 
   /** Every process believes to have the lease. */
   'lease-claimed': class extends Process {
-    start(command) {
-      super.start(command);
+    async start(command) {
+      await super.start(command);
       this.leading({ isLeading: true });
     }
   },
@@ -205,12 +203,12 @@ export const faultyShells = {
 
   /** A stream that is not wanted any more goes on. */
   'cancel-ignored': class extends Process {
-    perform(step) { if (step.do !== 'cancel') super.perform(step); }
+    performs(step) { return step.do === 'cancel'; }
   },
 
   /** A round trip's end is not told. */
   'trip-unended': class extends Process {
-    perform(step) { if (step.do !== 'synced') super.perform(step); }
+    performs(step) { return step.do === 'synced'; }
   },
 
   /** The clock that nobody sets is the one that is set. */
@@ -220,18 +218,79 @@ export const faultyShells = {
 
   /** The app's own rule is asked, and the first value is taken. */
   'rule-ignored': class extends Process {
-    perform(step) {
-      super.perform(step.do === 'decide' ? { ...step, values: step.values.slice(0, 1) } : step);
+    performs(step) {
+      if (step.do === 'decide') step.values.splice(1);
+      return false;
     }
   },
 
   /** The app's own rule is not asked. */
   'rule-unasked': class extends Process {
-    perform(step) { if (step.do !== 'decide') super.perform(step); }
+    performs(step) { return step.do === 'decide'; }
   },
 
   /** A process does not hear that the device has got the keys of its account. */
   'keys-unheard': class extends Process {
     unlock() {}
+  },
+
+  /** A failed save is told with what the error says, which may be nothing. */
+  'reason-empty': class extends Process {
+    hears(event) { return event.do === 'notSaved' && this.how === 'silent' ? { ...event, why: '' } : event; }
+
+    notSaved(command) {
+      this.how = command.how;
+      return super.notSaved(command);
+    }
+  },
+
+  /** An app that looks whether there is an error takes an empty one for none. */
+  'reason-for-none': class extends Process {
+    get diskError() { return this.how === 'silent' ? undefined : super.diskError; }
+
+    notSaved(command) {
+      this.how = command.how;
+      return super.notSaved(command);
+    }
+  },
+
+  /** Who asks whether everything is on the disk hears that it is, while it is still written. */
+  'saved-in-haste': class extends Process {
+    synchronize({ id }) { this.say('synchronized', { id, isSaved: true }); }
+  },
+
+  /** Who asks whether everything is on the disk is not answered. */
+  'unanswered': class extends Process {
+    performs(step) { return step.do === 'synchronized'; }
+  },
+
+  /** A disk that has failed is not tried again. */
+  'failure-for-good': class extends Process {
+    start(command) {
+      this.error = null;
+      return super.start(command);
+    }
+
+    keep(how) {
+      return this.error ?? super.keep(how).catch((error) => {
+        this.error = Promise.reject(error);
+        return this.error;
+      });
+    }
+  },
+
+  /** A file that was replaced gets all that is saved from then on. */
+  'replaced-unseen': class extends Process {
+    async keep(how) {
+      if (how !== 'replaced') return super.keep(how);
+      this.found ??= await this.home.copy(this.disk);
+      return super.keep();
+    }
+
+    async kill(command) {
+      await super.kill(command);
+      await this.found?.();
+      this.found = null;
+    }
   },
 };

@@ -23,17 +23,25 @@ export function chosen(sound, faulty) {
 /**
  * Answers each line of the input.
  *
- * @param {() => {take(command: object): object}} newDevice @param {{processes?: number}} begun The answer to `begin`.
+ * @param {(begun: {processes: number}) => {take(command: object): Promise<object>, remove(): Promise<void>}} newDevice
+ * @param {{processes?: number}} begun The answer to `begin`.
  */
-export function serve(newDevice, begun = {}) {
+export async function serve(newDevice, begun = {}) {
   const devices = new Map();
+  let world = { processes: 1 };
 
-  function answer(command) {
+  async function removeDevices() {
+    for (const device of devices.values()) await device.remove();
+    devices.clear();
+  }
+
+  async function answer(command) {
     if (command.do === 'begin') {
-      devices.clear();
+      await removeDevices();
+      world = command;
       return begun;
     }
-    if (!devices.has(command.device)) devices.set(command.device, newDevice());
+    if (!devices.has(command.device)) devices.set(command.device, newDevice(world));
     return devices.get(command.device).take(command);
   }
 
@@ -44,7 +52,8 @@ export function serve(newDevice, begun = {}) {
     if (piece[count - 1] !== 0x0a) continue;
     const line = Buffer.concat(pieces).toString();
     pieces = [];
-    const said = Buffer.from(`${JSON.stringify(answer(JSON.parse(line)))}\n`);
+    const said = Buffer.from(`${JSON.stringify(await answer(JSON.parse(line)))}\n`);
     for (let sent = 0; sent < said.length;) sent += writeSync(1, said, sent);
   }
+  await removeDevices();
 }
