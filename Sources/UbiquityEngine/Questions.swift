@@ -100,7 +100,8 @@ extension EngineStatus {
         case .signedOut: "Nobody is signed in: values stay on this device until somebody is."
         case .connecting: "Connecting."
         case .connected:
-            why.isEmpty ? "Connected." : "Connected, but changes of this device are not taken: \(why)."
+            why.isEmpty
+                ? "Connected." : "Connected, but changes of this device are not taken: \(why)."
         case .polling:
             "Connected without a stream, and asks now and then\(why.isEmpty ? "" : ": ")\(why)."
         case .unauthorized: "The server refuses this device: \(why). Sign in again."

@@ -222,7 +222,8 @@ extension EndToEndTests {
                 #expect(states.contains("gap") && list.count == states.count, "\(list)")
                 for line in list {
                     let isGap = line["status"] as? String == "gap"
-                    #expect(isGap == (line["value"] is NSNull) && isGap == (line["version"] is NSNull))
+                    #expect(
+                        isGap == (line["value"] is NSNull) && isGap == (line["version"] is NSNull))
                 }
                 let text = try await two.run(two.phone, "history", "slider")
                 #expect(text.contains("(not known)") && !text.contains("(removed)"), "\(text)")

@@ -154,7 +154,9 @@ import Testing
         }
     }
 
-    @Test func `keeps the value from before a slider was dragged, though it came just before`() throws {
+    @Test func `keeps the value from before a slider was dragged, though it came just before`()
+        throws
+    {
         let start: Int64 = 1_800_000_000_000
         // Three values of one minute, of which the second was there when the drag began.
         var lines = try [

@@ -104,7 +104,8 @@ import Testing
         #expect(newest?.before == nil)
     }
 
-    @Test mutating func `have a gap between a removal and the next value, if its tombstone is gone`() {
+    @Test
+    mutating func `have a gap between a removal and the next value, if its tombstone is gone`() {
         log.put(key, .integer(1), by: 1)
         log.put(key, nil, by: 1)
         log.compact(key)
@@ -327,7 +328,9 @@ struct HistoryLog {
     }
 
     /// Removes versions from the list, as a server does that keeps some only.
-    mutating func thin(_ isRemoved: (RecordVersion) -> Bool) { versions.removeAll(where: isRemoved) }
+    mutating func thin(_ isRemoved: (RecordVersion) -> Bool) {
+        versions.removeAll(where: isRemoved)
+    }
 
     /// Drops a tombstone.
     mutating func compact(_ key: Key) {

@@ -178,6 +178,22 @@ import Testing
         #expect(final[second] == HybridTimestamp(milliseconds: 8_600))
     }
 
+    @Test func `keeps the order of writes of two processes, each with an uptime of its own`() {
+        let reading = ClockReading(wall: 9_000, uptime: 9_000, boot: 1)
+        var clock = DeviceClock(
+            correction: ClockCorrection(reading: reading, serverMilliseconds: 9_000, doubt: 0))
+        let device = DeviceID(rawValue: 1)
+        var made: [Stamp: ProvisionalStamp] = [:]
+        // The first one began earlier, and wrote last.
+        for (wall, boot): (Int64, UInt64) in [(1_400, 1), (3_600, 1), (8_000, 2), (9_000, 1)] {
+            made[Stamp(HybridTimestamp(milliseconds: wall), device)] = ProvisionalStamp(
+                madeAt: ClockReading(
+                    wall: wall, uptime: boot == 1 ? wall : wall - 7_900, boot: boot),
+                seen: .zero)
+        }
+        for (old, new) in clock.finalize(made, at: reading) { #expect(new == old.timestamp) }
+    }
+
     @Test func `keeps a write later than one whose answer was lost, on a server that is set back`()
     {
         let a = cloud.device()

@@ -107,15 +107,22 @@ package struct DeviceClock: Hashable, Sendable {
         return result
     }
 
-    /// In the order in which they were made: boot by boot, each by its uptime. The wall clock may
-    /// have been set in between.
+    /// In the order in which they were made: those of a boot by its uptime, because the wall clock may have
+    /// been set in between; and several boots side by side, by the stamps. A process that starts stamps
+    /// later than everything on disk, but others of the device may go on, each with a boot of its own,
+    /// such as the tabs of a browser.
     private static func inOrder(
         _ provisional: [Stamp: ProvisionalStamp]
     ) -> [(key: Stamp, value: ProvisionalStamp)] {
-        let boots = Dictionary(grouping: provisional) { $0.value.madeAt.boot }.values.map {
-            $0.inOrder { ($0.value.madeAt.uptime, $0.key) < ($1.value.madeAt.uptime, $1.key) }
+        var boots = Dictionary(grouping: provisional) { $0.value.madeAt.boot }.values.map {
+            // The first one is at the end.
+            $0.inOrder { ($0.value.madeAt.uptime, $0.key) > ($1.value.madeAt.uptime, $1.key) }
         }
-        // A process that starts stamps later than everything on disk.
-        return boots.inOrder { $0.map { $0.key }.max()! < $1.map { $0.key }.max()! }.flatMap { $0 }
+        var result: [(key: Stamp, value: ProvisionalStamp)] = []
+        while let place = boots.indices.min(by: { boots[$0].last!.key < boots[$1].last!.key }) {
+            result.append(boots[place].removeLast())
+            if boots[place].isEmpty { boots.remove(at: place) }
+        }
+        return result
     }
 }

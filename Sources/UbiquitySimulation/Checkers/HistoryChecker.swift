@@ -13,10 +13,11 @@ package final class HistoryChecker: Checker {
             return unmarked(push, of: process, history)
         }
         guard case .kept(let view) = observation else { return nil }
-        return (invented(view) ?? missing(view) ?? forgotten(view) ?? wrongMoment(view)
+        return
+            (invented(view) ?? missing(view) ?? forgotten(view) ?? wrongMoment(view)
             ?? wrongList(view)).map {
-            "the history of \(view.store) \($0)"
-        }
+                "the history of \(view.store) \($0)"
+            }
     }
 
     /// Another device may not know that the key is excluded, and offer the write to a restored
