@@ -422,6 +422,11 @@ extension UbiquitousKeyValueStore {
     /// See ``SyncEngine/waitingWrites``.
     package var waitingWrites: [Key: PendingWrite] { backing.driver.read { $0.waitingWrites } }
 
+    /// See ``SyncEngine/unconfirmedWrites``.
+    package var unconfirmedWrites: [Key: PendingWrite] {
+        backing.driver.read { $0.unconfirmedWrites }
+    }
+
     /// See ``SyncEngine/hasConfirmed(_:at:)``.
     package func hasConfirmed(_ writes: [Key: PendingWrite]) -> Bool {
         let now = backing.driver.shared.now()

@@ -203,13 +203,12 @@ struct OpenStore {
     }
 
     private func failureOfExchange() async -> (any Error)? {
-        let writes = store.waitingWrites
+        let writes = store.unconfirmedWrites
         do { try await exchange() } catch { return error }
         // The server has them. The next command should find here that it does.
         try? await withTimeout(seconds: timeout) { [store] in
-            for await _ in store.statuses where store.hasConfirmed(writes) { break }
+            try await Self.agreement(on: writes, store)
         }
-        _ = store.synchronize()
         return nil
     }
 
@@ -255,10 +254,23 @@ struct OpenStore {
     /// the same keys.
     func awaitConfirmation() async throws {
         try await reachServer { store in
-            let writes = store.waitingWrites
+            let writes = store.unconfirmedWrites
             try await store.synchronizeNow()
-            for await _ in store.statuses where store.hasConfirmed(writes) { break }
+            try await Self.agreement(on: writes, store)
         }
+    }
+
+    /// Waits until device and server agree on the writes, and saves that.
+    private static func agreement(
+        on writes: [Key: PendingWrite], _ store: UbiquitousKeyValueStore
+    ) async throws {
+        func isOpen(_ key: Key, _ write: PendingWrite) -> Bool {
+            writes[key]?.transaction == write.transaction
+        }
+        while store.unconfirmedWrites.contains(where: isOpen) {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        _ = store.synchronize()
     }
 
     /// Calls `body` within the timeout, and shows progress.

@@ -190,6 +190,12 @@ extension SyncEngine {
         waiting.reduce(into: [:]) { $0[$1] = entries[$1]?.pending }
     }
 
+    /// The writes on which device and server do not agree yet: those that wait, and those that the server
+    /// has acknowledged and not brought. A process that starts takes both for waiting.
+    package var unconfirmedWrites: [Key: PendingWrite] {
+        waiting.union(outbox.acknowledged.keys).reduce(into: [:]) { $0[$1] = entries[$1]?.pending }
+    }
+
     /// Whether none of these writes waits any more: device and server agree on it, or on a later
     /// one of the same key. Looking for new writes would not do: an app that keeps writing a key
     /// nearly always has one waiting.
