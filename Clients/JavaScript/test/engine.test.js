@@ -59,26 +59,6 @@ test('what was written is on the disk when the store says so', () => withHome(as
   await again.close();
 }));
 
-test("the app is notified of what its own rule has made, and once", async () => {
-  const { Device } = await import('./conformance/device.js');
-  const device = new Device();
-  const take = (command) => device.take({ wall: 1_800_000_000_000, uptime: 0, ...command });
-  take({ do: 'start', account: '1', name: '000000000000000a', credential: 'c', store: 's', seed: '1',
-    boot: '1', firstSync: 'timestamps', policies: { k: 'r' } });
-  let answer = take({ do: 'leading', isLeading: true });
-  while (!answer.requests) answer = take({ do: answer.saves ? 'saved' : 'read' });
-  const [{ id: request }] = answer.requests;
-  take({ do: 'answer', request, status: 200, headers: {}, body: '' });
-  const record = (number, string) => ({ key: 'k', part: `r000000000000000${number}.0000001`, value: { string },
-    milliseconds: '1800000000000', device: `000000000000000${number}` });
-  const data = JSON.stringify({ records: [record(1, 'more'), record(2, 'less')], cursor: '1-1' });
-  const { notices, isNotifying, state } = take({ do: 'event', request, name: 'changes', data });
-  assert.deepEqual(notices, [{ reason: 'serverChange', keys: ['k'] }]);
-  assert.equal(isNotifying, false);
-  assert.deepEqual(state.values, [{ key: 'k', value: { string: 'more' } }]);
-  assert.equal(take({ do: 'saved' }).notices, undefined);
-});
-
 /** An engine of one process, each with an uptime and a boot of its own. The wall clock is the same. */
 let processes = 0;
 function process(content = { version: 0, entries: [] }, policies = {}) {
