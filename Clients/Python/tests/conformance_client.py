@@ -197,7 +197,7 @@ class Device:
         is_notifying = state.pop("isNotifying")
         state["records"] = [wired(record) for record in state["records"]]
         values = {key: to_wire(value) for key, value in ordered(state.pop("values"))}
-        state["diskError"] = self.engine.handle({"do": "status"}).get("diskError")
+        state["diskError"] = self.disk_error()
         if (state, values) != (self.shown, self.values):
             same = [key for key, value in values.items() if self.values.get(key) == value]
             changed = [{"key": key, "value": value} for key, value in values.items()
@@ -301,6 +301,10 @@ class Device:
         finally:
             self.saving = None
 
+    def disk_error(self) -> str | None:
+        error: str | None = self.engine.handle({"do": "status"}).get("diskError")
+        return error
+
     def reason(self, error: Exception) -> str:
         return str(error) or type(error).__name__
 
@@ -385,10 +389,16 @@ class FailureUnsaid(Device):
 
 
 class ReasonEmpty(Device):
-    """A failed save is told with what the error says, which may be nothing."""
+    """The app is shown what the disk's error says, which may be nothing, instead of the engine's words."""
+
+    text = ""
 
     def reason(self, error: Exception) -> str:
-        return str(error)
+        self.text = str(error)
+        return super().reason(error)
+
+    def disk_error(self) -> str | None:
+        return None if super().disk_error() is None else self.text
 
 
 class SavedInHaste(Device):

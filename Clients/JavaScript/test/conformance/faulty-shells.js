@@ -234,9 +234,9 @@ export const faultyShells = {
     unlock() {}
   },
 
-  /** A failed save is told with what the error says, which may be nothing. */
+  /** The app is shown what the disk's error says, which may be nothing, instead of the engine's words. */
   'reason-empty': class extends Process {
-    hears(event) { return event.do === 'notSaved' && this.how === 'silent' ? { ...event, why: '' } : event; }
+    get diskError() { return this.how === 'silent' && super.diskError ? '' : super.diskError; }
 
     notSaved(command) {
       this.how = command.how;
