@@ -302,6 +302,7 @@ class Device:
             self.saving = None
 
     def disk_error(self) -> str | None:
+        assert self.engine
         error: str | None = self.engine.handle({"do": "status"}).get("diskError")
         return error
 
