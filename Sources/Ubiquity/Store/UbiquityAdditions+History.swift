@@ -77,7 +77,7 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/refused`` if the value does not fit
-    ///   into the store, or is not known (``UbiquityVersion/Outcome/gap``), and
+    ///   into the store, or is not known any more, and
     ///   ``UbiquityError/Code/invalid`` for an empty key.
     public func revert(_ aKey: String, to version: UbiquityVersion) throws {
         let key = try validKey(aKey)
