@@ -40,6 +40,7 @@ async function answer(stage, incoming, reply, headers) {
 export const withBrowser = (stage, body, headers = () => ({}), Kind = Browser) => served(
   (incoming, reply) => answer(stage, incoming, reply, headers), async (address) => {
     const browser = new Kind(stage.home('browser'), address);
+    stage.programs.add(browser);
     try { await body(browser); } finally { await browser.end(); }
   });
 
@@ -93,8 +94,15 @@ export class Browser {
     await ended;
   }
 
+  /** The same, and what waits for it fails. */
+  kill() {
+    this.child.kill('SIGKILL');
+    for (const call of this.calls.values()) call.reject(new Error(`${call.method}: the browser was ended`));
+  }
+
   /** Its processes end one after the other, and until then they write. */
   async end() {
+    if (this.child.exitCode !== null || this.child.signalCode) return;
     const ended = once(this.child, 'close');
     const timer = setTimeout(() => this.child.kill('SIGKILL'), 20_000);
     this.call('Browser.close').catch(() => {});

@@ -96,7 +96,7 @@ export class Firefox {
   }
 
   /** Waits for the next event of that kind. */
-  event(method) { return new Promise((resolve) => { this.calls.set(method, { resolve }); }); }
+  event(method) { return new Promise((resolve, reject) => { this.calls.set(method, { method, resolve, reject }); }); }
 
   hear({ id, method, error, message, result }) {
     if (method) {
@@ -128,7 +128,14 @@ export class Firefox {
     return new Tab(this, context);
   }
 
+  /** Ends it at once, and what waits for it fails. */
+  kill() {
+    this.child.kill('SIGKILL');
+    for (const call of this.calls.values()) call.reject(new Error(`${call.method}: the browser was ended`));
+  }
+
   async end() {
+    if (this.child.exitCode !== null || this.child.signalCode) return;
     const ended = once(this.child, 'exit');
     this.child.kill('SIGKILL');
     await ended;

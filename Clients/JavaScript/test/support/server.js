@@ -19,8 +19,10 @@ const deadline = 300_000;
 /** A test with a server, a folder, and stores that are closed in the end. */
 export function serverTest(name, body, otherwise = false) {
   const skip = otherwise || (program ? false : 'UBIQUITY_PROGRAM does not name the program `ubiquity`');
-  test(name, { skip, timeout: deadline }, async () => {
+  test(name, { skip, timeout: deadline }, async ({ signal }) => {
     const stage = new Stage();
+    // What hangs never comes to its end, and its programs would keep this process for ever.
+    signal.addEventListener('abort', () => { for (const one of stage.programs) one.kill('SIGKILL'); });
     try {
       await stage.server.start();
       await body(stage);
@@ -116,6 +118,8 @@ class Stage {
     this.folder = mkdtempSync(join(tmpdir(), 'ubiquity-js-'));
     this.server = new Server(this.folder);
     this.open = new Set();
+    /** What must end if the test hangs. */
+    this.programs = new Set([this.server]);
   }
 
   home(name) { return join(this.folder, name); }
@@ -155,12 +159,14 @@ class Stage {
   start(name, ...words) {
     const child = spawn(program, words, { env: { ...process.env, UBIQUITY_HOME: this.home(name) } });
     this.open.add({ close: () => child.kill('SIGKILL') });
+    this.programs.add(child);
     return child;
   }
 
   async end() {
     for (const one of this.open) await one.close();
     await this.server.kill();
+    this.programs.clear();
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   }
 }
