@@ -161,7 +161,7 @@ conformance: setup engine
 	@for product in ubiquity-conformance ConformanceClient; do \
 		scripts/build-quietly $(SWIFT) build $(BUILD_FLAGS) --product $$product || exit 1; \
 	done
-	@scripts/conformance "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)" $(or $(SEEDS),1...200)
+	@scripts/conformance "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)" $(or $(SEEDS),1...200) --faults
 
 # Each patch of Tests/Mutations/ is built, and the simulator must find fault with it, and none with what
 # the patches break: in SEEDS=1...3000, unless told otherwise. MUTATION=name tries one.
