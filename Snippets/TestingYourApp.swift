@@ -104,6 +104,22 @@ func faults(_ cloud: TestCloud, _ phone: TestDevice) {
 }
 // snippet.end
 
+// snippet.seal
+@Test func `a device without the account's key is locked until it is unlocked`() {
+    let cloud = TestCloud()
+    cloud.seal()
+    let phone = cloud.newDevice("phone", isSignedIn: false)
+    phone.signIn(to: cloud.account, isLocked: true)
+    let store = phone.openStore("TEAMID.com.example.notes")
+    store.set("dark", forKey: "theme")
+    cloud.settle()
+    #expect(store.status.connection == .locked)
+    phone.unlock()
+    cloud.settle()
+    #expect(store.status.pendingKeys.isEmpty)
+}
+// snippet.end
+
 // snippet.waiting
 @Test func `the sync button has everything from the server when it is done`() async throws {
     let cloud = TestCloud()

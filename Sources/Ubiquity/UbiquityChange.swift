@@ -3,16 +3,6 @@
 internal import UbiquityCore
 
 /// A change of the values of some keys, for one reason.
-/// <!-- Snippets/StoreReference.swift: change -->
-/// ```swift
-/// for await change in store.changes {
-///     switch change.origin {
-///     case .own: continue
-///     case .quotaViolation: print("No room for \(change.keys).")
-///     case .elsewhere, .initialSync, .accountChange: print("Redraw \(change.keys).")
-///     }
-/// }
-/// ```
 public struct UbiquityChange: Hashable, Sendable {
     /// The origin of a change.
     public enum Origin: String, Hashable, Sendable {
@@ -36,10 +26,6 @@ public struct UbiquityChange: Hashable, Sendable {
     public var keys: [String]
 
     /// Creates a change, for an app's own tests.
-    /// <!-- Snippets/StoreReference.swift: change-init -->
-    /// ```swift
-    /// let change = UbiquityChange(origin: .elsewhere, keys: ["theme"])
-    /// ```
     public init(origin: Origin, keys: [String]) {
         self.origin = origin
         self.keys = keys

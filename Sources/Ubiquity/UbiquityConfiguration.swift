@@ -6,7 +6,7 @@ public import Logging
 internal import UbiquityCore
 
 /// The configuration of a store, for apps that need something other than the defaults.
-/// <!-- Snippets/StoreReference.swift: configuration -->
+/// <!-- Snippets/Limits.swift: configure -->
 /// ```swift
 /// var configuration = UbiquityConfiguration(identifier: "TEAMID.com.example.notes")
 /// configuration.keyLimit = .utf16Units(128)
@@ -48,10 +48,6 @@ public struct UbiquityConfiguration: Sendable {
     ///
     /// Applies to what this process writes, whichever process of the device sends it. Give the same
     /// keys in all apps that write them.
-    /// <!-- Snippets/StoreReference.swift: historyExcluded -->
-    /// ```swift
-    /// configuration.historyExcluded = ["token", "lastSearch"]
-    /// ```
     public var historyExcluded: Set<String> = []
     /// The queue on which notifications are posted and sequences are fed; nil means a queue of the
     /// store's own.
@@ -59,10 +55,6 @@ public struct UbiquityConfiguration: Sendable {
     /// On Linux, do not use the main queue: Foundation would make posts there wait forever for
     /// observers registered with `queue: .main`. These observers are called on the main queue in
     /// any case.
-    /// <!-- Snippets/StoreReference.swift: notificationQueue -->
-    /// ```swift
-    /// configuration.notificationQueue = DispatchQueue(label: "com.example.notes.store")
-    /// ```
     public var notificationQueue: DispatchQueue?
     /// Logs refused writes, a missing identifier and a broken file.
     public var logger = Logger(label: "ubiquity")

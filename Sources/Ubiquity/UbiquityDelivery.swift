@@ -8,14 +8,6 @@ internal import UbiquityCore
 ///
 /// A device has a value when it is on that device's disk. Whether an app has shown it is another
 /// question.
-/// <!-- Snippets/StoreReference.swift: delivery-devices -->
-/// ```swift
-/// func summary(of delivery: UbiquityDelivery) -> [String] {
-///     delivery.devices.map { device in
-///         "\(device.name): \(device.changesBehind) behind, last seen \(device.lastSeen)"
-///     }
-/// }
-/// ```
 public struct UbiquityDelivery: Hashable, Sendable {
     /// A device of the account that may use the store.
     public struct Device: Hashable, Sendable, Identifiable {

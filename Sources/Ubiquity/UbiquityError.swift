@@ -3,16 +3,6 @@
 package import UbiquityCore
 
 /// The error for anything that this library failed to do.
-/// <!-- Snippets/StoreReference.swift: error -->
-/// ```swift
-/// do {
-///     try store.set(12, for: level)
-/// } catch let error as UbiquityError where error.code == .refused {
-///     print("The store is full: \(error)")
-/// } catch {
-///     print("\(error)")
-/// }
-/// ```
 public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of a failure, for programs.
     public enum Code: String, Hashable, Sendable {

@@ -4,18 +4,20 @@ public import Foundation
 internal import UbiquityCore
 
 /// The state of a store's sync at one moment: whether it works, and if not, why.
-/// <!-- Snippets/StoreReference.swift: status-sentence -->
+/// <!-- Snippets/GettingStarted.swift: status -->
 /// ```swift
-/// func sentence(for status: UbiquityStatus) -> String {
+/// func explain(_ status: UbiquityStatus) -> String {
 ///     switch status.connection {
-///     case .connected, .polling: "Synced."
-///     case .connecting: "Connecting…"
-///     case .waiting: "Offline: \(status.lastError ?? "no server")"
-///     case .signedOut, .unauthorized: "Sign in to sync."
-///     case .locked: "This device needs the account's key."
-///     case .notConfigured: "This app has no store identifier."
+///     case .connected, .polling: "synced; \(status.pendingKeys.count) keys wait to be sent"
+///     case .connecting: "connecting"
+///     case .waiting: "no connection: \(status.lastError ?? "the reason is not known")"
+///     case .signedOut: "this device is not signed in"
+///     case .locked: "this device needs the account's key"
+///     case .unauthorized: "this device must be signed in again"
+///     case .notConfigured: "this app has no store identifier"
 ///     }
 /// }
+/// print(explain(store.status))
 /// ```
 public struct UbiquityStatus: Hashable, Sendable {
     /// The state of the connection to the server.

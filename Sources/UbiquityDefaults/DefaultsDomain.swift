@@ -15,9 +15,12 @@ public struct DefaultsDomain: Hashable, Sendable {
     public static let standard = DefaultsDomain(suite: nil)
 
     /// The domain of `UserDefaults(suiteName:)` with this name.
-    /// <!-- Snippets/DefaultsReference.swift: suite -->
+    /// <!-- Snippets/Preferences.swift: suite -->
     /// ```swift
-    /// let widget = try DefaultsMirror(.suite("com.example.widget"), keys: ["city"])
+    /// func openShared() throws -> DefaultsMirror {
+    ///     let store = try UbiquitousKeyValueStore(identifier: "TEAMID.com.example.editor")
+    ///     return try DefaultsMirror(.suite("com.example.editor"), store, keys: [.prefix("editor.")])
+    /// }
     /// ```
     public static func suite(_ name: String) -> DefaultsDomain { DefaultsDomain(suite: name) }
 

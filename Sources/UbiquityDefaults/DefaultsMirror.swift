@@ -6,11 +6,11 @@ public import Ubiquity
 
 /// Keeps chosen keys of an app's preferences and of a store equal, in both directions, including
 /// deletions.
-/// <!-- Snippets/DefaultsReference.swift: mirror -->
+/// <!-- Snippets/Preferences.swift: three -->
 /// ```swift
 /// let mirror = try DefaultsMirror(keys: ["theme", .key("level", .maximum), .prefix("editor.")])
-/// UserDefaults.standard.set("dark", forKey: "theme")
-/// mirror.update()  // follows the preferences to the person's other devices
+///
+/// mirror.set("dark", forKey: "theme")
 /// ```
 ///
 /// The app continues to use its `UserDefaults`, which work with and without a server; the store
@@ -52,15 +52,6 @@ public final class DefaultsMirror: @unchecked Sendable {
     ///
     /// As for the store's notification, an observer registered with `queue: .main` is called there,
     /// provided that the program runs its main queue.
-    /// <!-- Snippets/DefaultsReference.swift: notification -->
-    /// ```swift
-    /// let observer = NotificationCenter.default.addObserver(
-    ///     forName: DefaultsMirror.didChangeDefaultsNotification, object: mirror, queue: .main
-    /// ) { notification in
-    ///     let keys = notification.userInfo?[DefaultsMirror.changedKeysKey] as? [String] ?? []
-    ///     print("Redraw what shows \(keys).")
-    /// }
-    /// ```
     public static let didChangeDefaultsNotification = Notification.Name(
         "UbiquityDefaultsMirrorDidChangeDefaultsNotification")
     /// The key in `userInfo` for the keys that the mirror wrote or removed, a `[String]`.
@@ -68,12 +59,6 @@ public final class DefaultsMirror: @unchecked Sendable {
 
     /// Starts at once: when it returns, the preferences have the values that the store has on this
     /// device. A notification of the changes follows.
-    /// <!-- Snippets/DefaultsReference.swift: init -->
-    /// ```swift
-    /// let store = try UbiquitousKeyValueStore(identifier: "TEAMID.com.example.editor")
-    /// let mirror = try DefaultsMirror(
-    ///     .suite("com.example.editor"), store, keys: [.prefix("editor.")], interval: .seconds(1))
-    /// ```
     ///
     /// - Parameters:
     ///   - domain: The app's own preferences, or a suite's.
@@ -118,10 +103,6 @@ public final class DefaultsMirror: @unchecked Sendable {
     /// Sets a value in the preferences, and updates the store at once. Like
     /// `UserDefaults.set(_:forKey:)`, except that a value that is not a property list is reported
     /// as an issue and not written. Nil removes the key.
-    /// <!-- Snippets/DefaultsReference.swift: set -->
-    /// ```swift
-    /// mirror.set("dark", forKey: "theme")  // instead of UserDefaults.standard.set
-    /// ```
     public func set(_ value: Any?, forKey key: String) {
         guard let value else { return removeObject(forKey: key) }
         guard work.set(value, forKey: key) else { return }
@@ -129,10 +110,6 @@ public final class DefaultsMirror: @unchecked Sendable {
     }
 
     /// Removes a key from the preferences, and updates the store at once.
-    /// <!-- Snippets/DefaultsReference.swift: remove -->
-    /// ```swift
-    /// mirror.removeObject(forKey: "theme")  // the registered default applies again
-    /// ```
     public func removeObject(forKey key: String) {
         defaults.removeObject(forKey: key)
         update()
@@ -142,34 +119,26 @@ public final class DefaultsMirror: @unchecked Sendable {
     ///
     /// Call this when the app has written its preferences: after a settings view has closed, or
     /// before the app ends.
-    /// <!-- Snippets/DefaultsReference.swift: update -->
+    /// <!-- Snippets/Preferences.swift: write -->
     /// ```swift
     /// func settingsDidClose() {
     ///     UserDefaults.standard.set(14, forKey: "editor.size")
     ///     mirror.update()
+    /// }
+    ///
+    /// func appWillEnd() async {
+    ///     await mirror.updateNow()
+    ///     mirror.store.synchronize()
     /// }
     /// ```
     public func update() { work.schedule() }
 
     /// Compares preferences and store. When it returns, each has what the other had at the call.
     /// Does not wait for a server.
-    /// <!-- Snippets/DefaultsReference.swift: update-now -->
-    /// ```swift
-    /// func appWillEnd() async {
-    ///     await mirror.updateNow()
-    ///     mirror.store.synchronize()
-    /// }
-    /// ```
     public func updateNow() async { await work.roundNow() }
 
     /// Ends the mirror's work, at the latest after the comparison under way. Later changes are
     /// noticed by the next mirror. Preferences and store keep their values.
-    /// <!-- Snippets/DefaultsReference.swift: stop -->
-    /// ```swift
-    /// func userTurnedSyncOff() {
-    ///     mirror.stop()  // the preferences and the store keep their values
-    /// }
-    /// ```
     public func stop() {
         let parts = parts.withLock { parts in
             defer { parts = Parts() }
@@ -185,10 +154,19 @@ public final class DefaultsMirror: @unchecked Sendable {
     ///
     /// A slow reader gets the keys of several changes combined. Supports one reader; ends with the
     /// mirror.
-    /// <!-- Snippets/DefaultsReference.swift: changes -->
+    /// <!-- Snippets/Preferences.swift: follow -->
     /// ```swift
-    /// for await keys in mirror.changes where keys.contains("theme") {
-    ///     print("The theme is \(mirror[.theme]) now.")
+    /// func followPreferences() async {
+    ///     for await keys in mirror.changes {
+    ///         print("changed elsewhere: \(keys)")
+    ///     }
+    /// }
+    ///
+    /// let observer = NotificationCenter.default.addObserver(
+    ///     forName: DefaultsMirror.didChangeDefaultsNotification, object: mirror, queue: .main
+    /// ) { notification in
+    ///     let keys = notification.userInfo?[DefaultsMirror.changedKeysKey] as? [String] ?? []
+    ///     print("redraw what shows \(keys)")
     /// }
     /// ```
     public var changes: some AsyncSequence<[String], Never> & Sendable { work.poster.changes() }
@@ -196,10 +174,12 @@ public final class DefaultsMirror: @unchecked Sendable {
     /// The problems with mirrored keys, the current ones first, each once. They are also logged.
     ///
     /// Supports one reader; ends with the mirror.
-    /// <!-- Snippets/DefaultsReference.swift: issues -->
+    /// <!-- Snippets/Preferences.swift: issues -->
     /// ```swift
-    /// for await issue in mirror.issues {
-    ///     print("\(issue.key) is not synced: \(issue)")
+    /// func logIssues() async {
+    ///     for await issue in mirror.issues {
+    ///         print(issue)
+    ///     }
     /// }
     /// ```
     public var issues: some AsyncSequence<MirrorIssue, Never> & Sendable { work.poster.issues() }

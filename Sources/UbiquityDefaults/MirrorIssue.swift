@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The reason a key, or a value of it, is not mirrored. The other keys are not affected.
-/// <!-- Snippets/DefaultsReference.swift: issue -->
-/// ```swift
-/// func isForThePerson(_ issue: MirrorIssue) -> Bool {
-///     switch issue.kind {
-///     case .refused, .discarded: true
-///     case .value, .taken: false  // a mistake in the app
-///     }
-/// }
-/// ```
 public struct MirrorIssue: Hashable, Sendable, CustomStringConvertible {
     /// The kind of an issue.
     public enum Kind: String, Hashable, Sendable {

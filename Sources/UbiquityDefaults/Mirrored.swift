@@ -5,9 +5,14 @@ public import Ubiquity
 internal import UbiquityCore
 
 /// A property that reads and writes an app's preferences, which a mirror keeps equal with a store.
-/// <!-- Snippets/DefaultsReference.swift: property -->
+/// <!-- Snippets/Preferences.swift: properties -->
 /// ```swift
-/// let game = try DefaultsMirror(keys: [.key(.theme), .key(.level)])
+/// extension UbiquityKeys {
+///     static let theme = UbiquityKey("theme", default: "light")
+///     static let level = UbiquityKey("level", default: 1, policy: .maximum)
+/// }
+///
+/// let game = try DefaultsMirror(.suite("com.example.game"), keys: [.key(.theme), .key(.level)])
 ///
 /// struct GameSettings {
 ///     @Mirrored(.theme, in: game) var theme
@@ -44,11 +49,6 @@ extension DefaultsMirror {
     /// Values have the forms that `UbiquityKey` describes. A value that cannot be read
     /// gives the default. Setting nil removes the preference. A value that is not a property list is
     /// not written, which is reported in the log and the store's errors.
-    /// <!-- Snippets/DefaultsReference.swift: subscript -->
-    /// ```swift
-    /// mirror[.theme] = "dark"
-    /// print(mirror[.level])  // 1, the key's default
-    /// ```
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
         get {
             guard let object = defaults.object(forKey: key.name),

@@ -4,14 +4,29 @@ public import Ubiquity
 internal import UbiquityCore
 
 /// One or more keys that a ``DefaultsMirror`` keeps equal, and their conflict policy.
-/// <!-- Snippets/DefaultsReference.swift: keys -->
+/// <!-- Snippets/Preferences.swift: policies -->
 /// ```swift
-/// let mirrored: [MirroredKeys] = [
-///     "theme",
-///     .key("bestTime", .minimum),
-///     .prefix("editor."),
-///     .matching { $0.hasSuffix(".color") },
-/// ]
+/// func openGame() throws -> DefaultsMirror {
+///     try DefaultsMirror(
+///         .suite("com.example.game"),
+///         keys: [
+///             "player",
+///             .key("level", .maximum),
+///             .key("bestTime", .minimum),
+///             .key("games", .counter),
+///             .key("badges", .unionOfArrays),
+///             .prefix("progress.", .unionOfDictionaries),
+///             .key("notes", .custom(joined)),
+///         ])
+/// }
+///
+/// @Sendable
+/// func joined(_ earlier: ConflictingValue, _ later: ConflictingValue) -> Any {
+///     guard let a = earlier.value as? String, let b = later.value as? String else {
+///         return later.value
+///     }
+///     return a + "\n" + b
+/// }
 /// ```
 ///
 /// Keys of the system, such as those that begin with `Apple` or `NS`, are never mirrored.

@@ -13,12 +13,6 @@ extension TestCloud {
     /// for example on a network that loses nearly everything.
     ///
     /// In an asynchronous function, Swift selects the asynchronous variant.
-    /// <!-- Snippets/TestingReference.swift: settle -->
-    /// ```swift
-    /// store.set("dark", forKey: "theme")
-    /// cloud.settle()  // saved, sent, and every store notified
-    /// #expect(store.status.pendingKeys.isEmpty)
-    /// ```
     public func settle(file: StaticString = #fileID, line: UInt = #line) {
         guard let trouble = world.settle() else { return }
         fatalError(
@@ -33,13 +27,6 @@ extension TestCloud {
     /// looks for a server in vain does so once a minute.
     ///
     /// In an asynchronous function, Swift selects the asynchronous variant.
-    /// <!-- Snippets/TestingReference.swift: advance -->
-    /// ```swift
-    /// laptop.goOffline()
-    /// cloud.advance(by: .seconds(7_200))
-    /// laptop.goOnline()
-    /// cloud.settle()
-    /// ```
     public func advance(
         by duration: Duration, file: StaticString = #fileID, line: UInt = #line
     ) {
@@ -65,15 +52,6 @@ extension TestCloud {
 
     /// Lets everything settle repeatedly until a condition holds: for an app with tasks of its own,
     /// which Swift runs at any time.
-    /// <!-- Snippets/TestingReference.swift: settle-until -->
-    /// ```swift
-    /// var seen: [[String]] = []
-    /// let task = Task { for await change in store.changes { seen.append(change.keys) } }
-    /// await Task.yield()
-    /// store.set("dark", forKey: "theme")
-    /// #expect(await cloud.settle(until: { seen == [["theme"]] }))
-    /// task.cancel()
-    /// ```
     ///
     /// - Parameters:
     ///   - condition: Called on the caller's actor.

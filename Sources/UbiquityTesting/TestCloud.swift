@@ -5,15 +5,22 @@ internal import Ubiquity
 internal import UbiquityCore
 
 /// A cloud inside a test: a server, people's accounts, and devices on which apps open stores.
-/// <!-- Snippets/TestingReference.swift: cloud -->
+/// <!-- Snippets/TestingYourApp.swift: first -->
 /// ```swift
-/// let cloud = TestCloud()
-/// let phone = cloud.newDevice("phone").openStore("TEAMID.com.example.notes")
-/// let laptop = cloud.newDevice("laptop").openStore("TEAMID.com.example.notes")
+/// @Test func `a level reached on the phone is known on the laptop`() {
+///     let cloud = TestCloud()
+///     let phone = cloud.newDevice("phone")
+///     let laptop = cloud.newDevice("laptop")
+///     let game = Game(phone.openStore("TEAMID.com.example.game"))
+///     let other = Game(laptop.openStore("TEAMID.com.example.game"))
 ///
-/// phone.set("dark", forKey: "theme")
-/// cloud.settle()
-/// #expect(laptop.string(forKey: "theme") == "dark")
+///     game.finish(level: 13)
+///     cloud.settle()
+///     other.storeChanged()
+///
+///     #expect(other.best == 13)
+///     #expect(laptop.notifications.map(\.changedKeys) == [["level"]])
+/// }
 /// ```
 ///
 /// The stores are of the library's own class with its own rules; only their disks, clocks and
@@ -38,11 +45,6 @@ public final class TestCloud: Sendable {
     public var server: TestServer { TestServer(cloud: self) }
 
     /// Creates a cloud with a server, an account, and no devices yet.
-    /// <!-- Snippets/TestingReference.swift: cloud-init -->
-    /// ```swift
-    /// // Every run of one seed is the same; another seed has other delays.
-    /// let cloud = TestCloud(seed: 7, startingAt: Date(timeIntervalSince1970: 1_767_225_600))
-    /// ```
     ///
     /// - Parameters:
     ///   - seed: Determines everything random, such as how long each request takes.
@@ -60,13 +62,6 @@ public final class TestCloud: Sendable {
     public var now: Date { Date(milliseconds: world.now) }
 
     /// Creates the account of another person, or a second one of the same person.
-    /// <!-- Snippets/TestingReference.swift: account -->
-    /// ```swift
-    /// let friend = cloud.newAccount("of a friend")
-    /// let borrowed = cloud.newDevice("phone", isSignedIn: false)
-    /// borrowed.signIn(to: friend)
-    /// #expect(borrowed.account == friend)
-    /// ```
     ///
     /// - Parameter name: The account's name, as in `UbiquityStatus.account`.
     public func newAccount(_ name: String) -> TestAccount {
@@ -79,20 +74,6 @@ public final class TestCloud: Sendable {
     ///
     /// The account's devices have the key at once, and those that sign in later, unless they are locked:
     /// see ``TestDevice/signIn(to:isLocked:file:line:)``.
-    /// <!-- Snippets/TestingReference.swift: seal -->
-    /// ```swift
-    /// let cloud = TestCloud()
-    /// cloud.seal()
-    /// let phone = cloud.newDevice("phone", isSignedIn: false)
-    /// phone.signIn(to: cloud.account, isLocked: true)
-    /// let store = phone.openStore("TEAMID.com.example.notes")
-    /// store.set("dark", forKey: "theme")
-    /// cloud.settle()
-    /// #expect(store.status.connection == .locked)
-    /// phone.unlock()
-    /// cloud.settle()
-    /// #expect(store.status.pendingKeys.isEmpty)
-    /// ```
     ///
     /// - Parameters:
     ///   - account: The account; nil for the cloud's first.
@@ -109,13 +90,6 @@ public final class TestCloud: Sendable {
     }
 
     /// Creates a device with a correct clock and a good network, on which no app has run yet.
-    /// <!-- Snippets/TestingReference.swift: new-device -->
-    /// ```swift
-    /// let guest = cloud.newDevice("tablet", isSignedIn: false)
-    /// let store = guest.openStore("TEAMID.com.example.notes")
-    /// cloud.settle()
-    /// #expect(store.status.connection == .signedOut)
-    /// ```
     ///
     /// - Parameters:
     ///   - name: Used in error messages.

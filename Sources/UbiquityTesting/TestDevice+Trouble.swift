@@ -12,28 +12,12 @@ extension TestDevice {
     public var isOnline: Bool { change { $0.device.isOnline } }
 
     /// Disconnects the network. The device notices at once, and keeps retrying.
-    /// <!-- Snippets/TestingReference.swift: offline -->
-    /// ```swift
-    /// phone.goOffline()
-    /// store.set("written in a tunnel", forKey: "note.1")
-    /// cloud.settle()
-    /// #expect(store.status.pendingKeys == ["note.1"])
-    /// phone.goOnline()
-    /// ```
     public func goOffline() { change { $0.device.goOffline() } }
 
     /// Reconnects the network. The device notices at its next attempt, within a minute.
     public func goOnline() { change { $0.device.goOnline() } }
 
     /// The quality of the device's network from now on.
-    /// <!-- Snippets/TestingReference.swift: network -->
-    /// ```swift
-    /// phone.network.delay = .seconds(2) ... .seconds(5)
-    /// phone.network.lostAnswers = 0.3
-    /// store.set("written on a train", forKey: "note.2")
-    /// cloud.settle()
-    /// #expect(store.status.pendingKeys.isEmpty)
-    /// ```
     public var network: TestNetwork {
         get { change { $0.network } }
         set { change { $0.network = newValue } }
@@ -46,15 +30,6 @@ extension TestDevice {
 
     /// The lead of the device's clock; negative if it is behind. May be set at any time, as a
     /// person sets a clock.
-    /// <!-- Snippets/TestingReference.swift: clock -->
-    /// ```swift
-    /// phone.clockError = .seconds(-3_600)  // an hour behind
-    /// store.set("later than anything before", forKey: "note.1")
-    /// cloud.settle()
-    /// #expect(
-    ///     cloud.server.values(ofStore: "TEAMID.com.example.notes")["note.1"] as? String
-    ///         == "later than anything before")
-    /// ```
     public var clockError: Duration {
         get { .milliseconds(machine.clockError) }
         set { change { $0.clockError = newValue.milliseconds } }
@@ -100,12 +75,6 @@ extension TestDevice {
     public func unlock() { change { $0.device.takeKeys() } }
 
     /// Signs the device out for all its apps. Stores follow when time passes.
-    /// <!-- Snippets/TestingReference.swift: sign-out -->
-    /// ```swift
-    /// phone.signOut(wipes: true)
-    /// cloud.settle()
-    /// #expect(store.dictionaryRepresentation.isEmpty)
-    /// ```
     ///
     /// - Parameter wipes: Whether the account's values, unsent ones included, are removed from the
     ///   device.
@@ -114,14 +83,6 @@ extension TestDevice {
     // MARK: - Disk
 
     /// Whether the disk refuses every save.
-    /// <!-- Snippets/TestingReference.swift: disk -->
-    /// ```swift
-    /// phone.isDiskFull = true
-    /// store.set("dark", forKey: "theme")
-    /// #expect(!store.synchronize())
-    /// phone.isDiskFull = false
-    /// #expect(store.synchronize())
-    /// ```
     public var isDiskFull: Bool {
         get { change { $0.isDiskFull } }
         set { change { $0.isDiskFull = newValue } }

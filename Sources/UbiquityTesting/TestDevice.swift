@@ -5,12 +5,28 @@ internal import UbiquityCore
 internal import UbiquitySimulation
 
 /// A person's device in a ``TestCloud``: one sign-in for all its apps, a disk, a clock and a network.
-/// <!-- Snippets/TestingReference.swift: device -->
+/// <!-- Snippets/TestingYourApp.swift: faults -->
 /// ```swift
-/// let phone = cloud.newDevice("phone")
-/// let store = phone.openStore("TEAMID.com.example.notes")
-/// store.set("dark", forKey: "theme")
-/// phone.reinstall()  // and the values come back from the server
+/// func faults(_ cloud: TestCloud, _ phone: TestDevice) {
+///     phone.goOffline()
+///     phone.network.delay = .seconds(2) ... .seconds(5)
+///     phone.network.lostAnswers = 0.3
+///     phone.network.isSilent = true
+///     phone.clockError = .seconds(600)
+///     phone.isDiskFull = true
+///     phone.kill()
+///     phone.restart()
+///     phone.reinstall()
+///     phone.signOut(wipes: true)
+///     phone.signIn(to: cloud.newAccount("of a friend"))
+///
+///     let backup = cloud.server.backUp()
+///     cloud.server.stop()
+///     cloud.server.restore(backup)
+///     cloud.server.forgetDeletions()
+///     cloud.server.limits.keysMax = 3
+///     cloud.server.refusesCredentials = true
+/// }
 /// ```
 public final class TestDevice: Sendable {
     /// The cloud, which exists as long as any of its devices is retained.
@@ -50,12 +66,6 @@ public final class TestDevice: Sendable {
     }
 
     /// Opens a store with a configuration, see `openStore()`.
-    /// <!-- Snippets/TestingReference.swift: open-configured -->
-    /// ```swift
-    /// var configuration = UbiquityConfiguration(identifier: "TEAMID.com.example.game")
-    /// configuration.firstSync = .timestamps
-    /// let game = phone.openStore(configuration)
-    /// ```
     public func openStore(
         _ configuration: UbiquityConfiguration, file: StaticString = #fileID, line: UInt = #line
     ) -> UbiquitousKeyValueStore {
@@ -67,29 +77,10 @@ public final class TestDevice: Sendable {
     /// A store saves as soon as time passes, so writes before the last `settle()`, `advance()` or
     /// `synchronize()` are on disk. Do not write to the stores that were open any more;
     /// `openStore()` starts the app again.
-    /// <!-- Snippets/TestingReference.swift: kill -->
-    /// ```swift
-    /// let store = phone.openStore("TEAMID.com.example.notes")
-    /// store.set("first", forKey: "note.1")
-    /// store.synchronize()
-    /// store.set("second", forKey: "note.2")
-    /// phone.kill()
-    ///
-    /// let reopened = phone.openStore("TEAMID.com.example.notes")
-    /// #expect(reopened.dictionaryRepresentation.count == 1)
-    /// ```
     public func kill() { change { $0.kill($0.device.processes) } }
 
     /// Restarts the device after a loss of power: all processes end as by ``kill()``, and the
     /// device's uptime starts again.
-    /// <!-- Snippets/TestingReference.swift: restart -->
-    /// ```swift
-    /// reopened.set("third", forKey: "note.3")
-    /// cloud.settle()
-    /// phone.restart()
-    /// let afterwards = phone.openStore("TEAMID.com.example.notes")
-    /// #expect(afterwards.string(forKey: "note.3") == "third")
-    /// ```
     public func restart() { change { $0.reboot() } }
 
     /// Removes the app with everything that it stored here, and installs it again. The sign-in
@@ -99,13 +90,6 @@ public final class TestDevice: Sendable {
     // MARK: - Notifications
 
     /// All notifications posted by stores of this device, the oldest first.
-    /// <!-- Snippets/TestingReference.swift: notifications -->
-    /// ```swift
-    /// phone.forgetNotifications()
-    /// other.set("dark", forKey: "theme")
-    /// cloud.settle()
-    /// #expect(phone.notifications.map(\.changedKeys) == [["theme"]])
-    /// ```
     public var notifications: [TestNotification] { machine.notifications }
 
     /// Empties ``notifications``.

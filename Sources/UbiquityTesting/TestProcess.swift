@@ -6,15 +6,6 @@ internal import UbiquitySimulation
 
 /// One of several processes of a ``TestDevice`` that open the same stores: an app, its extension, a
 /// helper.
-/// <!-- Snippets/TestingReference.swift: process -->
-/// ```swift
-/// let widget = phone.newProcess("widget")
-/// let shown = widget.openStore("TEAMID.com.example.game")
-/// game.set(12, forKey: "level")
-/// cloud.settle()
-/// #expect(shown.longLong(forKey: "level") == 12)
-/// widget.quit()
-/// ```
 public struct TestProcess: Sendable {
     /// Processes of one device with the same name are the same process.
     public let name: String

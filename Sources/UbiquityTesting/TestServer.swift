@@ -6,16 +6,6 @@ internal import UbiquityCore
 internal import UbiquitySimulation
 
 /// The server of a ``TestCloud``.
-/// <!-- Snippets/TestingReference.swift: server -->
-/// ```swift
-/// cloud.server.stop()
-/// store.set("dark", forKey: "theme")
-/// cloud.settle()
-/// #expect(store.status.pendingKeys == ["theme"])
-/// cloud.server.start()
-/// cloud.settle()
-/// #expect(store.status.pendingKeys.isEmpty)
-/// ```
 public struct TestServer: Sendable {
     private let cloud: TestCloud
 
@@ -39,17 +29,6 @@ public struct TestServer: Sendable {
     // MARK: - Backups
 
     /// Copies all of its data.
-    /// <!-- Snippets/TestingReference.swift: backup -->
-    /// ```swift
-    /// let backup = cloud.server.backUp()
-    /// store.set("light", forKey: "theme")
-    /// cloud.settle()
-    /// cloud.server.restore(backup)
-    /// cloud.settle()  // the device gives the server back what it lost
-    /// #expect(
-    ///     cloud.server.values(ofStore: "TEAMID.com.example.notes")["theme"] as? String
-    ///         == "light")
-    /// ```
     public func backUp() -> TestServerBackup {
         change {
             TestServerBackup(stores: $0.stores, sealings: $0.sealings, world: cloud.world)
@@ -81,15 +60,6 @@ public struct TestServer: Sendable {
 
     /// The limits of one store. They apply on the server at once. A device learns them with its
     /// next connection, and then refuses excessive writes itself.
-    /// <!-- Snippets/TestingReference.swift: limits -->
-    /// ```swift
-    /// cloud.server.limits.keysMax = 1
-    /// cloud.server.stop()
-    /// cloud.server.start()
-    /// cloud.settle()
-    /// store.set("one too many", forKey: "note.1")
-    /// #expect(store.object(forKey: "note.1") == nil)
-    /// ```
     public var limits: TestLimits {
         get { change { TestLimits($0.limits) } }
         nonmutating set { change { newValue.apply(to: &$0.limits) } }
@@ -109,14 +79,6 @@ public struct TestServer: Sendable {
 
     /// Whether it refuses every device's credential, as if all were revoked. Devices retry after
     /// five minutes.
-    /// <!-- Snippets/TestingReference.swift: refuses -->
-    /// ```swift
-    /// cloud.server.refusesCredentials = true
-    /// cloud.server.stop()
-    /// cloud.server.start()
-    /// cloud.advance(by: .seconds(60))  // within which the device connects again
-    /// #expect(store.status.connection == .unauthorized)
-    /// ```
     public var refusesCredentials: Bool {
         get { change { $0.deniesUntil > cloud.world.now } }
         nonmutating set { change { $0.deniesUntil = newValue ? .max : 0 } }

@@ -8,12 +8,6 @@ extension UbiquitousKeyValueStore {
     ///
     /// It applies to the body and the tasks that it starts, and to nothing else, so tests may run
     /// in parallel. `FileManager.default.ubiquityIdentityToken` is that of the store's device.
-    /// <!-- Snippets/TestingReference.swift: default -->
-    /// ```swift
-    /// let store = cloud.newDevice("phone").openStore("TEAMID.com.example.game")
-    /// store.asDefault { Game().start() }
-    /// #expect(store.longLong(forKey: "starts") == 1)
-    /// ```
     public func asDefault<Result>(_ body: () throws -> Result) rethrows -> Result {
         try standingForDefault(body)
     }

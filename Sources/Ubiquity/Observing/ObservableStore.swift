@@ -4,13 +4,14 @@ public import Observation
 
 /// An observable store for views. Changes of any origin to values read through it are reported by
 /// Observation, key by key. Works with SwiftUI, and wherever Swift runs.
-/// <!-- Snippets/TypedReference.swift: view -->
+/// <!-- Snippets/Observing.swift: observation -->
 /// ```swift
-/// struct VolumeView: View {
-///     @State private var settings = ObservableStore()
-///
-///     var body: some View {
-///         Slider(value: $settings[.volume])
+/// @MainActor
+/// func draw(_ settings: ObservableStore) {
+///     withObservationTracking {
+///         print("volume: \(settings[.volume]), \(settings.status.connection)")
+///     } onChange: {
+///         Task { @MainActor in draw(settings) }
 ///     }
 /// }
 /// ```
@@ -36,14 +37,6 @@ public final class ObservableStore: Observable {
     }
 
     /// The current sync status.
-    /// <!-- Snippets/TypedReference.swift: observable -->
-    /// ```swift
-    /// withObservationTracking {
-    ///     print("Volume \(settings[.volume]), \(settings.status.connection)")
-    /// } onChange: {
-    ///     print("Draw it again.")
-    /// }
-    /// ```
     public var status: UbiquityStatus {
         observation.accessStatus()
         return store.status

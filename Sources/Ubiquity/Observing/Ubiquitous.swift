@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A property that reads and writes a key of a store.
-/// <!-- Snippets/TypedReference.swift: property -->
+/// <!-- Snippets/Observing.swift: wrapper -->
 /// ```swift
 /// struct Player {
 ///     @Ubiquitous(.volume) var volume
+///     @Ubiquitous(.nickname) var nickname
+/// }
 ///
-///     func mute() { volume = 0 }
+/// func mute(_ player: Player) {
+///     player.volume = 0
+///     player.$nickname.remove()
 /// }
 /// ```
 ///
 /// Nothing is kept beside the store. A view that reads the property is updated when the value changes,
 /// wherever the change came from: reads are reported to Observation, and changes from elsewhere on the
 /// main actor, a moment after the store has them. In an `@Observable` class, which cannot have other
-/// property wrappers, put `@ObservationIgnored` before it:
-/// <!-- Snippets/TypedReference.swift: property-in-class -->
-/// ```swift
-/// @Observable final class Settings {
-///     @ObservationIgnored @Ubiquitous(.volume) var volume
-/// }
-/// ```
+/// property wrappers, put `@ObservationIgnored` before it.
 ///
 /// Elsewhere, iterate over its ``values``.
 @propertyWrapper
@@ -54,23 +52,9 @@ public struct Ubiquitous<Value: Codable & Sendable>: Sendable {
     }
 
     /// The wrapper itself: `$volume.values`, `$volume.remove()`.
-    /// <!-- Snippets/TypedReference.swift: wrapper -->
-    /// ```swift
-    /// func reset() {
-    ///     if $volume.hasValue { $volume.remove() }
-    /// }
-    /// ```
     public var projectedValue: Self { self }
 
     /// The current value, and each new value when it changes.
-    /// <!-- Snippets/TypedReference.swift: property-values -->
-    /// ```swift
-    /// func follow(_ player: Player) async {
-    ///     for await volume in player.$volume.values {
-    ///         print("The volume is \(volume).")
-    ///     }
-    /// }
-    /// ```
     public var values: UbiquityValues<Value> { store.values(for: key) }
 
     /// Whether a value is stored, so that the default does not apply.

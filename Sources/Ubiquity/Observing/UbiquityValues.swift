@@ -8,10 +8,12 @@ extension UbiquitousKeyValueStore {
     ///
     /// A slow reader only gets the newest value. The sequence supports one reader, and ends when
     /// the reading task is cancelled.
-    /// <!-- Snippets/TypedReference.swift: values -->
+    /// <!-- Snippets/Observing.swift: values -->
     /// ```swift
-    /// for await volume in store.values(for: .volume) {
-    ///     print("The volume is \(volume).")  // at once, then after each change
+    /// func followVolume() async {
+    ///     for await volume in store.values(for: .volume) {
+    ///         print("the volume is \(volume)")
+    ///     }
     /// }
     /// ```
     public func values<Value>(for key: UbiquityKey<Value>) -> UbiquityValues<Value> {

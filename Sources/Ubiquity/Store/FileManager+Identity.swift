@@ -13,12 +13,6 @@ extension FileManager {
     ///
     /// Apps written for Apple's systems check it before they use a store. Foundation has it on
     /// Apple's systems only. The first call reads a small file; later calls cost nothing.
-    /// <!-- Snippets/AccountReference.swift: identity-token -->
-    /// ```swift
-    /// guard FileManager.default.ubiquityIdentityToken != nil else {
-    ///     return show("Sign in to keep your notes on all devices.")
-    /// }
-    /// ```
     public var ubiquityIdentityToken: (any NSCoding & NSCopying & NSObjectProtocol)? {
         DefaultStore.shared.accountID.map { NSData(data: Data($0.utf8)) }
     }
@@ -29,14 +23,6 @@ extension Notification.Name {
     /// app has used the default store or asked for the token before.
     ///
     /// Posted on a queue of this library's own, without an object.
-    /// <!-- Snippets/AccountReference.swift: identity-change -->
-    /// ```swift
-    /// let observer = NotificationCenter.default.addObserver(
-    ///     forName: .NSUbiquityIdentityDidChange, object: nil, queue: .main
-    /// ) { _ in
-    ///     show("The account has changed.")
-    /// }
-    /// ```
     public static let NSUbiquityIdentityDidChange = Notification.Name(
         "NSUbiquityIdentityDidChangeNotification")
 }

@@ -5,14 +5,6 @@ internal import UbiquityCore
 /// Several writes that apply all or not at all, see ``UbiquitousKeyValueStore/performBatch(_:)``.
 ///
 /// It belongs to the closure that receives it.
-/// <!-- Snippets/StoreReference.swift: batch -->
-/// ```swift
-/// try store.performBatch { batch in
-///     let level = batch.object(forKey: "level") as? Int ?? 0
-///     try batch.set(level + 1, forKey: "level")
-///     batch.removeObject(forKey: "hint")
-/// }
-/// ```
 public struct UbiquityBatch: ~Copyable {
     private let store: UbiquitousKeyValueStore
     var changes: [Key: Content] = [:]
@@ -66,11 +58,14 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// The batch is written when the closure returns. Until then only the batch itself sees it.
     /// Writes of others to other keys are not affected.
-    /// <!-- Snippets/StoreReference.swift: performBatch -->
+    /// <!-- Snippets/Observing.swift: batch -->
     /// ```swift
-    /// try store.performBatch { batch in
-    ///     try batch.set("Zoe", forKey: "player")
-    ///     try batch.set(12, forKey: "level")
+    /// func swapColors() throws {
+    ///     try store.performBatch { batch in
+    ///         let front = batch.object(forKey: "front")
+    ///         try batch.set(batch.object(forKey: "back"), forKey: "front")
+    ///         try batch.set(front, forKey: "back")
+    ///     }
     /// }
     /// ```
     ///
@@ -90,11 +85,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// Removes every key, as one transaction; as several if that would be more than can be sent at
     /// once.
-    /// <!-- Snippets/StoreReference.swift: removeAll -->
-    /// ```swift
-    /// store.removeAll()  // on all devices
-    /// assert(store.dictionaryRepresentation.isEmpty)
-    /// ```
     public func removeAll() {
         // A deletion always fits.
         try? backing.write { engine, now throws(LimitViolation) in

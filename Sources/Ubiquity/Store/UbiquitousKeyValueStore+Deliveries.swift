@@ -8,10 +8,15 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// that grow to a minute. While it cannot be reached, the sequence yields nothing. A slow
     /// reader only gets the newest delivery. The sequence supports one reader, and ends when the
     /// reading task is cancelled or the store is released.
-    /// <!-- Snippets/StoreReference.swift: deliveries -->
+    /// <!-- Snippets/Observing.swift: deliveries -->
     /// ```swift
-    /// for await delivery in store.deliveries {
-    ///     print(delivery)  // on 2 of 3 devices; laptop was last seen on 2026-11-17
+    /// func showDeliveries() async throws {
+    ///     for try await delivery in store.deliveries {
+    ///         print(delivery)  // on 2 of 3 devices; laptop was last seen on 2026-11-17
+    ///         for device in delivery.devices where !device.isCurrent {
+    ///             print("\(device.name) lacks \(device.changesBehind) changes")
+    ///         }
+    ///     }
     /// }
     /// ```
     public var deliveries: some AsyncSequence<UbiquityDelivery, Never> & Sendable {
@@ -22,12 +27,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// removal.
     ///
     /// No other device has what this device has not sent yet.
-    /// <!-- Snippets/StoreReference.swift: delivery -->
-    /// ```swift
-    /// let delivery = try await store.delivery(of: "shoppingList")
-    /// let missing = delivery.devices.filter { !$0.isCurrent }.map(\.name)
-    /// print(missing.isEmpty ? "on all devices" : "not on \(missing.joined(separator: ", "))")
-    /// ```
     ///
     /// - Parameter aKey: The key; nil for the whole store.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured``,

@@ -9,11 +9,17 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// A value that the policy cannot merge, such as a dictionary under ``ConflictPolicy/maximum``,
     /// is written without a policy, which is reported in the log and ``UbiquityAdditions/errors``.
     /// A value from before the policy counts as the first one. An invalid key is ignored.
-    /// <!-- Snippets/StoreReference.swift: setConflictPolicy -->
+    /// <!-- Snippets/Conflicts.swift: policies -->
     /// ```swift
-    /// // When the app starts, before it uses the keys:
-    /// store.setConflictPolicy(.maximum, forKey: "level")
-    /// store.setConflictPolicy(.unionOfArrays, forKey: "badges")
+    /// func declarePolicies(for store: UbiquitousKeyValueStore) {
+    ///     store.setConflictPolicy(.maximum, forKey: "level")
+    ///     store.setConflictPolicy(.unionOfArrays, forKey: "badges")
+    ///     store.setConflictPolicy(.unionOfDictionaries, forKey: "note")
+    ///     store.setConflictPolicy(
+    ///         .custom { earlier, later in "\(earlier.value)\n\(later.value)" }, forKey: "draft")
+    /// }
+    ///
+    /// func countStart(in store: UbiquitousKeyValueStore) { store.increment(forKey: "starts") }
     /// ```
     public func setConflictPolicy(_ policy: ConflictPolicy, forKey aKey: String) {
         backing.set(policy, forKey: aKey)
@@ -21,11 +27,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// Does the same as ``setConflictPolicy(_:forKey:)`` for a typed key, instead of the policy that
     /// the key declares.
-    /// <!-- Snippets/TypedReference.swift: setConflictPolicy -->
-    /// ```swift
-    /// // This store keeps the least level, whatever the key declares.
-    /// store.setConflictPolicy(.minimum, for: .level)
-    /// ```
     public func setConflictPolicy(
         _ policy: ConflictPolicy, for key: UbiquityKey<some Codable & Sendable>
     ) {
@@ -38,11 +39,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Under a conflict policy, `set` writes the difference from the store's current value. A
     /// change that arrived from another device after the app's read would be undone; with this
     /// method it stays. Without a policy, this is a read followed by a write.
-    /// <!-- Snippets/TypedReference.swift: update -->
-    /// ```swift
-    /// try store.update(.badges) { $0.append("first level") }
-    /// try store.update(.starts) { $0 += 1 }
-    /// ```
     ///
     /// - Parameters:
     ///   - key: The key of the value.
@@ -77,11 +73,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Replaces a value that is not a number, and begins with 0 where none is stored, whatever is
     /// registered. If the result does not fit into the store, it is
     /// refused as by ``UbiquitousKeyValueStore/set(_:forKey:)-(Any?,_)``.
-    /// <!-- Snippets/StoreReference.swift: increment -->
-    /// ```swift
-    /// store.increment(forKey: "starts")
-    /// store.increment(forKey: "coins", by: -5)
-    /// ```
     public func increment(forKey aKey: String, by amount: Int64 = 1) {
         do {
             try apply(

@@ -21,10 +21,10 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// key are left out, which is reported as for
     /// ``UbiquitousKeyValueStore/set(_:forKey:)-(Any?,_)``. A subclass that never opens a store, such
     /// as a test double, has no registered defaults.
-    /// <!-- Snippets/StoreReference.swift: register -->
+    /// <!-- Snippets/GettingStarted.swift: register -->
     /// ```swift
-    /// store.register(defaults: ["theme": "light", "volume": 0.8])
-    /// print(store.double(forKey: "volume"))  // 0.8, until a device sets another
+    /// store.register(defaults: ["theme": "light", "fontSize": 13])
+    /// print("\(store.longLong(forKey: "fontSize")) points")  // 13, until a device sets another size
     /// ```
     public func register(defaults registrationDictionary: [String: Any]) {
         guard hasBacking else { return }

@@ -20,11 +20,23 @@ extension UbiquitousKeyValueStore {
     ///
     /// A number, string, Bool, date or data costs little more than with the untyped getter. Any
     /// other value takes time proportional to its size for each read.
-    /// <!-- Snippets/TypedReference.swift: subscript -->
+    /// <!-- Snippets/Observing.swift: keys -->
     /// ```swift
+    /// struct Game: Codable {
+    ///     var level = 1
+    ///     var player: String?
+    /// }
+    ///
+    /// extension UbiquityKeys {
+    ///     static let volume = UbiquityKey("volume", default: 0.8)
+    ///     static let nickname = UbiquityKey<String?>("nickname")
+    ///     static let level = UbiquityKey("level", default: 1, policy: .maximum)
+    ///     static let game = UbiquityKey("game", default: Game())
+    /// }
+    ///
     /// store[.volume] = 0.5
-    /// store[.window].isFullScreen = true
-    /// store[.nickname] = nil  // removes it
+    /// store[.game].level += 1
+    /// store[.nickname] = nil
     /// ```
     public subscript<Value>(key: UbiquityKey<Value>) -> Value {
         get {
@@ -45,11 +57,6 @@ extension UbiquitousKeyValueStore {
     /// it has another type.
     ///
     /// A number matches any type of number that represents it exactly.
-    /// <!-- Snippets/TypedReference.swift: value-for -->
-    /// ```swift
-    /// let volume = try store.value(for: .volume)
-    /// print(volume.map { "The volume is \($0)." } ?? "The volume was never set.")
-    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the stored value is of
     ///   another type than `Value`. It stays in the store.
@@ -62,14 +69,6 @@ extension UbiquitousKeyValueStore {
     }
 
     /// Stores a value; nil removes the key.
-    /// <!-- Snippets/TypedReference.swift: set-for -->
-    /// ```swift
-    /// do {
-    ///     try store.set(Window(width: 1_024), for: .window)
-    /// } catch {
-    ///     print("The window's size is not stored: \(error)")
-    /// }
-    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` if the value cannot be
     ///   stored as a property list or the key is invalid, and ``UbiquityError/Code/refused`` if the
@@ -81,10 +80,6 @@ extension UbiquitousKeyValueStore {
     }
 
     /// Whether a value is stored, readable as the key's type or not. A registered default is not.
-    /// <!-- Snippets/TypedReference.swift: hasValue -->
-    /// ```swift
-    /// if !store.hasValue(for: .nickname) { print("Choose a nickname.") }
-    /// ```
     public func hasValue(for key: UbiquityKey<some Codable & Sendable>) -> Bool {
         guard isSubclass else { return value(key.name) != nil }
         guard object(forKey: key.name) != nil else { return false }
@@ -92,11 +87,6 @@ extension UbiquitousKeyValueStore {
     }
 
     /// Removes a key, so that it reads as its default again. Does nothing if there is no value.
-    /// <!-- Snippets/TypedReference.swift: remove -->
-    /// ```swift
-    /// store.remove(.window)
-    /// print(store[.window].width)  // 800.0, the default
-    /// ```
     public func remove(_ key: UbiquityKey<some Codable & Sendable>) {
         removeObject(forKey: key.name)
     }

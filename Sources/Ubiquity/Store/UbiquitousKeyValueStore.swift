@@ -18,11 +18,11 @@ package import UbiquityCore
 /// set once, before an initialiser returns, and are thread-safe; a subclass that adds state must
 /// guard it. An `NSObject`, like Apple's class, because existing code compares stores, keeps them
 /// in sets and passes them as objects.
-/// <!-- Snippets/StoreReference.swift: store -->
+/// <!-- Snippets/GettingStarted.swift: use -->
 /// ```swift
 /// let store = UbiquitousKeyValueStore.default
 /// store.set("dark", forKey: "theme")
-/// print("The theme is \(store.string(forKey: "theme") ?? "light").")
+/// print("the theme is \(store.string(forKey: "theme") ?? "light")")
 /// ```
 open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// Nil for the default store's backing. A test double that overrides everything it uses never
@@ -41,21 +41,9 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// Its identifier comes from ``configureDefault(_:)``, or from the places listed at
     /// ``UbiquityConfiguration/identifier``. Without an identifier it only works on this machine,
     /// reports this in the log, and ``synchronize()`` returns false.
-    /// <!-- Snippets/StoreReference.swift: default -->
-    /// ```swift
-    /// func startAgain(in store: UbiquitousKeyValueStore = .default) {
-    ///     store.removeObject(forKey: "lastPage")
-    /// }
-    /// ```
     open class var `default`: UbiquitousKeyValueStore { DefaultStore.shared.store }
 
     /// Configures the ``default`` store. Call this before its first use.
-    /// <!-- Snippets/StoreReference.swift: configure-default -->
-    /// ```swift
-    /// // First of all, before anything uses the default store:
-    /// try UbiquitousKeyValueStore.configureDefault(
-    ///     UbiquityConfiguration(identifier: "TEAMID.com.example.notes"))
-    /// ```
     ///
     /// - Throws: ``UbiquityError`` as ``init(configuration:)`` does, and if the default store is
     ///   already in use.
@@ -70,11 +58,6 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     public override init() { super.init() }
 
     /// Opens another store by its identifier.
-    /// <!-- Snippets/StoreReference.swift: init-identifier -->
-    /// ```swift
-    /// let shared = try UbiquitousKeyValueStore(identifier: "TEAMID.com.example.suite")
-    /// shared.set("de", forKey: "language")
-    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for a malformed identifier,
     ///   and ``UbiquityError/Code/storage`` if the local file cannot be opened. The file is left
@@ -85,12 +68,6 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
 
     /// Opens another store with a configuration. Without an identifier it behaves like ``default``
     /// without one.
-    /// <!-- Snippets/StoreReference.swift: init-configuration -->
-    /// ```swift
-    /// var configuration = UbiquityConfiguration(identifier: "TEAMID.com.example.notes")
-    /// configuration.firstSync = .timestamps
-    /// let store = try UbiquitousKeyValueStore(configuration: configuration)
-    /// ```
     ///
     /// - Throws: As ``init(identifier:)``.
     public convenience init(configuration: UbiquityConfiguration) throws {
@@ -125,11 +102,10 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     ///
     /// Posted on a queue of the store's own. An observer registered with `queue: .main` is called
     /// there.
-    /// <!-- Snippets/StoreReference.swift: notification -->
+    /// <!-- Snippets/GettingStarted.swift: observe -->
     /// ```swift
     /// let observer = NotificationCenter.default.addObserver(
-    ///     forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
-    ///     queue: nil
+    ///     forName: UbiquitousKeyValueStore.didChangeExternallyNotification, object: store, queue: .main
     /// ) { notification in
     ///     let keys = notification.userInfo?[NSUbiquitousKeyValueStoreChangedKeysKey] as? [String]
     ///     print("changed elsewhere: \(keys ?? [])")
@@ -143,71 +119,35 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
 
     /// The value of a key as a Foundation object: `NSString`, `NSNumber`, `NSDate`, `NSData`,
     /// `NSArray` or `NSDictionary`. Nil if there is none.
-    /// <!-- Snippets/StoreReference.swift: object -->
-    /// ```swift
-    /// if let date = store.object(forKey: "lastBackup") as? Date {
-    ///     print("The last backup was made \(date).")
-    /// }
-    /// ```
     open func object(forKey aKey: String) -> Any? { (value(aKey) ?? registered(aKey))?.boxed }
 
     /// The string of a key; a number as text, `true` as "1". Nil for any other type, and if there
     /// is no value.
-    /// <!-- Snippets/StoreReference.swift: string -->
-    /// ```swift
-    /// let theme = store.string(forKey: "theme") ?? "light"
-    /// ```
     open func string(forKey aKey: String) -> String? { read(aKey) { $0.asString } }
 
     /// The array of a key, with elements boxed as by ``object(forKey:)``. Nil for any other type.
-    /// <!-- Snippets/StoreReference.swift: array -->
-    /// ```swift
-    /// let list = store.array(forKey: "list") as? [String] ?? []
-    /// ```
     open func array(forKey aKey: String) -> [Any]? { read(aKey)?.boxedArray }
 
     /// The dictionary of a key, with values boxed as by ``object(forKey:)``. Nil for any other
     /// type.
-    /// <!-- Snippets/StoreReference.swift: dictionary -->
-    /// ```swift
-    /// let window = store.dictionary(forKey: "window") ?? [:]
-    /// let width = window["width"] as? Double ?? 640
-    /// ```
     open func dictionary(forKey aKey: String) -> [String: Any]? {
         read(aKey)?.boxedDictionary
     }
 
     /// The data of a key. Nil for any other type.
-    /// <!-- Snippets/StoreReference.swift: data -->
-    /// ```swift
-    /// let cover = store.data(forKey: "cover") ?? Data()
-    /// ```
     open func data(forKey aKey: String) -> Data? {
         if case .data(let bytes) = read(aKey) { Data(bytes) } else { nil }
     }
 
     /// The integer of a key. Reals lose their fraction, strings give their leading digits, `true`
     /// is 1. 0 for anything else. Numbers outside of `Int64` are clamped to it.
-    /// <!-- Snippets/StoreReference.swift: longLong -->
-    /// ```swift
-    /// let level = Int(store.longLong(forKey: "level"))  // 0 before the first game
-    /// ```
     open func longLong(forKey aKey: String) -> Int64 { read(aKey) { $0.asInt64 } ?? 0 }
 
     /// The number of a key. Strings give their leading number, `true` is 1. 0 for anything else.
-    /// <!-- Snippets/StoreReference.swift: double -->
-    /// ```swift
-    /// // An app for which 0 is no volume must ask whether there is one.
-    /// let volume = store.object(forKey: "volume") == nil ? 0.8 : store.double(forKey: "volume")
-    /// ```
     open func double(forKey aKey: String) -> Double { read(aKey) { $0.asDouble } ?? 0 }
 
     /// The Bool of a key. Numbers are true unless zero, strings are read by the rules of
     /// `NSString.boolValue`. False for anything else.
-    /// <!-- Snippets/StoreReference.swift: bool -->
-    /// ```swift
-    /// let isMuted = store.bool(forKey: "isMuted")  // false before it is set
-    /// ```
     open func bool(forKey aKey: String) -> Bool { read(aKey) { $0.asBool } ?? false }
 
     /// Reads for the typed getters, through ``object(forKey:)`` if a subclass may have overridden
@@ -242,11 +182,6 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// A copy of all values, including those received from other devices, and of the registered
     /// defaults of other keys. Of keys that differ only in Unicode normalisation it has one, like
     /// any dictionary of Swift strings.
-    /// <!-- Snippets/StoreReference.swift: dictionaryRepresentation -->
-    /// ```swift
-    /// let notes = store.dictionaryRepresentation.filter { $0.key.hasPrefix("note.") }
-    /// print("\(notes.count) notes")
-    /// ```
     open var dictionaryRepresentation: [String: Any] {
         let values = backing.driver.read { $0.values }
         // Keys that differ only in Unicode normalisation are equal in a Swift dictionary.
@@ -263,78 +198,38 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     /// into the store are refused: the old value stays, and the log has the reason. For a write
     /// that does not fit, a notification with the reason
     /// `NSUbiquitousKeyValueStoreQuotaViolationChange` is posted too.
-    /// <!-- Snippets/StoreReference.swift: set-object -->
-    /// ```swift
-    /// store.set(Date(), forKey: "lastBackup")
-    /// store.set(nil as Any?, forKey: "lastError")  // removes it
-    /// ```
     open func set(_ anObject: Any?, forKey aKey: String) {
         write(aKey, try anObject.map { try PropertyListValue($0) })
     }
 
     /// Stores a string; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
-    /// <!-- Snippets/StoreReference.swift: set-string -->
-    /// ```swift
-    /// store.set("dark", forKey: "theme")
-    /// ```
     open func set(_ aString: String?, forKey aKey: String) {
         set(aKey, aString) { .string($0) }
     }
 
     /// Stores data; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
-    /// <!-- Snippets/StoreReference.swift: set-data -->
-    /// ```swift
-    /// store.set(Data([0x89, 0x50]), forKey: "cover")  // a few kilobytes at most
-    /// ```
     open func set(_ aData: Data?, forKey aKey: String) { set(aKey, aData) { .data([UInt8]($0)) } }
 
     /// Stores an array; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
-    /// <!-- Snippets/StoreReference.swift: set-array -->
-    /// ```swift
-    /// // The last write of the whole list wins, so an app with one key per item loses less.
-    /// store.set(["milk", "bread"], forKey: "list")
-    /// ```
     open func set(_ anArray: [Any]?, forKey aKey: String) { set(anArray as Any?, forKey: aKey) }
 
     /// Stores a dictionary; nil removes the key. As ``set(_:forKey:)-(Any?,_)``.
-    /// <!-- Snippets/StoreReference.swift: set-dictionary -->
-    /// ```swift
-    /// store.set(["width": 800, "height": 600], forKey: "window")
-    /// ```
     open func set(_ aDictionary: [String: Any]?, forKey aKey: String) {
         set(aDictionary as Any?, forKey: aKey)
     }
 
     /// Stores an integer. As ``set(_:forKey:)-(Any?,_)``.
-    /// <!-- Snippets/StoreReference.swift: set-int64 -->
-    /// ```swift
-    /// let fileID: Int64 = 4_294_967_296
-    /// store.set(fileID, forKey: "lastFile")
-    /// ```
     open func set(_ value: Int64, forKey aKey: String) { set(aKey, value) { .integer($0) } }
 
     /// Stores a real number. As ``set(_:forKey:)-(Any?,_)``.
-    /// <!-- Snippets/StoreReference.swift: set-double -->
-    /// ```swift
-    /// store.set(0.5, forKey: "volume")
-    /// ```
     open func set(_ value: Double, forKey aKey: String) {
         set(aKey, value) { .real(PropertyListValue.canonical($0)) }
     }
 
     /// Stores a Bool. As ``set(_:forKey:)-(Any?,_)``.
-    /// <!-- Snippets/StoreReference.swift: set-bool -->
-    /// ```swift
-    /// store.set(true, forKey: "isMuted")
-    /// ```
     open func set(_ value: Bool, forKey aKey: String) { set(aKey, value) { .boolean($0) } }
 
     /// Removes a key. Does nothing if there is no value.
-    /// <!-- Snippets/StoreReference.swift: removeObject -->
-    /// ```swift
-    /// store.removeObject(forKey: "theme")
-    /// assert(store.object(forKey: "theme") == nil)
-    /// ```
     open func removeObject(forKey aKey: String) { write(aKey, nil) }
 
     /// Writes for the typed setters, through ``set(_:forKey:)-(Any?,_)`` if a subclass may have
@@ -384,13 +279,6 @@ open class UbiquitousKeyValueStore: NSObject, @unchecked Sendable {
 
     /// Writes memory to disk, reads what other processes wrote, and wakes the sync without its
     /// usual delay. Never waits for the network.
-    /// <!-- Snippets/StoreReference.swift: synchronize -->
-    /// ```swift
-    /// store.set("https://swift.org", forKey: "bookmark")
-    /// guard store.synchronize() else {
-    ///     return print("Not saved: \(store.status.diskError ?? "there is no identifier")")
-    /// }
-    /// ```
     ///
     /// - Returns: True if memory and disk agree: earlier writes survive the end of the process and
     ///   a power failure. False if the disk failed, or the app has no store identifier.

@@ -4,12 +4,6 @@ public import Foundation
 internal import UbiquityCore
 
 /// A device that is signed in to the person's account.
-/// <!-- Snippets/AccountReference.swift: device -->
-/// ```swift
-/// let forgotten = try await UbiquityAccount.devices().filter {
-///     !$0.isThisDevice && $0.lastSeen.timeIntervalSinceNow < -90 * 86_400
-/// }
-/// ```
 public struct UbiquityDevice: Hashable, Sendable, Identifiable {
     /// 16 hexadecimal digits, unique in the account.
     public var id: String
@@ -39,10 +33,13 @@ public struct UbiquityDevice: Hashable, Sendable, Identifiable {
 
 extension UbiquityAccount {
     /// The devices that are signed in to the account, the oldest first.
-    /// <!-- Snippets/AccountReference.swift: devices -->
+    /// <!-- Snippets/AddingADevice.swift: devices -->
     /// ```swift
-    /// for device in try await UbiquityAccount.devices() {
-    ///     show("\(device.name)\(device.isThisDevice ? " (this one)" : "")")
+    /// func printDevices() async throws {
+    ///     for device in try await UbiquityAccount.devices() {
+    ///         let name = device.isThisDevice ? "\(device.name) (this one)" : device.name
+    ///         print("\(name), last seen \(device.lastSeen)")
+    ///     }
     /// }
     /// ```
     ///
@@ -57,12 +54,6 @@ extension UbiquityAccount {
     }
 
     /// Renames a device of the account.
-    /// <!-- Snippets/AccountReference.swift: rename -->
-    /// ```swift
-    /// func rename(_ device: UbiquityDevice, to name: String) async throws -> String {
-    ///     try await UbiquityAccount.renameDevice(device.id, to: name).name
-    /// }
-    /// ```
     ///
     /// - Parameters:
     ///   - id: ``UbiquityDevice/id``.
@@ -85,13 +76,6 @@ extension UbiquityAccount {
     ///
     /// Its credential is no longer valid, and its connections end within a second. What it has
     /// already received stays on it. This device is signed out by ``signOut(wipes:home:)``.
-    /// <!-- Snippets/AccountReference.swift: sign-out-device -->
-    /// ```swift
-    /// func reportLost(_ device: UbiquityDevice) async throws {
-    ///     try await UbiquityAccount.signOutDevice(device.id)
-    ///     show("\(device.name) gets no changes any more.")
-    /// }
-    /// ```
     ///
     /// - Parameters:
     ///   - id: ``UbiquityDevice/id``.
@@ -109,11 +93,6 @@ extension UbiquityAccount {
 
     /// Signs out all other devices, also those that sign in meanwhile, and voids codes and approvals
     /// that they have given.
-    /// <!-- Snippets/AccountReference.swift: sign-out-others -->
-    /// ```swift
-    /// let others = try await UbiquityAccount.signOutOtherDevices()
-    /// show("\(others.count) devices are signed out.")
-    /// ```
     ///
     /// - Parameter home: As ``UbiquityConfiguration/home``.
     /// - Returns: The devices that were signed out.

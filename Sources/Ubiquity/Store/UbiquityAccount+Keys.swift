@@ -7,12 +7,17 @@ package import UbiquityCore
 extension UbiquityAccount {
     /// A code that a locked device shows: a device with the account's key gives it the key, by
     /// ``handOver(code:stores:home:)`` or `ubiquity approve`, while ``unlock(code:home:)`` waits here.
-    /// <!-- Snippets/AccountReference.swift: unlock -->
+    /// <!-- Snippets/AddingADevice.swift: unlock -->
     /// ```swift
-    /// let code = try await UbiquityAccount.unlockCode()
-    /// show("On a device that has the account's key, scan \(code).")
-    /// try await UbiquityAccount.unlock(code: code)  // returns once it has given it
-    /// show("This device is unlocked.")
+    /// func unlock() async throws {
+    ///     let code = try await UbiquityAccount.unlockCode()
+    ///     print("On a device that has the account's key, scan \(code).")
+    ///     try await UbiquityAccount.unlock(code: code)
+    /// }
+    ///
+    /// func unlockOther(scanned code: String) async throws {
+    ///     try await UbiquityAccount.handOver(code: code)
+    /// }
     /// ```
     ///
     /// It is a secret: whoever reads it, and can ask the server as a device of the account, gets the
@@ -31,12 +36,6 @@ extension UbiquityAccount {
 
     /// Gives this device the key of its sealed account. Its stores go on at once, with what was written
     /// meanwhile.
-    /// <!-- Snippets/AccountReference.swift: recover -->
-    /// ```swift
-    /// func recover(_ recoveryKey: String) async throws {
-    ///     try await UbiquityAccount.unlock(code: recoveryKey)
-    /// }
-    /// ```
     ///
     /// - Parameters:
     ///   - code: One of ``unlockCode(home:)``, for which this waits until a device has given the key, 15
@@ -72,12 +71,6 @@ extension UbiquityAccount {
 
     /// Gives a locked device of the account the keys that its code asks for: the account's, or those of
     /// some stores.
-    /// <!-- Snippets/AccountReference.swift: hand-over -->
-    /// ```swift
-    /// func unlockOther(scanned: String) async throws {
-    ///     try await UbiquityAccount.handOver(code: scanned)
-    /// }
-    /// ```
     ///
     /// - Parameters:
     ///   - code: The one of ``unlockCode(home:)`` that the other device shows. It may be a stranger's: ask

@@ -4,11 +4,6 @@ public import Foundation
 internal import UbiquityCore
 
 /// A code with which one further device signs in to the person's account, once.
-/// <!-- Snippets/AccountReference.swift: pairing-code -->
-/// ```swift
-/// let minutes = Int(pairing.expires.timeIntervalSinceNow / 60)
-/// show("Scan \(pairing.link) within \(minutes) minutes.")
-/// ```
 public struct UbiquityPairingCode: Hashable, Sendable {
     /// For example `7KQ2-M9XD-4TRW`.
     public var code: String
@@ -34,15 +29,6 @@ public struct UbiquityPairingCode: Hashable, Sendable {
 }
 
 /// A sign-in of this device that waits until somebody approves it on another device.
-/// <!-- Snippets/AccountReference.swift: pending -->
-/// ```swift
-/// func finish(_ request: UbiquityPendingSignIn) async -> UbiquityAccount? {
-///     do { return try await request.account() } catch {
-///         show("Not approved: \(error)")
-///         return nil
-///     }
-/// }
-/// ```
 public struct UbiquityPendingSignIn: Sendable {
     /// The code to show to the person, who types it on a device that is signed in: `7KQ2-M9XD`.
     public var userCode: String { pending.userCode }
@@ -72,15 +58,6 @@ public struct UbiquityPendingSignIn: Sendable {
 }
 
 /// A device that waits for an approval. Show its name and address to the person before approving it.
-/// <!-- Snippets/AccountReference.swift: approve-confined -->
-/// ```swift
-/// func approveAsGuest(_ device: UbiquityWaitingDevice) async throws {
-///     var device = device
-///     device.stores = ["TEAMID.com.example.photos"]
-///     device.validFor = .seconds(86_400)
-///     try await UbiquityAccount.approve(device)
-/// }
-/// ```
 public struct UbiquityWaitingDevice: Hashable, Sendable {
     /// The code that it shows.
     public var userCode: String
@@ -100,10 +77,13 @@ public struct UbiquityWaitingDevice: Hashable, Sendable {
 
 extension UbiquityAccount {
     /// Makes a code for a further device of the person, with at most the rights of this one.
-    /// <!-- Snippets/AccountReference.swift: pair -->
+    /// <!-- Snippets/AddingADevice.swift: pair -->
     /// ```swift
-    /// let pairing = try await UbiquityAccount.pair()
-    /// show("On the new device, type \(pairing.code).")
+    /// func codeForNewDevice() async throws -> UbiquityPairingCode {
+    ///     let pairing = try await UbiquityAccount.pair()
+    ///     print("On the new device, type \(pairing.code), or scan \(pairing.wholeCode).")
+    ///     return pairing
+    /// }
     /// ```
     ///
     /// - Parameters:
@@ -136,12 +116,14 @@ extension UbiquityAccount {
 
     /// Asks the server to sign this device in once somebody has approved it on a device that is
     /// signed in, for example with `ubiquity approve`.
-    /// <!-- Snippets/AccountReference.swift: request -->
+    /// <!-- Snippets/AddingADevice.swift: request -->
     /// ```swift
-    /// let request = try await UbiquityAccount.requestSignIn(server: "https://ubiquity.example")
-    /// show("On a device that is signed in, type \(request.userCode).")
-    /// let account = try await request.account()  // returns once it is approved
-    /// show("Signed in to \(account.name).")
+    /// func signInByApproval(_ server: String) async throws {
+    ///     let request = try await UbiquityAccount.requestSignIn(server: server, deviceName: "Kitchen")
+    ///     print("On a device that is signed in, type \(request.userCode), or scan \(request.wholeCode).")
+    ///     let account = try await request.account()
+    ///     print("signed in as \(account.name)")
+    /// }
     /// ```
     ///
     /// - Parameters:
@@ -171,11 +153,6 @@ extension UbiquityAccount {
     }
 
     /// The device that waits for an approval with this code.
-    /// <!-- Snippets/AccountReference.swift: waiting -->
-    /// ```swift
-    /// let device = try await UbiquityAccount.waitingDevice(userCode: typed)
-    /// show("\(device.name) at \(device.address) wants to sign in.")
-    /// ```
     ///
     /// - Parameters:
     ///   - userCode: The code that the device shows, in any case, with or without its hyphen; or what it
@@ -202,10 +179,11 @@ extension UbiquityAccount {
     /// The grant is what ``UbiquityWaitingDevice/stores`` and ``UbiquityWaitingDevice/validFor`` say,
     /// which may be changed before. If the device's code has a secret, it gets the key of a sealed
     /// account, or those of its stores.
-    /// <!-- Snippets/AccountReference.swift: approve -->
+    /// <!-- Snippets/AddingADevice.swift: approve -->
     /// ```swift
-    /// func answer(_ device: UbiquityWaitingDevice, isWanted: Bool) async throws {
-    ///     if isWanted {
+    /// func approve(_ userCode: String, asking isWanted: (String) -> Bool) async throws {
+    ///     let device = try await UbiquityAccount.waitingDevice(userCode: userCode)
+    ///     if isWanted("Let \(device.name) at \(device.address) in?") {
     ///         try await UbiquityAccount.approve(device)
     ///     } else {
     ///         try await UbiquityAccount.deny(device)

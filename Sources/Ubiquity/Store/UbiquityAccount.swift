@@ -6,14 +6,6 @@ internal import UbiquityCore
 /// The account that this device is signed in to, for all of the person's apps on it.
 ///
 /// `ubiquity sign-in` does the same from a shell. Running apps follow at once.
-/// <!-- Snippets/AccountReference.swift: account -->
-/// ```swift
-/// if let account = try UbiquityAccount.current() {
-///     show("\(account.name) on \(account.server), this device is \(account.deviceName)")
-/// } else {
-///     show("not signed in")
-/// }
-/// ```
 public struct UbiquityAccount: Hashable, Sendable {
     /// A random identifier that the server chose.
     public var id: String
@@ -25,11 +17,6 @@ public struct UbiquityAccount: Hashable, Sendable {
     public var deviceName: String
 
     /// The account that this device is signed in to; nil if there is none. Reads a small file.
-    /// <!-- Snippets/AccountReference.swift: current -->
-    /// ```swift
-    /// let isSignedIn = try UbiquityAccount.current() != nil
-    /// show(isSignedIn ? "Sign out" : "Sign in")
-    /// ```
     ///
     /// - Parameter home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
@@ -44,16 +31,11 @@ public struct UbiquityAccount: Hashable, Sendable {
     /// key, its value stays, unless ``UbiquityConfiguration/firstSync`` says otherwise. A device
     /// that signs in to another account gets that account's values; unsent writes of the first
     /// account wait on this device until it is signed in to that one again.
-    /// <!-- Snippets/AccountReference.swift: sign-in -->
+    /// <!-- Snippets/AddingADevice.swift: sign-in -->
     /// ```swift
-    /// func signIn(code: String) async {
-    ///     do {
-    ///         let account = try await UbiquityAccount.signIn(
-    ///             server: "https://ubiquity.example", code: code)
-    ///         show("Signed in to \(account.name).")
-    ///     } catch {
-    ///         show("\(error)")
-    ///     }
+    /// func signIn(_ server: String, _ code: String) async throws {
+    ///     let account = try await UbiquityAccount.signIn(server: server, code: code)
+    ///     print("signed in as \(account.name)")
     /// }
     /// ```
     ///
@@ -90,13 +72,6 @@ public struct UbiquityAccount: Hashable, Sendable {
     /// not stored. If the operator limits how long such a sign-in lasts, stores become
     /// ``UbiquityStatus/Connection/unauthorized`` after that time and continue as if offline: call
     /// this again with a new token.
-    /// <!-- Snippets/AccountReference.swift: token -->
-    /// ```swift
-    /// func signIn(token: String) async throws {
-    ///     try await UbiquityAccount.signIn(
-    ///         server: "https://ubiquity.example", identityToken: token, deviceName: "Kitchen")
-    /// }
-    /// ```
     ///
     /// - Parameters:
     ///   - server: For example `https://ubiquity.example`.
@@ -149,10 +124,6 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///
     /// The server is asked to revoke the device's credential. If it cannot be reached, the device
     /// is signed out all the same.
-    /// <!-- Snippets/AccountReference.swift: sign-out -->
-    /// ```swift
-    /// try await UbiquityAccount.signOut(wipes: true)  // for a device that is given away
-    /// ```
     ///
     /// - Parameters:
     ///   - wipes: Whether the account's values, including unsent ones, are removed from this

@@ -9,10 +9,23 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// The history is on the server, within the limits that its operator has set. Cost: one request
     /// or a few; under a conflict policy, all that the server has of the key.
-    /// <!-- Snippets/StoreReference.swift: history -->
+    /// <!-- Snippets/GoingBackInTime.swift: history -->
     /// ```swift
-    /// for version in try await store.history(forKey: "draft", newest: 10) {
-    ///     print("\(version.date), \(version.author.name ?? "?"): \(version.value ?? "removed")")
+    /// func printHistory(of key: String, in store: UbiquitousKeyValueStore) async throws {
+    ///     for version in try await store.history(forKey: key) {
+    ///         let device = version.author.name ?? version.author.id
+    ///         switch version.outcome {
+    ///         case .current: print("\(device) made it \(version.value ?? "nothing")")
+    ///         case .replaced(let author, let date):
+    ///             print(
+    ///                 "before \(date), when \(author.name ?? author.id) changed it: \(version.value ?? "nothing")"
+    ///             )
+    ///         case .lost: print("\(device)'s came too late: \(version.value ?? "nothing")")
+    ///         case .waiting: print("not sent yet: \(version.value ?? "nothing")")
+    ///         case .refused(let reason): print("not taken, because \(reason)")
+    ///         case .gap: print("from \(version.date) on, some values are not known any more")
+    ///         }
+    ///     }
     /// }
     /// ```
     ///
@@ -34,10 +47,15 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// The versions of a key that this device knows without its server: the write that waits, the
     /// value last agreed with the server, and the refused writes, newest first.
-    /// <!-- Snippets/StoreReference.swift: localHistory -->
+    /// <!-- Snippets/GoingBackInTime.swift: offline -->
     /// ```swift
-    /// let versions = try store.localHistory(forKey: "theme")
-    /// let isSent = versions.allSatisfy { $0.outcome != .waiting }
+    /// func lastKnown(_ key: String, in store: UbiquitousKeyValueStore) async throws -> [UbiquityVersion] {
+    ///     do { return try await store.history(forKey: key) } catch let error as UbiquityError
+    ///         where error.code == .unreachable
+    ///     {
+    ///         return try store.localHistory(forKey: key)
+    ///     }
+    /// }
     /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/invalid`` for an empty key, and
@@ -48,11 +66,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     }
 
     /// The store's values as they were on the server at a time, of all keys together.
-    /// <!-- Snippets/StoreReference.swift: values-at -->
-    /// ```swift
-    /// let yesterday = try await store.values(at: Date(timeIntervalSinceNow: -86_400))
-    /// print("The theme was \(yesterday.values["theme"] ?? "not set").")
-    /// ```
     ///
     /// - Throws: As ``history(forKey:newest:)``, and ``UbiquityError/Code/refused`` for a time
     ///   before the server's history begins.
@@ -68,11 +81,14 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Under a conflict policy it writes the difference. A counter goes back to what it was, and
     /// what others count meanwhile stays. A maximum or minimum is replaced as far as this device
     /// has seen it.
-    /// <!-- Snippets/StoreReference.swift: revert -->
+    /// <!-- Snippets/GoingBackInTime.swift: undo -->
     /// ```swift
-    /// let versions = try await store.history(forKey: "draft")
-    /// if let previous = versions.dropFirst().first {
-    ///     try store.revert("draft", to: previous)
+    /// func undo(_ key: String, in store: UbiquitousKeyValueStore) async throws {
+    ///     let versions = try await store.history(forKey: key)
+    ///     let earlier = versions.first { version in
+    ///         if case .replaced = version.outcome { true } else { false }
+    ///     }
+    ///     if let earlier { try store.revert(key, to: earlier) }
     /// }
     /// ```
     ///
@@ -92,11 +108,13 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// It compares with the store as it is on this device, and writes the keys that differ, each
     /// as ``revert(_:to:)`` does. ``UbiquitySnapshot/forgottenKeys`` stay as they are.
-    /// <!-- Snippets/StoreReference.swift: revertAll-snapshot -->
+    /// <!-- Snippets/GoingBackInTime.swift: rewind -->
     /// ```swift
-    /// let snapshot = try await store.values(at: Date(timeIntervalSinceNow: -3_600))
-    /// print("This restores \(snapshot.values.count) keys.")
-    /// try store.revertAll(to: snapshot)
+    /// func goBack(by hours: Double, in store: UbiquitousKeyValueStore) async throws {
+    ///     let then = try await store.values(at: Date(timeIntervalSinceNow: -hours * 3_600))
+    ///     print("It would have \(then.values.count) keys.")
+    ///     try store.revertAll(to: then)
+    /// }
     /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/refused`` if the values do not fit
@@ -113,10 +131,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// Gives all keys the values that they had at a time: ``revertAll(to:)-(UbiquitySnapshot)``
     /// after a sync, so that it takes back what other devices have written since, too.
-    /// <!-- Snippets/StoreReference.swift: revertAll-date -->
-    /// ```swift
-    /// try await store.revertAll(to: Date(timeIntervalSinceNow: -3_600))
-    /// ```
     ///
     /// - Throws: As ``values(at:)``, ``UbiquityAdditions/synchronizeNow()`` and
     ///   ``revertAll(to:)-(UbiquitySnapshot)``. Nothing is written then.

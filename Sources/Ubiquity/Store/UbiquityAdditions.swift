@@ -19,10 +19,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// Apple's setters take an `Int64`, a `Double` or anything. For `store.set(5, forKey: key)` the
     /// compiler should choose the last, but Swift 6.3 calls it ambiguous unless the key is a
     /// literal too. A setter of the literal's own type resolves this.
-    /// <!-- Snippets/StoreReference.swift: set-int -->
-    /// ```swift
-    /// store.set(12, forKey: "level")
-    /// ```
     public func set(_ value: Int, forKey aKey: String) {
         if isSubclass {
             set(NSNumber(value: value) as Any?, forKey: aKey)
@@ -34,10 +30,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     // MARK: - Changes
 
     /// The changes from now on, the app's own included, each with its origin.
-    /// <!-- Snippets/StoreReference.swift: changes -->
+    /// <!-- Snippets/Observing.swift: changes -->
     /// ```swift
-    /// for await change in store.changes where change.keys.contains("theme") {
-    ///     print("The theme is \(store.string(forKey: "theme") ?? "light") now.")
+    /// func logChanges() async {
+    ///     for await change in store.changes {
+    ///         print("\(change.origin): \(change.keys)")
+    ///     }
     /// }
     /// ```
     public var changes: UbiquityChanges {
@@ -49,15 +47,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// Syncs now: when it returns, earlier writes are on the server, and the server's earlier
     /// changes are here.
-    /// <!-- Snippets/StoreReference.swift: synchronizeNow -->
-    /// ```swift
-    /// do {
-    ///     try await store.synchronizeNow()
-    ///     print("Everything is on the server.")
-    /// } catch {
-    ///     print("Saved here, and sent later: \(error)")
-    /// }
-    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notConfigured``,
     ///   ``UbiquityError/Code/notSignedIn``, ``UbiquityError/Code/unreachable``,
@@ -80,11 +69,11 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     /// already has. From then on, a key without a value was never set, or was removed.
     ///
     /// It waits for as long as that takes, including for a sign-in.
-    /// <!-- Snippets/StoreReference.swift: initialSync -->
+    /// <!-- Snippets/Conflicts.swift: initialSync -->
     /// ```swift
-    /// try await store.initialSync()
-    /// if store.object(forKey: "player") == nil {
-    ///     print("Welcome! What is your name?")
+    /// func isNewPlayer(in store: UbiquitousKeyValueStore) async throws -> Bool {
+    ///     try await store.initialSync()
+    ///     return store.object(forKey: "level") == nil
     /// }
     /// ```
     ///
@@ -99,24 +88,12 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     }
 
     /// The current sync status.
-    /// <!-- Snippets/StoreReference.swift: status -->
-    /// ```swift
-    /// let status = store.status
-    /// print("\(status.connection), \(status.pendingKeys.count) keys to send")
-    /// print("\(status.bytes) of \(status.bytesMax) bytes")
-    /// ```
     public var status: UbiquityStatus { backing.status(of: engineStatus) }
 
     /// The current sync status, and each new status when it changes.
     ///
     /// A slow reader only gets the newest status. The sequence supports one reader, and ends when
     /// the reading task is cancelled.
-    /// <!-- Snippets/StoreReference.swift: statuses -->
-    /// ```swift
-    /// for await status in store.statuses {
-    ///     print(status.pendingKeys.isEmpty ? "synced" : "syncing")
-    /// }
-    /// ```
     public var statuses: some AsyncSequence<UbiquityStatus, Never> & Sendable {
         let backing = backing
         return backing.poster.statuses.stream(newest: 1, first: [engineStatus])
@@ -128,10 +105,10 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     ///
     /// A slow reader gets the newest 64. An error that repeats without end is reported once a
     /// second. The sequence supports one reader.
-    /// <!-- Snippets/StoreReference.swift: errors -->
+    /// <!-- Snippets/Limits.swift: errors -->
     /// ```swift
-    /// for await error in store.errors {
-    ///     print("\(error.code): \(error)")
+    /// func logErrors() async {
+    ///     for await error in store.errors { print("\(error.code): \(error)") }
     /// }
     /// ```
     public var errors: some AsyncSequence<UbiquityError, Never> & Sendable {
@@ -153,10 +130,14 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 
     /// The writes that the server refused, the newest first; at most 1,024 are kept. Reads from
     /// disk.
-    /// <!-- Snippets/StoreReference.swift: refusedWrites -->
+    /// <!-- Snippets/Limits.swift: refused -->
     /// ```swift
-    /// for write in try store.refusedWrites() {
-    ///     print("\(write.key), written \(write.date), was refused: \(write.reason)")
+    /// func rescueRefusedWrites(into folder: URL) throws {
+    ///     for (number, write) in try store.refusedWrites().enumerated() {
+    ///         let text = "\(write.key), \(write.date): \(write.value ?? "removed")\n\(write.reason)\n"
+    ///         try Data(text.utf8).write(to: folder.appendingPathComponent("refused-\(number).txt"))
+    ///     }
+    ///     try store.forgetRefusedWrites()
     /// }
     /// ```
     ///
@@ -172,12 +153,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
     }
 
     /// Removes the refused writes, once the app has dealt with them.
-    /// <!-- Snippets/StoreReference.swift: forgetRefusedWrites -->
-    /// ```swift
-    /// let lost = try store.refusedWrites().map { "\($0.key): \($0.reason)" }
-    /// print(lost.joined(separator: "\n"))
-    /// try store.forgetRefusedWrites()
-    /// ```
     ///
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
     public func forgetRefusedWrites() throws {
@@ -191,12 +166,6 @@ extension UbiquityAdditions where Self: UbiquitousKeyValueStore {
 /// This happens when several devices fill the store together, and when a key was deleted long ago.
 /// `@unchecked Sendable` because the value consists of Foundation's immutable property-list
 /// classes.
-/// <!-- Snippets/StoreReference.swift: refusedWrite -->
-/// ```swift
-/// let drafts = try store.refusedWrites()
-///     .filter { $0.key.hasPrefix("draft.") }
-///     .compactMap { $0.value as? String }
-/// ```
 public struct UbiquityRefusedWrite: @unchecked Sendable {
     /// The key, which has its last confirmed value again.
     public var key: String

@@ -4,13 +4,11 @@ internal import UbiquityCore
 
 /// The stores with values on this device, compared with the account's before the first sync: see
 /// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:keeping:)``.
-/// <!-- Snippets/AccountReference.swift: first-sync -->
+/// <!-- Snippets/Conflicts.swift: timestamps -->
 /// ```swift
-/// func question(for firstSync: UbiquityFirstSync) -> String {
-///     let different = firstSync.stores.reduce(0) { $0 + $1.different.count }
-///     let added = firstSync.stores.reduce(0) { $0 + $1.onlyHere.count }
-///     return "\(different) values differ from the account's, \(added) are only on this device."
-/// }
+/// var configuration = UbiquityConfiguration(identifier: "TEAMID.com.example.game")
+/// configuration.firstSync = .timestamps
+/// let store = try UbiquitousKeyValueStore(configuration: configuration)
 /// ```
 public struct UbiquityFirstSync: Hashable, Sendable {
     /// The values to keep of the keys in ``Store/different``.
@@ -62,14 +60,15 @@ extension UbiquityAccount {
     /// because this device has no values yet, or was signed in to the account before. The other
     /// parameters are those of
     /// ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
-    /// <!-- Snippets/AccountReference.swift: keeping -->
+    /// <!-- Snippets/AddingADevice.swift: keeping -->
     /// ```swift
     /// func signIn(
-    ///     code: String, asking keepsOwn: @escaping @Sendable (_ keys: [String]) async -> Bool
+    ///     _ server: String, _ code: String,
+    ///     asking keepsThisDevices: @escaping @Sendable ([String]) async -> Bool
     /// ) async throws {
-    ///     let server = "https://ubiquity.example"
     ///     try await UbiquityAccount.signIn(server: server, code: code) { both in
-    ///         await keepsOwn(both.stores.flatMap(\.different)) ? .device : .server
+    ///         let keys = both.stores.flatMap(\.different)
+    ///         return await keepsThisDevices(keys) ? .device : .server
     ///     }
     /// }
     /// ```

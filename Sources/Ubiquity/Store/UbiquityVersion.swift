@@ -6,19 +6,6 @@ package import UbiquityCore
 /// A value that a key had, or a write of it that never became its value.
 ///
 /// Under a conflict policy it is the value that the writes of all devices made together.
-/// <!-- Snippets/StoreReference.swift: version -->
-/// ```swift
-/// func label(of version: UbiquityVersion) -> String {
-///     switch version.outcome {
-///     case .current: "current"
-///     case .waiting: "not sent yet"
-///     case .replaced(let author, let date): "until \(date), then \(author.name ?? author.id)"
-///     case .lost(let author, _): "overtaken by \(author.name ?? author.id)"
-///     case .refused(let reason): reason
-///     case .gap: "not known any more"
-///     }
-/// }
-/// ```
 public struct UbiquityVersion: Hashable, Sendable {
     /// A device that wrote a version.
     public struct Author: Hashable, Sendable {
@@ -88,12 +75,6 @@ public struct UbiquityVersion: Hashable, Sendable {
 }
 
 /// A store as it was, see ``UbiquityAdditions/values(at:)``.
-/// <!-- Snippets/StoreReference.swift: snapshot -->
-/// ```swift
-/// func lostKeys(since snapshot: UbiquitySnapshot) -> [String] {
-///     snapshot.values.keys.filter { store.object(forKey: $0) == nil }.sorted()
-/// }
-/// ```
 public struct UbiquitySnapshot: Sendable {
     let contents: [Key: PropertyListValue]
     /// The keys whose earlier value is not known, because they have changed too often since, or are

@@ -13,14 +13,6 @@ package import UbiquityCore
 ///
 /// When read, a key with a policy has one value like any other, also in apps and commands that know
 /// nothing of the policy. A write of such an app replaces everything that it saw there.
-/// <!-- Snippets/TypedReference.swift: policy -->
-/// ```swift
-/// let best = UbiquityKey("best", default: 0, policy: .maximum)
-/// store[best] = 1_200
-/// other[best] = 900  // on another device, at the same time
-/// cloud.settle()
-/// print(store[best], other[best])  // 1200 on both
-/// ```
 public enum ConflictPolicy: Sendable {
     /// The last write wins, as for every key without a policy.
     case latest
@@ -48,25 +40,10 @@ public enum ConflictPolicy: Sendable {
     /// the store's sync waits for it. The result is not stored.
     /// The next write of an app replaces all of the values. If the result is not a property list,
     /// the later value is used.
-    /// <!-- Snippets/TypedReference.swift: custom -->
-    /// ```swift
-    /// static let draft = UbiquityKey(
-    ///     "draft", default: "",
-    ///     policy: .custom { earlier, later in "\(earlier.value)\n\(later.value)" })
-    /// ```
     case custom(@Sendable (_ earlier: ConflictingValue, _ later: ConflictingValue) -> Any)
 }
 
 /// One of two values that were written without knowledge of each other.
-/// <!-- Snippets/TypedReference.swift: conflicting -->
-/// ```swift
-/// @Sendable func longer(_ earlier: ConflictingValue, _ later: ConflictingValue) -> Any {
-///     guard let a = earlier.value as? String, let b = later.value as? String else {
-///         return later.value
-///     }
-///     return a.count > b.count ? a : b
-/// }
-/// ```
 public struct ConflictingValue {
     /// Boxed as by ``UbiquitousKeyValueStore/object(forKey:)``.
     public var value: Any

@@ -16,17 +16,6 @@
 /// counts as nil too. A relative `URL` is read back as an absolute one.
 ///
 /// `@unchecked Sendable` like its superclass: it only has constants of sendable types.
-/// <!-- Snippets/TypedReference.swift: key -->
-/// ```swift
-/// struct Window: Codable {
-///     var width = 800.0
-///     var isFullScreen = false
-/// }
-///
-/// extension UbiquityKeys {
-///     static let window = UbiquityKey("window", default: Window())
-/// }
-/// ```
 public final class UbiquityKey<Value: Codable & Sendable>: UbiquityKeys, @unchecked Sendable {
     /// The key in the store.
     public let name: String
@@ -64,14 +53,6 @@ extension UbiquityKey where Value: ExpressibleByNilLiteral {
 }
 
 /// A namespace for an app's keys, so that `store[.volume]` finds them.
-/// <!-- Snippets/TypedReference.swift: keys -->
-/// ```swift
-/// extension UbiquityKeys {
-///     static let volume = UbiquityKey("volume", default: 0.8)
-///     static let level = UbiquityKey("level", default: 1, policy: .maximum)
-///     static let nickname = UbiquityKey<String?>("nickname")
-/// }
-/// ```
 ///
 /// It has no state, and no instances except keys. ``UbiquityKey`` inherits from it because an
 /// implicit member such as `.volume` is also looked up in the superclasses, while a generic type

@@ -3,13 +3,6 @@
 internal import UbiquitySimulation
 
 /// The quality of the network between a device and the server, see ``TestDevice/network``.
-/// <!-- Snippets/TestingReference.swift: test-network -->
-/// ```swift
-/// var train = TestNetwork()
-/// train.delay = .milliseconds(500) ... .seconds(8)
-/// train.lostRequests = 0.2
-/// phone.network = train
-/// ```
 public struct TestNetwork: Hashable, Sendable {
     /// The latency of one direction, drawn at random for each message.
     public var delay: ClosedRange<Duration> = .milliseconds(1) ... .milliseconds(20)

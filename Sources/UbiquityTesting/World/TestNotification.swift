@@ -4,11 +4,6 @@ public import Foundation
 internal import Ubiquity
 
 /// A `didChangeExternallyNotification` that a store of a ``TestDevice`` posted.
-/// <!-- Snippets/TestingReference.swift: notification -->
-/// ```swift
-/// let reasons = phone.notifications.map(\.reason)
-/// #expect(reasons == [NSUbiquitousKeyValueStoreServerChange])
-/// ```
 public struct TestNotification: Hashable, Sendable {
     /// `NSUbiquitousKeyValueStoreServerChange` or one of the other reasons.
     public var reason: Int
