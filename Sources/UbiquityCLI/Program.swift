@@ -16,9 +16,6 @@ struct Program: AsyncParsableCommand {
             prints only JSON on standard output, one document on one line. What a terminal would \
             obey is escaped on a terminal, and never in a pipe or file.
 
-            `read`, `write` and `delete` are understood as by macOS's `defaults`, with the store \
-            as the domain. `stores` is `store list`.
-
             Errors are one sentence on standard error, with a status from sysexits.h: 64 wrong \
             usage, 65 unusable input, 66 no such file, 69 server unreachable, 73 or 74 a file \
             cannot be created or used, 77 not signed in or not allowed.
@@ -77,22 +74,12 @@ struct Program: AsyncParsableCommand {
             + (ubiquity_build_commit().map { " (\(String(cString: $0)))" } ?? "")
     }
 
-    /// - Throws: The argument parser's errors, and ``Failure`` for a word that it does not know.
+    /// - Throws: The argument parser's errors, and ``Failure`` for a setting from elsewhere.
     static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
         // A shell asks for completions in a language of its own.
         if arguments.first?.hasPrefix("---") ?? false { return try parseAsRoot(arguments) }
-        let arguments = try DefaultsWords.translated(arguments)
-        let isHelp = arguments.first == "help"
-        let named = NamedCommand(isHelp ? Array(arguments.dropFirst()) : arguments, of: Self.self)
-        try named.check()
-        let line = isHelp ? arguments : LineForm.arranged(arguments, for: named)
-        let expanded = try ServeConfiguration.expanded(line)
-        let command: any ParsableCommand
-        do { command = try parseAsRoot(expanded) } catch {
-            throw named.failure(for: error, in: arguments) ?? error
-        }
-        try RepeatedOptions.check(line)
-        return command
+        return try parseAsRoot(
+            try ServeConfiguration.expanded(LineForm.arranged(arguments, of: Self.self)))
     }
 
     private static func end(for error: any Error) -> Never {
@@ -128,6 +115,7 @@ struct Program: AsyncParsableCommand {
         guard let match = message.firstMatch(of: /See '(?<command>.+ --help)'/) else {
             return String(sentence)
         }
+        if sentence.hasSuffix("?") { return String(sentence) }
         let open = sentence.hasSuffix(".") ? sentence.dropLast() : sentence
         return "\(open); see `\(match.command)`"
     }

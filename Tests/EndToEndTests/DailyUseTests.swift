@@ -68,25 +68,6 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `what users of defaults type works`() async throws {
-            try await onStage { stage in
-                let home = ["--home", stage.path("home")]
-                for line in [
-                    ["write", "TEAM.app", "size", "-int", "-5"],
-                    ["write", "TEAM.app", "on", "-bool", "YES"],
-                    ["write", "TEAM.app", "list", "-array", "a", "b"],
-                ] { try await stage.run(line + home).expectSuccess() }
-                #expect(try await stage.run(["read", "TEAM.app", "size"] + home).output == "-5\n")
-                let all = try await stage.run(["read", "TEAM.app", "--json"] + home).output
-                #expect(all == "{\"list\":[\"a\",\"b\"],\"on\":true,\"size\":-5}\n")
-                try await stage.run(["delete", "TEAM.app", "on"] + home).expectSuccess()
-                let asked = try await stage.run(["delete", "TEAM.app"] + home)
-                #expect(asked.status == 64 && asked.errors.contains("2 keys"), "\(asked.errors)")
-                let rest = try await stage.run(["read", "TEAM.app", "--json"] + home).output
-                #expect(rest == "{\"list\":[\"a\",\"b\"],\"size\":-5}\n")
-            }
-        }
-
         @Test func `the stores are listed, and one is emptied on all devices`() async throws {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)

@@ -244,7 +244,7 @@ struct CountingOptionsTests {
 
     // MARK: - The commands as the parser has them
 
-    typealias Option = NamedCommand.Parameter
+    typealias Option = CommandParameter
 
     struct Command: Decodable {
         var commandName: String
@@ -432,22 +432,6 @@ struct CountingOptionsTests {
         }
     }
 
-    /// An option given twice is refused whatever the argument parser says of the line.
-    @Test(arguments: commandModes)
-    func `an option that is given twice is an error, unless it collects`(_ mode: Mode) async throws
-    {
-        for option in try options(mode) where mode.isCounting(option) {
-            let line = mode.words + words(option) + words(option)
-            if option.isRepeating {
-                #expect(await parses(line), "\(line.joined(separator: " "))")
-            } else {
-                #expect(throws: ValidationError.self, "\(line.joined(separator: " "))") {
-                    try RepeatedOptions.check(line)
-                }
-            }
-        }
-    }
-
     /// The values of `set` are looked at when they are read, and a text may be empty.
     @Test(arguments: commandModes)
     func `an empty name is an error`(_ mode: Mode) async throws {
@@ -476,14 +460,6 @@ struct CountingOptionsTests {
         #expect(await !parses(["serve", "--tls-certificate", "c"]))
         #expect(await !parses(["serve", "--tls-key", "k"]))
         #expect(await parses(["serve", "--tls-certificate", "c", "--tls-key", "k"]))
-    }
-
-    @Test func `a value that looks like an option is not taken for one given twice`() {
-        func parses(_ words: String...) -> Bool { (try? Program.parsed(words)) != nil }
-        #expect(parses("set", "k", "--string", "--string"))
-        #expect(parses("set", "--", "k", "--local"))
-        #expect(!parses("set", "k", "v", "--store", "a", "--store=b"))
-        #expect(!parses("backup", "-o", "a", "--output", "b"))
     }
 
     @Test func `an operator's command that would work elsewhere says so`() throws {

@@ -1,39 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Divides a command line as the argument parser does, and arranges it for the parser, which takes a
-/// number below zero for an option, and needs a list of elements at the end.
+import ArgumentParser
+
+/// Arranges a command line for the argument parser, which takes a number below zero for an option, and
+/// needs a list of elements at the end.
 enum LineForm {
     /// The options of ``ValueOptions`` that are parsed as `.unconditional`: the next word is their
     /// value, even with a dash.
     private static let raw: Set<String> = ["--string", "--integer", "--real"]
     /// The options parsed as `.remaining`, which take the rest of the line.
-    static let remaining: Set<String> = ["--array", "--dict"]
+    private static let remaining: Set<String> = ["--array", "--dict"]
 
-    /// - Returns: The words that may be options, without those that ``raw`` options take; and the rest
-    ///   of the line, which begins with `--` or an option of ``remaining``, or is empty.
-    static func parts(of arguments: [String]) -> (words: [String], rest: ArraySlice<String>) {
-        var (words, rest, isValue) = ([String](), arguments[...], false)
-        while let word = rest.first {
-            if !isValue, word == "--" || remaining.contains(word) { break }
-            if !isValue { words.append(word) }
+    /// The index before which options may be: that of `--`, or of an option of ``remaining``.
+    private static func end(of arguments: [String]) -> Int {
+        var isValue = false
+        for (index, word) in arguments.enumerated() {
+            if !isValue, word == "--" || remaining.contains(word) { return index }
             isValue = !isValue && raw.contains(word)
-            rest.removeFirst()
         }
-        return (words, rest)
+        return arguments.endIndex
     }
 
-    static func arranged(_ arguments: [String], for command: NamedCommand) -> [String] {
-        let isSet = command.path == ["set"]
+    /// - Parameter program: What has the command that the line names.
+    static func arranged(
+        _ arguments: [String], of program: any ParsableCommand.Type
+    ) -> [String] {
+        let isSet = arguments.first == SetCommand._commandName
         let hasElements = isSet && arguments.contains(where: remaining.contains)
         guard hasElements || arguments.contains(where: isNegative) else { return arguments }
-        let parameters = command.parameters
+        let parameters = CommandParameter.all(of: command(named: arguments, of: program))
         let line = hasElements ? elementsLast(arguments, parameters) : arguments
         let options = Set(parameters.filter { $0.kind == "option" }.compactMap(\.long))
         return joined(line, options, isSet: isSet)
     }
 
+    private static func command(
+        named arguments: [String], of program: any ParsableCommand.Type
+    ) -> any ParsableCommand.Type {
+        var command = program
+        for word in arguments {
+            let next = command.configuration.subcommands.first {
+                $0._commandName == word || $0.configuration.aliases.contains(word)
+            }
+            guard let next else { break }
+            command = next
+        }
+        return command
+    }
+
     /// Whether the text begins like a negative number, such as `-5` or `-.5`.
-    static func isNegative(_ text: String) -> Bool {
+    private static func isNegative(_ text: String) -> Bool {
         text.firstMatch(of: /^-\.?[0-9]/) != nil
     }
 
@@ -43,9 +59,9 @@ enum LineForm {
     private static func joined(
         _ arguments: [String], _ options: Set<String>, isSet: Bool
     ) -> [String] {
-        let rest = parts(of: arguments).rest
+        let end = end(of: arguments)
         var line: [String] = []
-        for word in arguments[..<rest.startIndex] {
+        for word in arguments[..<end] {
             if !isNegative(word) {
                 line.append(word)
             } else if let last = line.last, options.contains(last) {
@@ -54,17 +70,16 @@ enum LineForm {
                 line.append(isSet ? "--string=\(word)" : word)
             }
         }
-        return line + rest
+        return line + arguments[end...]
     }
 
     /// Other options may follow the elements: `set k --array a b --store s`.
     private static func elementsLast(
-        _ arguments: [String], _ parameters: [NamedCommand.Parameter]
+        _ arguments: [String], _ parameters: [CommandParameter]
     ) -> [String] {
         let options = Set(parameters.compactMap(\.long) + ["--", "--help", "-h"])
-        let rest = parts(of: arguments).rest
-        let start = rest.startIndex
-        guard let first = rest.first, first != "--" else { return arguments }
+        let start = Self.end(of: arguments)
+        guard start < arguments.endIndex, arguments[start] != "--" else { return arguments }
         var end = start + 1
         while end < arguments.endIndex {
             let word = arguments[end]
@@ -74,7 +89,7 @@ enum LineForm {
         }
         end = min(end, arguments.endIndex)
         let elements = arguments[(start + 1)..<end]
-        return arguments[..<start] + arguments[end...] + [first]
+        return arguments[..<start] + arguments[end...] + [arguments[start]]
             + (elements.isEmpty ? [ElementList.noElements] : elements)
     }
 }

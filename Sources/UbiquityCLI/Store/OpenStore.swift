@@ -119,10 +119,8 @@ struct OpenStore {
                 try await AccountClient.stores(account)
             }
             guard !stores.contains(where: { $0.identifier == identifier }) else { return nil }
-            let near = Spelling.nearest(to: identifier, among: stores.map(\.identifier))
             return Failure(
-                .no,
-                "there is no store \(identifier)" + (near.map { "; did you mean \($0)?" } ?? ""))
+                .no, "there is no store \(identifier); `ubiquity store list` has those that exist")
         } catch {
             return Failure(
                 Failure(error)?.status ?? .unavailable,

@@ -304,7 +304,7 @@ private struct ServeSetting {
 
     /// All that the help of `serve` shows, but the options for this one run.
     static let all: [ServeSetting] =
-        NamedCommand.parameters(of: ServeCommand.self).compactMap { option in
+        CommandParameter.all(of: ServeCommand.self).compactMap { option in
             guard option.shouldDisplay, let long = option.long else { return nil }
             let name = String(long.dropFirst(2))
             let others = ["config", "help", "json", "print-config", "version"]

@@ -26,8 +26,6 @@ struct SetCommand: AsyncParsableCommand {
             In --json-value, 1 is an integer and 1.0 a real number; null is no value, and nothing \
             becomes a date or data.
 
-            `ubiquity write STORE KEY -int 5`, as for macOS's `defaults`, is understood too.
-
             JSON: {"key", "value", "sent", "notSentBecause"}.
             """)
 
