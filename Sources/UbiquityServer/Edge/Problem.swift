@@ -94,6 +94,8 @@ extension Problem {
         .headerTooLarge,
         "The request's address or headers are too large, or there are too many headers.")
     static let notHTTP = malformed("The request is not HTTP/1.1.")
+    static let codingUnknown = malformed(
+        "A body has a length or comes in chunks: there is no other transfer coding.")
     static let bodyIncomplete = malformed("The request ended before its body did.")
     static let hostInvalid = malformed(
         "A request must name the server exactly once, in the Host header.")

@@ -6,8 +6,8 @@ internal import NIOSSL
 internal import UbiquityCore
 
 /// Ends requests that are too slow, too large, not HTTP or for another server, with an answer where
-/// one is still possible. Also finds the last request of a connection, by HTTP/1.0 or `Connection:
-/// close`.
+/// one is still possible. Also finds the last request of a connection: by HTTP/1.0 or `Connection:
+/// close`, by what ends HTTP on it, or because too many wait.
 ///
 /// Placed between the HTTP decoder and the ``HTTPConnection``. State: confined to the connection's
 /// event loop.
@@ -60,7 +60,7 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
 
     /// - Parameter forward: Passes the bytes on to be decoded.
     func receive(_ count: Int, forward: () -> Void) {
-        guard let context, !isEnding else { return }
+        guard let context, !isEnding, !isOver else { return }
         hasBytes = true
         let before = phase.heads
         phase.receive(count, now: context.eventLoop.milliseconds)
@@ -91,10 +91,20 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
         var head = head
         let isOld = head.version != .http1_1
         guard admits(head.headers["host"], isOld: isOld, for: head.uri) else { return }
-        guard phase.head(now: now) else { return end(.tooManyPipelined) }
+        // What comes after another coding is no HTTP that the decoder knows.
+        let codings = head.headers[canonicalForm: "transfer-encoding"].map { $0.lowercased() }
+        guard codings.isEmpty || codings == ["chunked"] else {
+            return refuse(.codingUnknown, .malformedRequest)
+        }
+        // The requests before it are answered. The client sends it again, on another connection.
+        guard phase.head(now: now) else {
+            edge.note(.pipelinedRequests)
+            (last, isOver) = (phase.heads, true)
+            return
+        }
         // HTTP/1.0 does not have this header.
         if isOld { head.headers.remove(name: "expect") }
-        if isOld || !head.isKeepAlive {
+        if isOld || !head.isKeepAlive || head.endsHTTP {
             (last, lastVersion) = (phase.heads, isOld ? .http1_0 : .http1_1)
         }
         context.fireChannelRead(wrapInboundOut(.head(head)))
@@ -185,10 +195,6 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
             context?.close(promise: nil)
         case .slowHead: refuse(.requestTooSlow, .slowHead)
         case .slowBody: refuse(.requestTooSlow, .slowBody)
-        case .tooManyPipelined:
-            edge.note(.pipelinedRequests)
-            isEnding = true
-            context?.close(promise: nil)
         }
     }
 
@@ -203,6 +209,11 @@ final class RequestLimitHandler: ChannelInboundHandler, RemovableChannelHandler 
         context.finish(
             wrapOutboundOut(edge.lastAnswer(problem)), within: Edge.lingerMilliseconds)
     }
+}
+
+extension HTTPRequestHead {
+    /// Whether no other request can follow: the decoder stops at what may become another protocol.
+    fileprivate var endsHTTP: Bool { method == .CONNECT || headers.contains(name: "upgrade") }
 }
 
 /// Reports the bytes from which requests are decoded to a ``RequestLimitHandler``.

@@ -22,7 +22,6 @@ struct RequestPhase: Sendable {
         case idle
         case slowHead
         case slowBody
-        case tooManyPipelined
     }
 
     enum Verdict: Hashable, Sendable {
@@ -61,12 +60,16 @@ struct RequestPhase: Sendable {
         }
     }
 
-    /// - Returns: Whether one more request may wait.
+    /// - Returns: False if one more request may not wait. It does not count, and nothing after it.
     mutating func head(now: Int64) -> Bool {
+        guard unanswered < rules.pipelinedMax else {
+            reading = .idle(since: now)
+            return false
+        }
         reading = .receiving(TrafficPace(rules.body, now: now))
         unanswered += 1
         heads += 1
-        return unanswered <= rules.pipelinedMax
+        return true
     }
 
     mutating func requestEnded(now: Int64) { reading = .idle(since: now) }

@@ -182,6 +182,7 @@ internal import UbiquityWire
         "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
         "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     ])
     func `input that is not HTTP is answered, and the connection ends`(bytes: String) async throws {
         try await withHostileServer { server in
@@ -195,12 +196,39 @@ internal import UbiquityWire
 
     // MARK: - Too many
 
-    @Test func `a flood of requests in one breath ends the connection`() async throws {
+    @Test func `of a flood of requests in one breath, the first are answered`() async throws {
         try await withHostileServer { server in
             let connection = try await RawConnection.open(server.port)
             connection.throwIn(String(repeating: Self.config, count: 2_000))
-            _ = try await connection.end()
+            let answers = try await connection.end().components(separatedBy: "HTTP/1.1 200 ")
+                .dropFirst()
+            #expect(answers.count >= 16)
+            let last = answers.lastIndex { $0.lowercased().contains("connection: close") }
+            #expect(last == answers.indices.last)
             #expect(try await server.count(of: "pipelined-requests") == 1)
+        }
+    }
+
+    /// The decoder reads nothing after it, so whoever shares the connection would wait for ever.
+    @Test(arguments: [
+        "GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
+        "GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+            + "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST /health/live HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n"
+            + "Content-Length: 2\r\n\r\nhi",
+    ])
+    func `a request for another protocol is the last of its connection`(
+        _ request: String
+    ) async throws {
+        try await withHostileServer { server in
+            let connection = try await RawConnection.open(server.port)
+            await connection.send(request)
+            await connection.send(Self.config)
+            let answers = try await connection.end()
+            #expect(answers.lowercased().contains("\r\nconnection: close\r\n"), "\(answers)")
+            #expect(answers.components(separatedBy: "HTTP/1.1 ").count == 2, "\(answers)")
+            #expect(!answers.contains("408"), "\(answers)")
         }
     }
 
