@@ -91,10 +91,14 @@ test:
 	$(SWIFT) build $(BUILD_FLAGS) --build-tests
 	@scripts/failures-last $(SWIFT) test $(BUILD_FLAGS) --skip-build \
 		$(TEST_WIDTH_FLAGS) $(if $(FILTER),--filter "$(FILTER)")
-	$(if $(FILTER),,@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
-	$(if $(FILTER),,@scripts/test-python "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
-	$(if $(FILTER),,@scripts/test-documents "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
-	$(if $(FILTER),,@scripts/test-lan "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
+	$(if $(FILTER),,@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(TESTED_BESIDE) \
+		PROGRAM="$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity")
+
+# What `make test` tests at once, with a built program: most of it waits.
+TESTED_BESIDE := $(addprefix beside-,javascript python documents lan)
+.PHONY: $(TESTED_BESIDE)
+$(TESTED_BESIDE): beside-%:
+	@scripts/test-$* "$(PROGRAM)"
 
 test-javascript: build
 	@scripts/test-javascript "$$($(SWIFT) build $(BUILD_FLAGS) --show-bin-path)/ubiquity"
