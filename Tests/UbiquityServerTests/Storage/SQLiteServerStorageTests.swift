@@ -29,6 +29,33 @@ struct SQLiteServerStorageTests {
         }
     }
 
+    /// Before a database has a log, a transaction that is cut off leaves SQLite's other journal.
+    @Test(arguments: [false, true])
+    func `a first start that is cut off is taken back by the next`(hasPages: Bool) throws {
+        let folder = try TemporaryFolder()
+        let (cut, path) = (folder.file("cut.sqlite"), folder.file("test.sqlite"))
+        let queue = try DatabaseQueue(path: cut)
+        if hasPages {
+            try queue.write { try $0.execute(sql: "CREATE TABLE t (a); DROP TABLE t") }
+        }
+        try queue.writeWithoutTransaction { db in
+            // What a transaction writes goes to the disk at once, and so does its journal.
+            try db.execute(sql: "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE")
+            try db.execute(sql: "CREATE TABLE account (id TEXT)")
+            for _ in 0..<200 {
+                try db.execute(sql: "INSERT INTO account VALUES (hex(randomblob(1000)))")
+            }
+            for end in ["", "-journal"] {
+                try FileManager.default.copyItem(atPath: cut + end, toPath: path + end)
+            }
+            try db.execute(sql: "ROLLBACK")
+        }
+        let storage = try SQLiteServerStorage.openForServer(path)
+        try storage.makeSampleAccount()
+        #expect(try storage.accounts().count == 1)
+        try storage.close()
+    }
+
     @Test func `a server whose running time cannot be read does not start`() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("test.sqlite")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Dispatch
+internal import Foundation
 internal import GRDB
 internal import GRDBSQLite
 internal import Synchronization
@@ -164,8 +165,26 @@ final class Checkpointer: Sendable {
     private func beginPass() {
         queue.async { [self] in
             // A failure leaves more for the next pass or the writer.
-            _ = try? database.writeWithoutTransaction { try $0.checkpoint(.passive) }
+            try? database.writeWithoutTransaction { try Self.move(.passive, $0) }
             state.withLock { $0.pass = .done }
+        }
+    }
+
+    /// Moves pages from the log into the file.
+    ///
+    /// Ends the process if the disk fails meanwhile. What a flush did not keep is lost though the system
+    /// takes it for written, so that trying again keeps nothing of it, and the log begins anew over the only
+    /// copy. The next start brings all of it back from the log.
+    static func move(_ mode: Database.CheckpointMode, _ db: Database) throws {
+        do { _ = try db.checkpoint(mode) } catch let error as DatabaseError
+            where error.resultCode == .SQLITE_IOERR
+        {
+            let code = error.extendedResultCode.rawValue
+            let sentence =
+                "ubiquity: the disk failed while the database was written (SQLite error \(code)); the "
+                + "server ends at once, because only its next start can tell what is on the disk\n"
+            FileHandle.standardError.write(Data(sentence.utf8))
+            _exit(EX_IOERR)
         }
     }
 }

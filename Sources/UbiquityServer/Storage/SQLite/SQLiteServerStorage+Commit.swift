@@ -56,7 +56,7 @@ extension SQLiteServerStorage {
         case nil, .nothing: break
         case .move:
             checkpointer?.stop()
-            _ = try? db.checkpoint(.passive)
+            try? Checkpointer.move(.passive, db)
         case .empty: try? truncateLog(db, waitingFor: 0)
         }
     }

@@ -185,6 +185,6 @@ extension SQLiteServerStorage {
             let milliseconds = Int(ServerDatabase.busySecondsMax * 1_000)
             try? db.execute(sql: "PRAGMA busy_timeout = \(milliseconds)")
         }
-        _ = try db.checkpoint(.truncate)
+        try Checkpointer.move(.truncate, db)
     }
 }

@@ -177,7 +177,7 @@ final class SQLiteServerStorage: SQLStorage {
         }
         do {
             try checkpointer?.close()
-            try database.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+            try database.writeWithoutTransaction { try Checkpointer.move(.truncate, $0) }
             try database.close()
         } catch { throw StorageError(error) }
     }

@@ -42,11 +42,12 @@ enum ServerDatabase {
     }
 
     /// Checks before anything is written, since even switching to WAL mode writes: a damaged file,
-    /// or one of another program, stays unchanged.
+    /// or one of another program, stays unchanged, unless a transaction was cut off in it, before there was
+    /// a log. That is taken back first, which needs the right to write.
     private static func check(_ path: String, isThorough: Bool) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
         var configuration = Self.configuration
-        configuration.readonly = true
+        configuration.readonly = !FileManager.default.fileExists(atPath: path + "-journal")
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
         try queue.read { db in
