@@ -22,7 +22,6 @@ interface Server { server: string; credential?: string; allowsPlainHTTP?: boolea
 interface SignedIn extends Server {
   account: string; accountName: string; device: string; deviceName: string; credential: string;
   /** Its server said so at a sign-in without keys: nothing clear is sent, whatever it says later. */
-  isSealed?: boolean;
 }
 
 /** What a device needs of its platform: a disk, and other tabs of the same app. */

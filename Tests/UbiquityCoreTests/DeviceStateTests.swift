@@ -32,8 +32,7 @@ struct DeviceStateTests {
         state.signIn(account("A"))
         var other = account("B", device: "2")
         other.certificates = "PEM"
-        other.isSealed = true
-        state.signIn(other)
+        state.signIn(other, isSealed: true)
         #expect(try DeviceState(fields: state.fields) == state)
     }
 
@@ -116,7 +115,7 @@ struct DeviceStateTests {
     {
         var state = DeviceState()
         try state.keep(Self.keyring)
-        #expect(state.keyrings.isEmpty && state.sealedServers.isEmpty && state.keyring == nil)
+        #expect(state.keyrings.isEmpty && state.sealedAccounts.isEmpty && state.keyring == nil)
         state.signIn(account("A"))
         #expect(state.keyring == nil)
         try state.keep(Self.keyring)
@@ -190,7 +189,7 @@ struct DeviceStateTests {
         #expect(step([store]) == .seal(store) && step([]) == .drop)
     }
 
-    @Test func `wiping an account removes its keys, and what is known of its server stays`() throws
+    @Test func `wiping an account removes its keys, and that it was sealed stays`() throws
     {
         var state = DeviceState()
         state.signIn(account("A"))
@@ -201,7 +200,7 @@ struct DeviceStateTests {
         #expect(state.keyrings == ["A": Self.keyring])
         state.signIn(account("A"))
         _ = state.signOutWiping()
-        #expect(state.keyrings.isEmpty && state.sealedServers == ["http://s"])
+        #expect(state.keyrings.isEmpty && state.sealedAccounts == ["A", "B"])
         #expect(state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("C")))
     }
 
@@ -213,22 +212,37 @@ struct DeviceStateTests {
         #expect(!state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("B")))
         var elsewhere = account("B")
         elsewhere.server = "http://t"
-        #expect(!state.isUnsealedSignIn(elsewhere))
+        #expect(state.isUnsealedSignIn(elsewhere))
+    }
+
+    @Test func `an account stays sealed until a person says otherwise`() throws {
+        var state = DeviceState()
+        state.sendInClear()
+        state.signIn(account("A"), isSealed: true)
+        state.signIn(account("B"), isSealed: true)
+        try state.keep(Self.keyring)
+        state.proposal = Self.keyring
+        state.signOut()
+        state.signIn(account("A"))
+        #expect(state.isSealed && state.sealedAccounts == ["A", "B"])
+        state.signIn(account("B"))
+        state.sendInClear()
+        #expect(!state.isSealed && state.keyring == nil && state.proposal == nil)
+        #expect(state.sealedAccounts == ["A"] && state.isUnsealedSignIn(account("B")))
     }
 
     @Test func `an account begins anew without the values and keys from before`() throws {
         var state = DeviceState()
         state.beginAnew()
         #expect(state == DeviceState())
-        var sealed = account("A")
-        sealed.isSealed = true
-        state.signIn(sealed)
+        state.signIn(account("B"), isSealed: true)
+        state.signIn(account("A"), isSealed: true)
         let folder = state.folder
         try state.keep(Keyring([1: .account(Bytes32([UInt8](0..<32))!)]))
         state.beginAnew()
         #expect(state.signedIn == account("A") && state.keyring == nil)
         #expect(state.folder != folder && state.abandonedFolders(among: [folder]) == [folder])
-        #expect(state.isUnsealedSignIn(account("A")))
+        #expect(!state.isSealed && state.isUnsealedSignIn(account("A")))
     }
 
     @Test func `a file without keys is one of before`() throws {
@@ -261,8 +275,8 @@ struct DeviceStateTests {
         guard case .dictionary(var state) = DeviceState().fields else { return }
         for (name, value): (ExactString, PropertyListValue) in [
             ("keyrings", .array([])), ("proposals", .string("")),
-            ("sealedServers", .string("http://s")),
-            ("sealedServers", .array([.integer(1)])),
+            ("sealedAccounts", .string("A")),
+            ("sealedAccounts", .array([.integer(1)])),
         ] {
             let old = state.updateValue(value, forKey: name)
             #expect(throws: StoredFieldError.self) { try DeviceState(fields: .dictionary(state)) }

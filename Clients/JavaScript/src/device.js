@@ -6,7 +6,7 @@
  */
 
 import { checkedList } from './exact.js';
-import { isUnsealedSignIn, keyringOf, newState, owned, signedIn, signedOut, withKeys } from './account.js';
+import { inClear, isUnsealedSignIn, keyringOf, newState, owned, signedIn, signedOut, withKeys, withSealed } from './account.js';
 import { isCredential, isLoopback, request, serverAddress } from './http.js';
 import { frontOf, handOver, isKeyCode, isSealed, keysOf, newCode, repeat, withFront } from './keys.js';
 import { Pool } from './pool.js';
@@ -183,11 +183,11 @@ export class Device {
         throw new UbiquityError('declined', 'nobody was signed in; the code is used up');
       }
       const join = keyCode ? await this.handedKeys(now, terms, signal) : null;
-      const checked = join ? now : await this.checkedSealing(now, terms.allowsUnsealed, signal);
+      const withSealing = join ? null : await this.checkedSealing(now, terms.allowsUnsealed, signal);
       await this.adopt((state) => {
         old = state.signedIn;
-        const adopted = signedIn(state, checked);
-        return join ? withKeys(adopted, now, join(keyringOf(state, now))) : adopted;
+        const adopted = signedIn(state, now);
+        return withSealing ? withSealing(adopted, now.account) : withKeys(adopted, now, join(keyringOf(state, now)));
       });
     } catch (error) {
       await revoke({ server, device, credential });
@@ -207,16 +207,23 @@ export class Device {
   }
 
   /**
-   * A sign-in without keys, with what the server says of the account.
+   * What a sign-in without keys makes of the device's state, by what the server says of the account.
    * @param {SignedIn} now @param {boolean | (() => boolean | Promise<boolean>)} allowsUnsealed @param {AbortSignal} signal
    */
   async checkedSealing(now, allowsUnsealed, signal) {
-    if (await isSealed(this, now, signal)) return { ...now, isSealed: true };
+    if (await isSealed(this, now, signal)) return withSealed;
     await this.read();
-    if (!isUnsealedSignIn(this.state, now)) return now;
-    if (typeof allowsUnsealed === 'function' ? await allowsUnsealed() : allowsUnsealed) return now;
-    throw new UbiquityError('notSealed', 'the account is not sealed, although this device has had a sealed one at this '
-      + 'server: nobody was signed in, and the code is used up');
+    if (!isUnsealedSignIn(this.state, now)) return (state) => state;
+    if (typeof allowsUnsealed === 'function' ? await allowsUnsealed() : allowsUnsealed) return inClear;
+    throw new UbiquityError('notSealed', 'the account is not sealed, although this device has had one that is: '
+      + 'nobody was signed in, and the code is used up');
+  }
+
+  /** A store has heard that its account is sealed. The others follow. @param {string} account */
+  async noteSealed(account) {
+    this.state = await this.folder.changeAccount((state) => withSealed(state ?? newState(), account));
+    this.folder.post(document);
+    for (const { shell } of this.openStores) shell.report({ do: 'accountChanged' });
   }
 
   async requestSignIn({ server, deviceName = 'browser', allowsPlainHTTP = false, allowsUnsealed = false, ...wanted }) {

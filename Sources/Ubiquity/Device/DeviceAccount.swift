@@ -72,6 +72,12 @@ final class DeviceAccount: StoreDevice {
         return known
     }
 
+    func noteSealed(_ account: ExactString) throws -> DeviceState {
+        let state = try home.update { $0.sealedAccounts.insert(account) }
+        changed()
+        return state
+    }
+
     func watch(changed: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         changes.add { if $0 != nil { changed() } }
     }

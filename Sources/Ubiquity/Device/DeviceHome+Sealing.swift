@@ -19,7 +19,7 @@ package struct SealingProgress: Hashable, Sendable {
         (keyring, proposal) = (state.keyring, state.proposal)
         step = SealingStep.next(
             keyring: keyring, proposal: proposal, generation: server.generation,
-            check: server.check, wasSealed: account.isSealed, unsealed: server.unsealed)
+            check: server.check, wasSealed: state.isSealed, unsealed: server.unsealed)
     }
 
     /// Whether the account is sealed with a key that this device does not have.
@@ -40,7 +40,7 @@ package enum SealingError: Error, Hashable, Sendable {
     case restless(StoreIdentifier)
     /// The code of a sign-in says that the account is sealed, and there are no keys.
     case noHandover
-    /// The account is not sealed, and the device has had one at its server that is.
+    /// The account is not sealed, and the device has had one that is.
     case notSealed
     /// The proposal is no longer the device's, because another program has gone on.
     case otherProposal

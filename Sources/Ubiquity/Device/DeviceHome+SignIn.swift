@@ -38,8 +38,8 @@ extension DeviceHome {
     /// be stored.
     /// - Parameters:
     ///   - secret: That of the code, which opens the keys of a sealed account. They must be there.
-    ///   - acceptsUnsealed: Called if the account is not sealed, and this device has had one at the
-    ///     server that is.
+    ///   - acceptsUnsealed: Called if the account is not sealed, and this device has had one that is, at
+    ///     whatever server.
     ///   - review: Called if this device and the account both have values of a store.
     /// - Throws: ``LinkFailure`` if the server rejects the proof, ``HomeError`` if the sign-in
     ///   cannot be stored, ``SealingError/noHandover``, ``SealingError/notSealed``,
@@ -76,7 +76,7 @@ extension DeviceHome {
     ) async throws -> SignIn {
         // Fails early if the sign-in could not be stored, because a code works only once.
         try update { _ in }
-        var account = try await exchange()
+        let account = try await exchange()
         var old: SignedInAccount?
         let sealing: SealingProgress
         do {
@@ -86,18 +86,15 @@ extension DeviceHome {
             }
             if keyring == nil, needsKeys { throw SealingError.noHandover }
             let mark = try await AccountClient.sealing(account)
-            account.isSealed = mark.generation > 0
             var state = try load()
             // Keys from before the present one are of use: the device is locked, and knows it.
             if let keyring, keyring.current >= mark.generation {
                 try keyring.check(generation: mark.generation, check: mark.check)
             }
-            if mark.generation == 0, keyring == nil, state.isUnsealedSignIn(account),
-                try !acceptsUnsealed()
-            {
-                throw SealingError.notSealed
-            }
-            state.signIn(account)
+            let isSealed = mark.generation > 0
+            let isUnsealed = !isSealed && keyring == nil && state.isUnsealedSignIn(account)
+            if isUnsealed, try !acceptsUnsealed() { throw SealingError.notSealed }
+            state.signIn(account, isSealed: isSealed)
             if let keyring { try state.keep(keyring) }
             let (handed, known) = (keyring, state.keyring)
             if let review, (known?.current ?? 0) == mark.generation {
@@ -109,7 +106,8 @@ extension DeviceHome {
             }
             state = try update { state in
                 old = state.signedIn
-                state.signIn(account)
+                state.signIn(account, isSealed: isSealed)
+                if isUnsealed { state.sendInClear() }
                 if let handed { try state.keep(handed) }
             }
             sealing = SealingProgress(account, state, mark)

@@ -10,8 +10,14 @@ extension Date {
 
 /// Formats numbers and times for people.
 enum Phrase {
-    static let locked =
-        "The account is sealed, and this device does not have its key: `ubiquity unlock` gets it."
+    static let locked = "T\(LinkStatus.locked.dropFirst()): `ubiquity unlock` gets it."
+
+    /// What is left to say where something else would be "synced"; nil if there is nothing.
+    static func setAside(_ setAside: SetAside) -> String? {
+        if setAside.isEmpty { return nil }
+        return "Not everything is synced: \(setAside.sentence). This device keeps what it has; setting such "
+            + "a key again replaces what the server has."
+    }
 
     /// The command that signs a device in, for a shell. A server chooses the code and perhaps its
     /// address, and people hand the line to `eval`.

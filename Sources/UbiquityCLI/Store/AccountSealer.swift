@@ -11,8 +11,7 @@ struct AccountSealer {
 
     static let notSealed = Failure(.no, "the account is not sealed")
     static let locked = Failure(
-        .noPermission,
-        "the account is sealed, and this device does not have its key; `ubiquity unlock` gets it")
+        .noPermission, "\(LinkStatus.locked); `ubiquity unlock` gets it")
 
     /// - Throws: ``Failure`` if this device is not signed in.
     func progress() async throws -> SealingProgress {

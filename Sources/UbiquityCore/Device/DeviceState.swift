@@ -15,10 +15,10 @@ package struct DeviceState: Hashable, Sendable {
     /// The keys of accounts with a new one of this device's whose mark the server may not have yet, or
     /// with which not all stores are sealed, by account identifier. See ``SealingStep``.
     package var proposals: [ExactString: Keyring] = [:]
-    /// The addresses of servers at which this device has had a sealed account, with its key or without.
-    /// A sign-in there to an account that is not sealed has to be said: a server could make the device
-    /// send values in clear.
-    package var sealedServers: Set<ExactString> = []
+    /// The accounts that this device knows to be sealed, by identifier, whether or not it has their keys.
+    /// It sends no clear value of theirs, whatever a server says later: only a person takes one out, see
+    /// ``sendInClear()``. A wipe leaves them, see ``isUnsealedSignIn(_:)``.
+    package var sealedAccounts: Set<ExactString> = []
 
     package init() {}
 
@@ -50,15 +50,17 @@ extension DeviceState {
     /// Signs in. The first account ever takes over the values written before it. A returning
     /// account finds its values again, unsent ones included. A new account starts with a folder of
     /// its own and never sees the others' values.
-    package mutating func signIn(_ account: SignedInAccount) {
-        if let known = folders[ExactString(account.account)] {
+    /// - Parameter isSealed: Whether the account is said to be sealed. If not, it stays as it was known.
+    package mutating func signIn(_ account: SignedInAccount, isSealed: Bool = false) {
+        let identifier = ExactString(account.account)
+        if let known = folders[identifier] {
             folder = known.string
         } else if isOwned(folder) {
             folder = takeUnusedFolder()
         }
-        folders[ExactString(account.account)] = ExactString(folder)
+        folders[identifier] = ExactString(folder)
         signedIn = account
-        if account.isSealed { sealedServers.insert(ExactString(account.server)) }
+        if isSealed { sealedAccounts.insert(identifier) }
     }
 
     /// Whether an account has the folder.
@@ -121,7 +123,7 @@ extension DeviceState {
         guard let signedIn else { return }
         let account = ExactString(signedIn.account)
         keyrings[account] = try keyrings[account]?.joined(with: keyring) ?? keyring
-        sealedServers.insert(ExactString(signedIn.server))
+        sealedAccounts.insert(account)
     }
 
     /// Takes the proposal as the account's keys. It stays one, see ``SealingStep``.
@@ -130,22 +132,35 @@ extension DeviceState {
         let account = ExactString(signedIn.account)
         // This device has made it from its keys, so it only lacks what has come since.
         keyrings[account] = (try? keyrings[account]?.joined(with: proposal)) ?? proposal
-        sealedServers.insert(ExactString(signedIn.server))
+        sealedAccounts.insert(account)
     }
 
     /// Begins anew with the account that this device is signed in to, whose values and keys are gone on
     /// its server. Does nothing if nobody is signed in.
     package mutating func beginAnew() {
-        guard var account = signOutWiping() else { return }
-        account.isSealed = false
+        guard let account = signOutWiping() else { return }
         signIn(account)
+        sendInClear()
     }
 
-    /// Whether a sign-in to an account that is not sealed has to be said: the device has had one at
-    /// this server that is.
+    /// Whether the account that this device is signed in to is known to be sealed.
+    package var isSealed: Bool {
+        signedIn.map { sealedAccounts.contains(ExactString($0.account)) } ?? false
+    }
+
+    /// Whether a person is asked before this sign-in to an account that is not sealed: the device has had
+    /// one that is, at whatever server, and a server could make it send values in clear.
     package func isUnsealedSignIn(_ account: SignedInAccount) -> Bool {
-        keyrings[ExactString(account.account)] == nil
-            && sealedServers.contains(ExactString(account.server))
+        keyrings[ExactString(account.account)] == nil && !sealedAccounts.isEmpty
+    }
+
+    /// Takes the account that this device is signed in to for one that is not sealed, because a person has
+    /// said so. Its keys are gone. Does nothing if nobody is signed in.
+    package mutating func sendInClear() {
+        guard let signedIn else { return }
+        let account = ExactString(signedIn.account)
+        sealedAccounts.remove(account)
+        (keyrings[account], proposals[account]) = (nil, nil)
     }
 }
 
@@ -165,14 +180,10 @@ package struct SignedInAccount: Hashable, Sendable {
     /// The only public key accepted, of a server that was signed in to by a link with it. Nil means
     /// any.
     @Exact package var pin: String?
-    /// Whether the server said at the sign-in that the account is sealed. This device never sends it
-    /// clear values then, whatever the server says later: without the account's key, it is locked.
-    package var isSealed = false
 
     package init(
         server: String, account: String, accountName: String, device: String, deviceName: String,
-        credential: String, certificates: String? = nil, pin: String? = nil,
-        isSealed: Bool = false
+        credential: String, certificates: String? = nil, pin: String? = nil
     ) {
         self.server = server
         self.account = account
@@ -182,7 +193,6 @@ package struct SignedInAccount: Hashable, Sendable {
         self.credential = credential
         self.certificates = certificates
         self.pin = pin
-        self.isSealed = isSealed
     }
 }
 
@@ -195,8 +205,8 @@ extension DeviceState {
             "folders": .dictionary(folders.mapValues { .string($0) }),
             "lastFolder": lastFolder.map { .integer(Int64($0)) },
             "keyrings": Self.fields(keyrings), "proposals": Self.fields(proposals),
-            "sealedServers": sealedServers.isEmpty
-                ? nil : .array(sealedServers.sorted().map { .string($0) }),
+            "sealedAccounts": sealedAccounts.isEmpty
+                ? nil : .array(sealedAccounts.sorted().map { .string($0) }),
         ])
     }
 
@@ -210,9 +220,9 @@ extension DeviceState {
         lastFolder = try fields.integer("lastFolder")
         keyrings = try Self.keyrings(fields, "keyrings")
         proposals = try Self.keyrings(fields, "proposals")
-        for server in try fields.array("sealedServers") ?? [] {
-            guard case .string(let server) = server else { throw .otherType("sealedServers") }
-            sealedServers.insert(server)
+        for account in try fields.array("sealedAccounts") ?? [] {
+            guard case .string(let account) = account else { throw .otherType("sealedAccounts") }
+            sealedAccounts.insert(account)
         }
     }
 
@@ -238,7 +248,6 @@ extension SignedInAccount {
             "accountName": .string(accountName), "device": .string(device),
             "deviceName": .string(deviceName), "credential": .string(credential),
             "certificates": certificates.map { .string($0) }, "pin": pin.map { .string($0) },
-            "isSealed": isSealed ? .boolean(true) : nil,
         ])
     }
 
@@ -247,7 +256,6 @@ extension SignedInAccount {
             server: try fields.text("server"), account: try fields.text("account"),
             accountName: try fields.text("accountName"), device: try fields.text("device"),
             deviceName: try fields.text("deviceName"), credential: try fields.text("credential"),
-            certificates: try fields.string("certificates"), pin: try fields.string("pin"),
-            isSealed: try fields.boolean("isSealed") ?? false)
+            certificates: try fields.string("certificates"), pin: try fields.string("pin"))
     }
 }

@@ -32,7 +32,7 @@ package enum SealingStep: Hashable, Sendable {
     ///   - proposal: The keys that it has proposed; nil if there is no proposal.
     ///   - generation: That of the server's mark; 0 if the account is not sealed.
     ///   - check: That of the server's mark.
-    ///   - wasSealed: Whether the account was at the sign-in, see ``SignedInAccount/isSealed``.
+    ///   - wasSealed: Whether the account was at the sign-in, see ``DeviceState/sealedAccounts``.
     ///   - unsealed: The stores that the server says are not sealed with this generation yet.
     package static func next(
         keyring: Keyring?, proposal: Keyring?, generation: UInt32, check: Bytes32?,

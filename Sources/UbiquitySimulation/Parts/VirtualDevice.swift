@@ -103,8 +103,8 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         state.signIn(
             SignedInAccount(
                 server: "", account: "\(account)", accountName: accountName ?? "\(account)",
-                device: "\(name)", deviceName: deviceName ?? "\(number)", credential: "",
-                isSealed: world.keyring(of: account) != nil))
+                device: "\(name)", deviceName: deviceName ?? "\(number)", credential: ""),
+            isSealed: world.keyring(of: account) != nil)
         world.note(.signedIn(device: number, folder: state.folder, account: account))
         notifyProcesses()
         guard !isLocked, let keyring = world.keyring(of: account), state.keyring != keyring else {
@@ -119,6 +119,12 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
             return
         }
         keep(keyring)
+    }
+
+    /// A process has heard that the account is sealed.
+    package func noteSealed(_ account: ExactString) {
+        guard state.sealedAccounts.insert(account).inserted else { return }
+        notifyProcesses()
     }
 
     /// Makes these the account's keys on this device.

@@ -102,7 +102,7 @@ private final class SealingCommand {
         let step = SealingStep.next(
             keyring: device.state.keyring, proposal: device.state.proposal,
             generation: generation, check: server.mark?.check,
-            wasSealed: device.state.signedIn?.isSealed ?? false,
+            wasSealed: device.state.isSealed,
             unsealed: server.unsealed.map { world.identifier(ofStore: $0) })
         switch step {
         case .propose: propose()

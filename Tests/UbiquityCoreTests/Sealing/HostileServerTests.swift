@@ -148,6 +148,89 @@ import Testing
         #expect(new.engine.status.link.lastError?.contains("not sealed") == true)
     }
 
+    // MARK: - What is set aside
+
+    private func setAside(_ device: SteppedDevice) -> [String: SetAside.Reason] {
+        Dictionary(
+            uniqueKeysWithValues: device.engine.status.setAside.reasons.map { ($0.key.string, $0.value) })
+    }
+
+    @Test func `swaps and damages no boxes without a word`() throws {
+        let (a, b) = devices()
+        let (x, y) = (try record("x"), try record("y"))
+        cloud.forge(Record(key: x.key, content: y.content, stamp: x.stamp))
+        cloud.forge(Record(key: y.key, content: x.content, stamp: y.stamp))
+        var new = cloud.device()
+        new.keep(keyring)
+        settle(a, b, new)
+        #expect(new["x"] == nil && new["y"] == nil && a["x"] == .string("good"))
+        for device in [a, b, new] {
+            #expect(setAside(device) == ["x": .unopened, "y": .unopened])
+            #expect(device.reports.count == 1 && device.reports[0].contains("\"x\" and \"y\""))
+        }
+        new = new.restarted()
+        settle(new)
+        #expect(setAside(new).count == 2 && new.reports.count == 1)
+        // To write again what a device has had all along is a change now.
+        a["x"] = .string("good")
+        a["y"] = nil
+        settle(a, b, new)
+        #expect(new["x"] == .string("good") && b["y"] == nil)
+        for device in [a, b, new] { #expect(setAside(device).isEmpty) }
+        #expect(try record("x").stamp.timestamp > x.stamp.timestamp && isAllSealed())
+    }
+
+    @Test(arguments: [false, true])
+    func `shows nobody an older value than the one agreed on`(polls: Bool) throws {
+        let (a, b) = devices()
+        let old = try record("x")
+        a["x"] = .string("better")
+        cloud.settle()
+        if polls {
+            b.streamFailure = LinkFailure(
+                .tooManyStreams(retryAfterMilliseconds: 30_000), "too many")
+            b.cut()
+        }
+        cloud.forge(old)
+        for _ in 0..<3 {
+            cloud.pass(milliseconds: 120_000)
+            settle(a, b)
+        }
+        for device in [a, b] {
+            #expect(device["x"] == .string("better") && setAside(device) == ["x": .older])
+        }
+        #expect(try record("x") == old)
+        b["x"] = .string("better")
+        for _ in 0..<3 {
+            cloud.pass(milliseconds: 120_000)
+            settle(a, b)
+        }
+        #expect(setAside(a).isEmpty && setAside(b).isEmpty)
+        #expect(a["x"] == .string("better") && cloud.server["x"] != nil)
+    }
+
+    @Test func `shows nobody an older value by forgetting a cursor`() throws {
+        let (a, b) = devices()
+        let old = try record("x")
+        a["x"] = .string("better")
+        a["y"] = nil
+        cloud.settle()
+        b.isOnline = false
+        b.cut()
+        a["z"] = 1
+        settle(a)
+        a["z"] = nil
+        settle(a)
+        cloud.compactTombstones()
+        cloud.forge(old)
+        b.isOnline = true
+        cloud.pass(milliseconds: 120_000)
+        let pushes = b.pushes.count
+        settle(b)
+        #expect(b["x"] == .string("better") && setAside(b) == ["x": .older])
+        #expect(b.pushes.count == pushes && b.engine.waitingRecords.isEmpty)
+    }
+
     // MARK: - Keys
 
     @Test func `keeps no box of an older key among the values`() throws {
@@ -270,6 +353,51 @@ import Testing
         #expect(a.engine.status.link.lastError?.contains("more than a day") == true)
         a.holdsAnswers = false
         try expectNow(a, b)
+    }
+
+    private func deletion(_ key: String, at milliseconds: Int64) throws -> Record {
+        let stamp = Stamp(HybridTimestamp(milliseconds: milliseconds), DeviceID(rawValue: 7))
+        return Record(key: try Key(key), content: .deleted, stamp: stamp)
+    }
+
+    @Test func `stops no writes by a deletion that it dates in the future`() throws {
+        let (a, b) = devices()
+        cloud.forge(try deletion("y", at: cloud.now + 23 * 3_600_000))
+        settle(a, b)
+        for device in [a, b] {
+            #expect(device["y"] == .string("other") && setAside(device) == ["y": .ahead])
+            #expect(device.engine.status.link.state == .connected)
+        }
+        a["x"] = .string("later")
+        settle(a, b)
+        #expect(b["x"] == .string("later"))
+        #expect(try record("x").stamp.timestamp.milliseconds < cloud.now + 60_000)
+        a["y"] = .string("mine")
+        settle(a, b)
+        #expect(a["y"] == .string("other"))
+        #expect(a.disk.refused.map(\.record.content) == [.value(.string("mine"))])
+        // What an honest server may have.
+        cloud.forge(try deletion("x", at: cloud.now + 59_000))
+        settle(a, b)
+        #expect(a["x"] == nil && b["x"] == nil)
+    }
+
+    @Test func `stops no writes by a clock that was ahead`() throws {
+        let (a, b) = devices()
+        cloud.serverClockError = 20 * 3_600_000
+        for device in [a, b] { device.cut() }
+        cloud.pass(milliseconds: 120_000)
+        settle(a, b)
+        cloud.forge(try deletion("y", at: cloud.serverNow))
+        settle(a, b)
+        #expect(a["y"] == nil && b["y"] == nil)
+        cloud.serverClockError = 0
+        for device in [a, b] { device.cut() }
+        cloud.pass(milliseconds: 120_000)
+        settle(a, b)
+        a["x"] = .string("later")
+        try expectNow(a, b)
+        #expect(try record("x").stamp.timestamp.milliseconds < cloud.now)
     }
 
     /// Both devices have the later value, of the present.

@@ -282,7 +282,7 @@ import UbiquityWire
 
     @Test func `is asked before it signs in to an account that is not sealed`() async throws {
         let server = try await server(nil)
-        try home.update { $0.sealedServers = [ExactString(server.address)] }
+        try home.update { $0.sealedAccounts = ["another"] }
         await #expect(throws: SealingError.notSealed) {
             try await home.signIn(server: server.address, by: .code("1"), deviceName: "d")
         }

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypedDict, cast
 from .engine import DEPTH_MAX, UbiquityError, Word, encoded, reason
 from .link import checked_address, exchange
 from .plist import Value, encode
-from .shell import WAIT_SECONDS, Change, Shell
+from .shell import WAIT_SECONDS, Change, Shell, with_sealed
 
 _log = logging.getLogger("ubiquity_store")
 #: The path of an account's mark.
@@ -36,6 +36,9 @@ class Status(TypedDict):
     lastSync: int | None
     nextRetry: int | None
     pendingKeys: list[str]
+    #: Of these, the server has what this device does not take, such as a value that the account's key
+    #: does not open. The device keeps what it has; writing the key again replaces what the server has.
+    setAsideKeys: list[str]
     isInitialSyncComplete: bool
     #: Why the last save failed; None if it did not.
     diskError: str | None
@@ -185,7 +188,7 @@ class Store(MutableMapping[str, Value]):
         `ubiquity:` brings the keys of a sealed account, and may have the address for `server`.
         `account_name` is for the code of an empty server: the name of its first account.
 
-        A server that had a sealed account of this device could make up one that is not, to get
+        Where this device has had a sealed account, a server could make up one that is not, to get
         values that it can read: that is `notSealed`, unless `allows_unsealed`."""
         address, _, front = self._ask_keys("code", code=code)["front"].rpartition("#")
         server = checked_address(server or address, allows_plain_http)
@@ -197,7 +200,7 @@ class Store(MutableMapping[str, Value]):
     def _sign_in(self, server: str, code: str, front: str, device_name: str, name: str,
                  allows_unsealed: bool) -> None:
         # A disk that does not work does not use up a code.
-        self._shell.adopt(self._device)
+        self._shell.adopt(self._device, self._device)
         body = {"code": front, "deviceName": device_name, "accountName": name}
         answer = exchange("POST", server, "/v1/sign-in", {k: v for k, v in body.items() if v})
         fields = {name: answer.get(name) for name in ("account", "device", "credential")}
@@ -220,12 +223,15 @@ class Store(MutableMapping[str, Value]):
             if ";" in code:
                 device = self._with_keys(device, account, self._keys(code, account))
             elif _is_sealed(account):
-                # Kept on the disk: nothing clear is sent, whatever the server says later.
-                account["isSealed"] = True
-                device = self._with_server(device, account)
-            elif not allows_unsealed:
-                self._check_unsealed(account)
-            self._shell.adopt(device)
+                device = with_sealed(device, account["account"])
+            elif self._is_unsealed_sign_in(account):
+                if not allows_unsealed:
+                    raise UbiquityError("notSealed", "the account is not sealed, although this device "
+                                        "has had one that is: nobody was signed in, and the code is "
+                                        "used up")
+                sealed = {*device["sealedAccounts"]} - {account["account"]}
+                device |= {"sealedAccounts": sorted(sealed)}
+            self._shell.adopt(device, old)
         except UbiquityError:
             _revoke(device)
             raise
@@ -245,7 +251,8 @@ class Store(MutableMapping[str, Value]):
         with self._alone():
             if self._signed_in()["account"] != account["account"]:
                 raise UbiquityError("unauthorized", "this device is signed in to another account")
-            self._shell.adopt(self._with_keys(self._device, account, keys))
+            old = self._device
+            self._shell.adopt(self._with_keys(old, account, keys), old)
 
     def _signed_in(self) -> Word:
         if "signedIn" not in self._device:
@@ -274,20 +281,13 @@ class Store(MutableMapping[str, Value]):
         keyrings = device.get("keyrings", {})
         known = keyrings.get(account["account"])
         joined = self._ask_keys("unlock", **keys, **({"keyring": known} if known else {}))
-        return self._with_server(device, account) | {
+        return with_sealed(device, account["account"]) | {
             "keyrings": keyrings | {account["account"]: joined["keyring"]}}
 
-    def _with_server(self, device: Word, account: Word) -> Word:
-        return device | {"sealedServers": sorted({*device.get("sealedServers", []), account["server"]})}
-
-    def _check_unsealed(self, account: Word) -> None:
+    def _is_unsealed_sign_in(self, account: Word) -> bool:
         device = self._device
-        if account["account"] in device.get("keyrings", {}):
-            return
-        if account["server"] in device.get("sealedServers", []):
-            raise UbiquityError("notSealed", "the account is not sealed, although this device has "
-                                "had a sealed one at this server: nobody was signed in, and the "
-                                "code is used up")
+        has_keys = account["account"] in device.get("keyrings", {})
+        return not has_keys and bool(device.get("sealedAccounts"))
 
     def _ask_keys(self, do: str, **fields: Any) -> Word:
         answer: Word = self._shell.ask(lambda engine: engine.handle({"do": do, **fields}))
@@ -299,7 +299,8 @@ class Store(MutableMapping[str, Value]):
         """Signs out. The values stay here; the server is asked to revoke the credential."""
         with self._alone():
             old = self._device
-            self._shell.adopt({name: field for name, field in old.items() if name != "signedIn"})
+            device = {name: field for name, field in old.items() if name != "signedIn"}
+            self._shell.adopt(device, old)
             _revoke(old)
 
     @property
