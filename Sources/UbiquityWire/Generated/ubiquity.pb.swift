@@ -1001,6 +1001,9 @@ package nonisolated struct WireNewAccountAnswer: Sendable {
   /// digest of its public key (SubjectPublicKeyInfo). Empty for any other server, and behind a proxy.
   package var pin: String = String()
 
+  /// Of a server of a local network that has several addresses, the others.
+  package var others: [String] = []
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -3233,7 +3236,7 @@ nonisolated extension WireNewCode: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".NewAccountAnswer"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}code\0\u{3}expires_milliseconds\0\u{1}server\0\u{1}pin\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}account\0\u{1}code\0\u{3}expires_milliseconds\0\u{1}server\0\u{1}pin\0\u{1}others\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3246,6 +3249,7 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.expiresMilliseconds) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.server) }()
       case 5: try { try decoder.decodeSingularStringField(value: &self.pin) }()
+      case 6: try { try decoder.decodeRepeatedStringField(value: &self.others) }()
       default: break
       }
     }
@@ -3267,6 +3271,9 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
     if !self.pin.isEmpty {
       try visitor.visitSingularStringField(value: self.pin, fieldNumber: 5)
     }
+    if !self.others.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.others, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3276,6 +3283,7 @@ nonisolated extension WireNewAccountAnswer: SwiftProtobuf.Message, SwiftProtobuf
     if lhs.expiresMilliseconds != rhs.expiresMilliseconds {return false}
     if lhs.server != rhs.server {return false}
     if lhs.pin != rhs.pin {return false}
+    if lhs.others != rhs.others {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
