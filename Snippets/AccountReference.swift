@@ -80,7 +80,7 @@ func addDevice() async throws {
 func requestSignIn() async throws {
     // snippet.request
     let request = try await UbiquityAccount.requestSignIn(server: "https://ubiquity.example")
-    show("On a device that is signed in, type \(request.userCode).")
+    show("On a device that is signed in, scan or paste \(request.wholeCode).")
     let account = try await request.account()  // returns once it is approved
     show("Signed in to \(account.name).")
     // snippet.end

@@ -3,11 +3,16 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import NIOCore
+internal import NIOHTTP1
 internal import ProcessHarness
 internal import Synchronization
 internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
+
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
 
 extension EndToEndTests {
     /// A person seals the account, and gives devices the key, with the real programs.
@@ -301,13 +306,20 @@ extension EndToEndTests {
                 #expect(try await other.exit() == 0)
                 #expect(other.output.contains("`ubiquity unlock` gets it"))
                 let refused = try await sync(watch, stage)
-                #expect(refused.status == 77 && refused.errors.contains("ubiquity unlock"))
+                #expect(refused.status == 77 && refused.errors.contains("unlock"), "\(refused)")
                 let status = try await stage.succeed("status", "--home", watch)
                 #expect(status.contains("does not have its key: `ubiquity unlock` gets it."))
                 let doctor = try await stage.run("doctor", "--home", watch)
                 #expect(doctor.status == 1 && doctor.output.contains("`ubiquity unlock` gets it"))
                 let locked = try await stage.run("pair", "--home", watch)
-                #expect(locked.errors.contains("neither this device nor the new one"))
+                #expect(locked.output.contains("so the new one is locked, too"))
+                #expect(!locked.output.contains("brings the account's key"))
+                // The server cannot start another device in clear by what this one says.
+                let next = try await pair(watch, on: stage)
+                #expect(next.hasPrefix("ubiquity:"))
+                let glasses = try await stage.succeed(
+                    "sign-in", next, "--home", stage.path("glasses"))
+                #expect(glasses.contains("`ubiquity unlock` gets it"))
                 _ = try await stage.run(["set", "b", "2", "--home", watch] + Self.store)
                 try await unlock(watch, with: tablet, on: stage)
                 #expect(try await sync(watch, stage).status == 0)
@@ -395,7 +407,7 @@ extension EndToEndTests {
                         },
                     ] {
                         let error = await #expect(throws: UbiquityError.self) { try await ask() }
-                        #expect(error?.description == KeyCode.secretAlone)
+                        #expect(error?.description == "\(KeyringRefusal.secretAlone)")
                     }
                     let typed = try await stage.run(
                         "sign-in", "--server", server.url, "--code", wrong, "--home",
@@ -429,7 +441,14 @@ extension EndToEndTests {
                 #expect(try await get("a", phone, stage) == "2")
 
                 let fresh = try await server.newHome("fresh")
-                #expect(try await recover(fresh, with: first, on: stage).status == 1)
+                let old = try await recover(fresh, with: first, on: stage)
+                #expect(old.status == 1 && old.errors.contains("it is an older one"), "\(old)")
+                let exchanged = second.dropFirst(2).prefix(1) + second.dropFirst(1).prefix(1)
+                let mistyped = second.prefix(1) + exchanged + second.dropFirst(3)
+                let wrong = try await recover(
+                    fresh, with: mistyped == second ? "0" + second.dropFirst() : String(mistyped),
+                    on: stage)
+                #expect(wrong.status == 1 && wrong.errors.contains("mistyped"), "\(wrong)")
                 #expect(try keyring(fresh) == nil)
                 let recovered = try await recover(fresh, with: second.lowercased(), on: stage)
                 #expect(recovered.status == 0, "\(recovered.errors)")
@@ -438,6 +457,7 @@ extension EndToEndTests {
                 let (made, third) = try await confirming(
                     ["encryption", "recovery", "--new", "--home", laptop], on: stage)
                 #expect(made.status == 0 && third != second, "\(made.errors)")
+                #expect(made.output.contains("`ubiquity encryption rotate`"))
             }
         }
 
@@ -498,11 +518,11 @@ extension EndToEndTests {
                     "sign-in", "--server", server.url, "--code", code, "--home", phone,
                 ]
                 let refused = try await stage.run(signIn)
-                #expect(refused.status == 64 && refused.errors.contains("is not sealed"))
+                #expect(refused.status == 64 && refused.errors.contains("is not sealed any more"))
                 let next = try await server.newCode()
                 let again = try await stage.succeed(
                     signIn.map { $0 == code ? next : $0 } + ["--yes"])
-                #expect(again.contains("The account is not sealed: its server can read it."))
+                #expect(again.contains("The account is not sealed, according to its server"))
                 #expect(try await get("b", phone, stage) == "2")
 
                 // A server that is not honest would say the same to a device without a key.
@@ -625,6 +645,118 @@ extension EndToEndTests {
                 #expect(try await get("a", eve, stage) == "readable again")
             }
         }
+
+        /// Passes requests on, and denies from some time on that anything was left for a device, and that
+        /// the account is sealed.
+        private func proxy(
+            to server: ServerProcess, isDenying: @escaping @Sendable () -> Bool
+        ) async throws -> StubServer {
+            try await StubServer { [url = server.url] request in
+                if request.method == .GET, isDenying() {
+                    if request.uri == "/v1/sealing" { return .init(body: []) }
+                    if request.uri.hasPrefix("/v1/handovers/") {
+                        let problem = #"{"code":"not-found","detail":"there is no handover"}"#
+                        return .init(
+                            "application/problem+json", status: .notFound, Array(problem.utf8))
+                    }
+                }
+                guard let address = URL(string: url + request.uri) else { return nil }
+                var asked = URLRequest(url: address)
+                asked.httpMethod = request.method.rawValue
+                asked.httpBody = Data(request.body)
+                for name in ["Accept", "Authorization", "Content-Type"] {
+                    asked.setValue(request.headers.first(name: name), forHTTPHeaderField: name)
+                }
+                let done = DispatchSemaphore(value: 0)
+                let reply = Mutex<StubServer.Reply?>(nil)
+                URLSession.shared.dataTask(with: asked) { data, response, _ in
+                    if let answer = response as? HTTPURLResponse {
+                        let type = answer.value(forHTTPHeaderField: "Content-Type")
+                        let status = HTTPResponseStatus(statusCode: answer.statusCode)
+                        reply.withLock {
+                            $0 =
+                                type.map { .init($0, status: status, [UInt8](data ?? Data())) }
+                                ?? .init(status: status)
+                        }
+                    }
+                    done.signal()
+                }.resume()
+                done.wait()
+                return reply.withLock(\.self)
+            }
+        }
+
+        @Test
+        func `a server that keeps the key back and denies the seal starts no device in clear`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let isDenying = Mutex(false)
+                let proxy = try await proxy(to: server) { isDenying.withLock(\.self) }
+                let laptop = try await server.newHome(
+                    "laptop", isFirst: true, through: proxy.address)
+                try await seal(laptop, on: stage)
+                let phone = stage.path("phone")
+                _ = try await stage.run(
+                    ["set", "mine", "in clear text", "--home", phone] + Self.store)
+                isDenying.withLock { $0 = true }
+                let (asking, code) = try await showing(
+                    ["sign-in", "--server", proxy.address, "--home", phone], on: stage)
+                let approved = try await typing(
+                    code, to: ["approve", "--yes", "--home", laptop], on: stage)
+                #expect(approved.output.contains("It gets the account's key."), "\(approved)")
+                #expect(try await asking.exit() == 64, "\(asking.lastWords)")
+                #expect(asking.errors.contains("No device of the account has answered"))
+                #expect(try DeviceHome(path: phone).load().signedIn == nil)
+                // By the code of a device, too, and where a person says no.
+                let paired = try await pair(laptop, on: stage)
+                #if os(Linux)
+                let asked = try await PseudoTerminal.run(
+                    ["sign-in", paired, "--home", phone], answer: "\n", on: stage)
+                #expect(asked.contains("[y/N]") && asked.contains("was not signed in"), "\(asked)")
+                #expect(try DeviceHome(path: phone).load().signedIn == nil)
+                #endif
+                #expect(try await UbiquityAccount.devices(home: laptop).count == 1)
+                #expect(try files(of: server.data, with: "in clear text").isEmpty)
+                // An honest server, then.
+                isDenying.withLock { $0 = false }
+                let signedIn = try await stage.succeed(
+                    "sign-in", pair(laptop, on: stage), "--home", phone)
+                #expect(signedIn.contains("this device has its key"))
+                try await proxy.close()
+            }
+        }
+
+        #if os(Linux)
+        @Test func `a recovery key is not shown where it is typed, and may have two lines`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                let key = try await seal(laptop, on: stage)
+                let phone = try await server.newHome("phone")
+                let rest = String(key.dropFirst(24)).replacing("-", with: "–")
+                let lines: [String] = ["7KQ2-M9XD", String(key.prefix(24)), rest]
+                let typed = Mutex(0)
+                let shown = try await PseudoTerminal.run(
+                    ["unlock", "--recovery", "--home", phone], answer: "", on: stage
+                ) { text, terminal in
+                    let next = typed.withLock { (count: inout Int) -> String? in
+                        let questions = text.matches(of: /key:|rest of it:/).count
+                        guard questions > count, count < lines.count else { return nil }
+                        count += 1
+                        return lines[count - 1]
+                    }
+                    if let next { terminal.type(next + "\n") }
+                }
+                #expect(shown.contains("This device has the account's key now."), "\(shown)")
+                #expect(shown.contains("and this has 8") && !shown.contains("7KQ2"), "\(shown)")
+                #expect(!shown.contains(key.prefix(9)) && !shown.contains(key.suffix(9)))
+            }
+        }
+        #endif
 
         // MARK: - What the server has
 

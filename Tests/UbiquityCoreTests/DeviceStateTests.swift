@@ -189,8 +189,7 @@ struct DeviceStateTests {
         #expect(step([store]) == .seal(store) && step([]) == .drop)
     }
 
-    @Test func `wiping an account removes its keys, and that it was sealed stays`() throws
-    {
+    @Test func `wiping an account removes its keys, and that it was sealed stays`() throws {
         var state = DeviceState()
         state.signIn(account("A"))
         try state.keep(Self.keyring)
@@ -201,34 +200,31 @@ struct DeviceStateTests {
         state.signIn(account("A"))
         _ = state.signOutWiping()
         #expect(state.keyrings.isEmpty && state.sealedAccounts == ["A", "B"])
-        #expect(state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("C")))
+        #expect(state.hadSealed && !DeviceState().hadSealed)
     }
 
-    @Test func `an account that is not sealed is nothing special where none ever was`() throws {
+    @Test func `what a session decides is put back for its account alone`() throws {
         var state = DeviceState()
-        #expect(!state.isUnsealedSignIn(account("A")))
+        #expect(state.sealing == nil)
         state.signIn(account("A"))
+        #expect(state.sealing == SealingSession(account: "A", keyring: nil))
         try state.keep(Self.keyring)
-        #expect(!state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("B")))
-        var elsewhere = account("B")
-        elsewhere.server = "http://t"
-        #expect(state.isUnsealedSignIn(elsewhere))
-    }
-
-    @Test func `an account stays sealed until a person says otherwise`() throws {
-        var state = DeviceState()
-        state.sendInClear()
-        state.signIn(account("A"), isSealed: true)
+        #expect(state.sealing == SealingSession(account: "A", keyring: Self.keyring))
+        let kept = state
+        state.sealing = SealingSession(account: "B", keyring: nil)
+        #expect(state == kept)
         state.signIn(account("B"), isSealed: true)
-        try state.keep(Self.keyring)
+        #expect(state.sealing?.isSealed == true && state.sealedAccounts == ["A", "B"])
+        state.signIn(account("A"))
         state.proposal = Self.keyring
+        state.sealing?.unseal()
+        #expect(state.keyring == nil && state.proposal == nil && !state.isSealed)
+        #expect(state.sealedAccounts == ["B"] && state.hadSealed)
+        state.sealing?.isSealed = true
         state.signOut()
         state.signIn(account("A"))
-        #expect(state.isSealed && state.sealedAccounts == ["A", "B"])
-        state.signIn(account("B"))
-        state.sendInClear()
-        #expect(!state.isSealed && state.keyring == nil && state.proposal == nil)
-        #expect(state.sealedAccounts == ["A"] && state.isUnsealedSignIn(account("B")))
+        #expect(state.isSealed && state.keyring == nil)
+        #expect(try DeviceState(fields: state.fields) == state)
     }
 
     @Test func `an account begins anew without the values and keys from before`() throws {
@@ -242,7 +238,7 @@ struct DeviceStateTests {
         state.beginAnew()
         #expect(state.signedIn == account("A") && state.keyring == nil)
         #expect(state.folder != folder && state.abandonedFolders(among: [folder]) == [folder])
-        #expect(!state.isSealed && state.isUnsealedSignIn(account("A")))
+        #expect(!state.isSealed && state.hadSealed)
     }
 
     @Test func `a file without keys is one of before`() throws {

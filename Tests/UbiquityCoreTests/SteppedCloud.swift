@@ -334,7 +334,7 @@ final class SteppedDevice {
     /// Signs in again, to an account that is not sealed, which a person has allowed.
     func signInInClear() {
         signIn()
-        state.sendInClear()
+        state.sealing?.unseal()
         happened(.accountRead(state))
     }
 

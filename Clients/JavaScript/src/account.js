@@ -40,21 +40,17 @@ export const inClear = (state, account) => ({ ...state,
 /** Like JSON.parse, this makes `__proto__` an ordinary property too. */
 const withEntry = (entries, name, value) => Object.fromEntries([...Object.entries(entries ?? {}), [name, value]]);
 
-/** The keys that the device has of an account. @param {State} state @param {SignedIn} signedIn */
+/** The keys that the device has of an account. @param {State} state @param {{account: string}} signedIn */
 export const keyringOf = ({ keyrings = {} }, { account }) =>
   (Object.hasOwn(keyrings, account) ? keyrings[account] : undefined);
 
-/** @param {State} state @param {SignedIn} signedIn @returns {State} */
+/** @param {State} state @param {{account: string}} signedIn @returns {State} */
 export const withKeys = (state, { account }, keyring) =>
   withSealed({ ...state, keyrings: withEntry(state.keyrings, account, keyring) }, account);
 
-/**
- * Whether a person is asked before a sign-in to an account that is not sealed: this device has had one that is, and a
- * server could have made this one up, to be filled with values that it can read.
- * @param {State} state @param {SignedIn} signedIn
- */
-export const isUnsealedSignIn = (state, signedIn) =>
-  !keyringOf(state, signedIn) && Boolean(state.sealedAccounts?.length);
+/** What a device knows of an account, for the engine. @param {State} state @param {string} account @returns {Known} */
+export const knownOf = (state, account) => ({ keyring: keyringOf(state, { account }),
+  isSealed: (state.sealedAccounts ?? []).includes(account), hadSealed: Boolean(state.sealedAccounts?.length) });
 
 /** @param {State} state @returns {State} */
 export function signedOut(state, wipes) {

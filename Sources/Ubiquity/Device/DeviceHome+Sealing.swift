@@ -10,6 +10,8 @@ package struct SealingProgress: Hashable, Sendable {
     package var keyring: Keyring?
     /// The keys that the device has proposed; nil if there is no proposal.
     package var proposal: Keyring?
+    /// Whether the device knows that the account is sealed, whatever the server says.
+    package var isSealed: Bool
     package var server: ServerSealing
     package var step: SealingStep
 
@@ -17,9 +19,10 @@ package struct SealingProgress: Hashable, Sendable {
         self.account = account
         self.server = server
         (keyring, proposal) = (state.keyring, state.proposal)
+        isSealed = state.isSealed
         step = SealingStep.next(
             keyring: keyring, proposal: proposal, generation: server.generation,
-            check: server.check, wasSealed: state.isSealed, unsealed: server.unsealed)
+            check: server.check, wasSealed: isSealed, unsealed: server.unsealed)
     }
 
     /// Whether the account is sealed with a key that this device does not have.
@@ -38,10 +41,6 @@ package enum SealingError: Error, Hashable, Sendable {
     case noKey(StoreIdentifier)
     /// The store changed whenever it was read.
     case restless(StoreIdentifier)
-    /// The code of a sign-in says that the account is sealed, and there are no keys.
-    case noHandover
-    /// The account is not sealed, and the device has had one that is.
-    case notSealed
     /// The proposal is no longer the device's, because another program has gone on.
     case otherProposal
 }
@@ -170,17 +169,6 @@ extension DeviceHome {
         try await AccountClient.seal(proposal, recovery: wrap, account)
     }
 
-    /// Joins keys that another device, or the recovery key, has given with those that this device has.
-    /// The stores' programs take them at once. Asks for the account's mark, which may have changed
-    /// since the keys were asked for.
-    /// - Throws: ``LinkFailure``, ``KeyringRefusal``, ``HomeError``, ``SealingError/signedOut``, also if
-    ///   the device has changed to another account meanwhile; nothing is changed.
-    package func keep(_ keyring: Keyring, of account: SignedInAccount) async throws {
-        let server = try await AccountClient.sealing(account)
-        try keyring.check(generation: server.generation, check: server.check)
-        try change(account) { try $0.keep(keyring) }
-    }
-
     /// Removes the account's values on its server and on this device, for who has lost every key.
     /// - Throws: ``LinkFailure``, of the kind `sealed` if the account is not sealed; ``HomeError``.
     package func resetSealing(_ account: SignedInAccount) async throws {
@@ -209,14 +197,7 @@ extension DeviceHome {
         }
     }
 
-    /// The keys that this device has of an account, regardless of what its server says of it; nil if it
-    /// has none.
-    /// - Throws: ``HomeError``, ``SealingError/signedOut``.
-    package func keyring(of account: SignedInAccount) throws -> Keyring? {
-        try state(of: account).keyring
-    }
-
-    private func state(of account: SignedInAccount) throws -> DeviceState {
+    func state(of account: SignedInAccount) throws -> DeviceState {
         let state = try load()
         guard state.signedIn?.account == account.account else { throw SealingError.signedOut }
         return state
@@ -224,7 +205,7 @@ extension DeviceHome {
 
     /// - Throws: ``SealingError/signedOut``, ``HomeError``, and what the body throws; then nothing is
     ///   changed.
-    private func change(
+    func change(
         _ account: SignedInAccount, _ body: (inout DeviceState) throws -> Void
     ) throws {
         try update { state in
@@ -267,15 +248,9 @@ extension SealingError: CustomStringConvertible {
         case .restless(let store):
             "the store \(store.string) changed whenever it was read, or is said not to be sealed after "
                 + "it was; try again later"
-        case .noHandover:
-            "the account's keys were not there, or no longer, so this device was not signed in; make "
-                + "another code with `ubiquity pair`"
         case .otherProposal:
             "the account's key was changed by another program or device meanwhile, so the recovery key "
                 + "that was shown here is of no use; run the command again"
-        case .notSealed:
-            "the account is not sealed, although this device has had a sealed one at this server, so it "
-                + "was not signed in; if that is right, `ubiquity sign-in` asks and goes on"
         }
     }
 }

@@ -47,54 +47,48 @@ extension AccountClient {
 
     // MARK: Handovers
 
-    /// Leaves keys for the device of the account that has the secret, or reads it.
-    /// - Throws: Also of the kind `tooLarge`, for a device that is confined to very many stores.
-    package static func handOver(
-        _ keyring: Keyring, with secret: HandoverSecret, _ account: SignedInAccount
+    /// Leaves something for the device of the account that has the secret.
+    /// - Throws: Also of the kind `tooLarge`, for the keys of very many stores.
+    package static func leave(
+        _ handover: Handover, with secret: HandoverSecret, _ account: SignedInAccount
     ) async throws(LinkFailure) {
-        guard let box = Handover.seal(keyring, of: account.account, with: secret) else {
-            throw LinkFailure(.tooLarge, "the device's keys are too many to be handed over")
-        }
         var body = WireHandover()
-        body.box = Data(box)
+        do throws(KeyringRefusal) {
+            body.box = Data(try handover.sealed(of: account.account, with: secret))
+        } catch { throw LinkFailure(.tooLarge, error.description) }
         try await ServerRequest(
             .put, handoverPath(secret, account), of: account,
             body: WireFormat.protobuf.encode(body)
         ).done()
     }
 
-    /// The keys that another device has left.
-    /// - Returns: Nil if there are none.
-    /// - Throws: Also of the kind `refused` for what the secret does not open.
+    /// What another device has left.
+    /// - Returns: Nil if there is nothing, or nothing that the secret opens.
     package static func handover(
         with secret: HandoverSecret, _ account: SignedInAccount
-    ) async throws(LinkFailure) -> Keyring? {
-        let box: [UInt8]
+    ) async throws(LinkFailure) -> Handover? {
         do throws(LinkFailure) {
-            box = try await ServerRequest(.get, handoverPath(secret, account), of: account)
-                .answer(WireHandover.self) { [UInt8]($0.box) }
+            return try await ServerRequest(.get, handoverPath(secret, account), of: account)
+                .answer(WireHandover.self) { wire in
+                    Handover([UInt8](wire.box), of: account.account, with: secret)
+                }
         } catch {
             guard error.code == ProblemCode.notFound.rawValue else { throw error }
             return nil
         }
-        guard let keyring = Handover.open(box, of: account.account, with: secret) else {
-            throw LinkFailure(
-                .refused, "the keys that the server gives were not sealed with this secret")
-        }
-        return keyring
     }
 
     /// Waits until another device has left keys for the one that shows a code with the secret. Asks
     /// the server every other second, also while it cannot be reached.
-    /// - Returns: Nil if none has within the 15 minutes for which the server would keep them.
-    /// - Throws: ``LinkFailure``, as ``handover(with:_:)``; `CancellationError`.
-    package static func awaitHandover(
+    /// - Throws: ``KeyringRefusal/noKeys`` if none has within the 15 minutes for which the server would
+    ///   keep them; ``LinkFailure``; `CancellationError`.
+    package static func awaitKeys(
         with secret: HandoverSecret, _ account: SignedInAccount
-    ) async throws -> Keyring? {
+    ) async throws -> Keyring {
         let end = ContinuousClock.now + .milliseconds(HandoverShelf.keptMilliseconds)
         while ContinuousClock.now < end {
             do throws(LinkFailure) {
-                if let keyring = try await handover(with: secret, account) { return keyring }
+                if case .keys(let keys)? = try await handover(with: secret, account) { return keys }
             } catch {
                 switch error.kind {
                 case .unreachable, .timedOut, .busy: break
@@ -103,7 +97,7 @@ extension AccountClient {
             }
             try await Task.sleep(for: .seconds(2))
         }
-        return nil
+        throw KeyringRefusal.noKeys
     }
 
     private static func handoverPath(

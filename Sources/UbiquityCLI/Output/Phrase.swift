@@ -19,6 +19,12 @@ enum Phrase {
             + "a key again replaces what the server has."
     }
 
+    /// An error as a sentence.
+    static func sentence(_ error: some Error) -> String {
+        let text = "\(error)"
+        return text.prefix(1).uppercased() + text.dropFirst() + "."
+    }
+
     /// The command that signs a device in, for a shell. A server chooses the code and perhaps its
     /// address, and people hand the line to `eval`.
     static func signIn(server: String, code: String) -> String {

@@ -17,7 +17,7 @@ package struct DeviceState: Hashable, Sendable {
     package var proposals: [ExactString: Keyring] = [:]
     /// The accounts that this device knows to be sealed, by identifier, whether or not it has their keys.
     /// It sends no clear value of theirs, whatever a server says later: only a person takes one out, see
-    /// ``sendInClear()``. A wipe leaves them, see ``isUnsealedSignIn(_:)``.
+    /// ``SealingSession/unseal()``. A wipe leaves them, see ``hadSealed``.
     package var sealedAccounts: Set<ExactString> = []
 
     package init() {}
@@ -116,15 +116,40 @@ extension DeviceState {
         set { if let signedIn { proposals[ExactString(signedIn.account)] = newValue } }
     }
 
+    /// What this device knows of the keys of the account that it is signed in to; nil if nobody is signed
+    /// in. What is put back for another account changes nothing.
+    package var sealing: SealingSession? {
+        get {
+            signedIn.map { account in
+                SealingSession(
+                    account: account.account, keyring: keyring, proposal: proposal,
+                    isSealed: isSealed)
+            }
+        }
+        set {
+            guard let newValue else { return }
+            let account = ExactString(newValue.account)
+            guard signedIn.map({ ExactString($0.account) }) == account else { return }
+            (keyrings[account], proposals[account]) = (newValue.keyring, newValue.proposal)
+            if newValue.isSealed {
+                sealedAccounts.insert(account)
+            } else {
+                sealedAccounts.remove(account)
+            }
+        }
+    }
+
     /// Joins keys from outside with those that this device has of the account that it is signed in to.
     /// Does nothing if nobody is signed in. A proposal stays: ``SealingStep`` says when it ends.
     /// - Throws: ``KeyringRefusal/unrelated``, see ``Keyring/joined(with:)``; nothing is changed.
     package mutating func keep(_ keyring: Keyring) throws(KeyringRefusal) {
-        guard let signedIn else { return }
-        let account = ExactString(signedIn.account)
-        keyrings[account] = try keyrings[account]?.joined(with: keyring) ?? keyring
-        sealedAccounts.insert(account)
+        guard var session = sealing else { return }
+        try session.join(keyring)
+        sealing = session
     }
+
+    /// Whether this device has ever had a sealed account.
+    package var hadSealed: Bool { !sealedAccounts.isEmpty }
 
     /// Takes the proposal as the account's keys. It stays one, see ``SealingStep``.
     package mutating func adoptProposal() {
@@ -140,27 +165,12 @@ extension DeviceState {
     package mutating func beginAnew() {
         guard let account = signOutWiping() else { return }
         signIn(account)
-        sendInClear()
+        sealing?.unseal()
     }
 
     /// Whether the account that this device is signed in to is known to be sealed.
     package var isSealed: Bool {
         signedIn.map { sealedAccounts.contains(ExactString($0.account)) } ?? false
-    }
-
-    /// Whether a person is asked before this sign-in to an account that is not sealed: the device has had
-    /// one that is, at whatever server, and a server could make it send values in clear.
-    package func isUnsealedSignIn(_ account: SignedInAccount) -> Bool {
-        keyrings[ExactString(account.account)] == nil && !sealedAccounts.isEmpty
-    }
-
-    /// Takes the account that this device is signed in to for one that is not sealed, because a person has
-    /// said so. Its keys are gone. Does nothing if nobody is signed in.
-    package mutating func sendInClear() {
-        guard let signedIn else { return }
-        let account = ExactString(signedIn.account)
-        sealedAccounts.remove(account)
-        (keyrings[account], proposals[account]) = (nil, nil)
     }
 }
 

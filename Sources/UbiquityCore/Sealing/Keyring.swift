@@ -147,6 +147,12 @@ package struct Keyring: Hashable, Sendable {
         return Keyring(confined)
     }
 
+    /// The keys for a device with the rights to these stores only; to all of this device's if there are
+    /// none.
+    package func granted(_ stores: [StoreIdentifier]) -> Keyring {
+        stores.isEmpty ? self : confined(to: Set(stores))
+    }
+
     /// Whether the present key of a store is among them.
     func isOf(_ store: StoreIdentifier) -> Bool { key(of: store, current) != nil }
 
@@ -159,31 +165,6 @@ package struct Keyring: Hashable, Sendable {
             info.add(UInt64(generation))
             info.add(store.string.utf8)
             return HKDF.derive(from: key.bytes, info: info.bytes)[0]
-        }
-    }
-}
-
-/// The reason that keys from outside are not taken.
-package enum KeyringRefusal: Error, Hashable, Sendable {
-    /// They are from before the account's present key.
-    case older
-    /// They are not the ones that the account is sealed with, according to its server.
-    case other
-    /// They do not go on from the keys that the device has.
-    case unrelated
-}
-
-extension KeyringRefusal: CustomStringConvertible {
-    package var description: String {
-        switch self {
-        case .older:
-            "these keys are from before the account's present key; use a device that has the newest, or "
-                + "the newest recovery key"
-        case .other: "these keys are not the ones that the account is sealed with on this server"
-        case .unrelated:
-            "these keys do not go on from the ones that this device has of the account, so they were "
-                + "not taken: use another of your own devices. If the account was reset, save what you "
-                + "need from this device, sign it out and wipe it, and sign in again"
         }
     }
 }

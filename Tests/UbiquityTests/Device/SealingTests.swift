@@ -211,16 +211,48 @@ import UbiquityWire
         }
     }
 
-    @Test func `is not signed in by a code with a secret if there are no keys`() async throws {
-        for mark in [nil, Self.keyring] {
-            let server = try await server(mark)
-            await #expect(throws: SealingError.noHandover) {
+    @Test func `is not signed in to a clear account by a code whose secret nobody has answered`()
+        async throws
+    {
+        let strange = try Handover.notSealed.sealed(of: "42", with: .random())
+        for box in [nil, strange, []] {
+            let server = try await server(nil, box: box)
+            await #expect(throws: UnsealedDoubt.unanswered) {
                 try await home.signIn(
                     server: server.address, by: .code("1"), deviceName: "d", secret: .random())
             }
             #expect(try home.load().signedIn == nil)
             #expect(server.requests.last?.method == .DELETE)
+            let asked = try await home.signIn(
+                server: server.address, by: .code("1"), deviceName: "d", secret: .random(),
+                acceptsUnsealed: { $0 == .unanswered })
+            #expect(!asked.sealing.isSealed && !asked.isVouched)
+            _ = try home.endSignIn(wipes: true)
         }
+    }
+
+    @Test func `is locked by what another device says, or else the server`() async throws {
+        let secret = HandoverSecret.random()
+        for (handover, mark): (Handover?, Keyring?) in [
+            (.noKey, nil), (.noKey, Self.keyring), (.notSealed, Self.keyring), (nil, Self.keyring),
+        ] {
+            let box = try handover?.sealed(of: "42", with: secret)
+            let server = try await server(mark, box: box)
+            let signedIn = try await home.signIn(
+                server: server.address, by: .code("1"), deviceName: "d", secret: secret)
+            #expect(signedIn.sealing.isSealed && signedIn.isVouched == (handover != nil))
+            #expect(signedIn.sealing.isLocked == (mark != nil))
+            #expect(signedIn.sealing.step == (mark == nil ? .restored : .getKey))
+            #expect(try home.load().sealing?.isSealed == true)
+            _ = try home.endSignIn(wipes: true)
+        }
+        // A device that has never had another one is asked nothing.
+        let box = try Handover.notSealed.sealed(of: "42", with: secret)
+        let clear = try await server(nil, box: box)
+        let other = try DeviceHome(path: home.path + "/other")
+        let signedIn = try await other.signIn(
+            server: clear.address, by: .code("1"), deviceName: "d", secret: secret)
+        #expect(!signedIn.sealing.isSealed && signedIn.isVouched)
     }
 
     @Test func `takes no keys at a sign-in that do not go on from its own`() async throws {
@@ -228,7 +260,7 @@ import UbiquityWire
         let other = Keyring([1: .account(Bytes32([UInt8](1...32))!)])
         let secret = HandoverSecret.random()
         func signIn(_ keyring: Keyring, mark: Keyring?) async throws -> DeviceHome.SignIn {
-            let box = try #require(Handover.seal(keyring, of: "42", with: secret))
+            let box = try Handover.keys(keyring).sealed(of: "42", with: secret)
             let server = try await server(mark, box: box)
             do {
                 return try await home.signIn(
@@ -256,7 +288,7 @@ import UbiquityWire
     @Test func `is locked after a sign-in with keys from before the present one`() async throws {
         let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!, at: 1))
         let secret = HandoverSecret.random()
-        let box = try #require(Handover.seal(Self.keyring, of: "42", with: secret))
+        let box = try Handover.keys(Self.keyring).sealed(of: "42", with: secret)
         let server = try await server(next, box: box)
         let signedIn = try await home.signIn(
             server: server.address, by: .code("1"), deviceName: "d", secret: secret)
@@ -280,15 +312,17 @@ import UbiquityWire
         #expect(server.requests.map(\.method) == [.PUT])
     }
 
-    @Test func `is asked before it signs in to an account that is not sealed`() async throws {
+    @Test func `is asked before it signs in to an account that is not sealed, at any address`()
+        async throws
+    {
         let server = try await server(nil)
         try home.update { $0.sealedAccounts = ["another"] }
-        await #expect(throws: SealingError.notSealed) {
+        await #expect(throws: UnsealedDoubt.hadSealed) {
             try await home.signIn(server: server.address, by: .code("1"), deviceName: "d")
         }
         #expect(try home.load().signedIn == nil)
         let signedIn = try await home.signIn(
-            server: server.address, by: .code("1"), deviceName: "d", acceptsUnsealed: { true })
+            server: server.address, by: .code("1"), deviceName: "d", acceptsUnsealed: { _ in true })
         #expect(signedIn.sealing.step == .propose)
         #expect(try home.load().signedIn?.account == "42")
     }

@@ -139,8 +139,10 @@ struct EncryptionCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show whether there is a recovery key, or make a new one.",
             discussion: """
-                The recovery key itself is nowhere but where you have kept it. With --new, the one \
-                from before is of no use any more.
+                The recovery key itself is nowhere but where you have kept it. With --new, the server \
+                keeps what only the new one opens. The old one still opens what a backup of the server \
+                has, and with it the account's present key: if somebody else may have seen it, run \
+                `ubiquity encryption rotate`, which changes that key.
 
                 JSON: {"recovery"}.
                 """)
@@ -163,7 +165,9 @@ struct EncryptionCommand: AsyncParsableCommand {
             json.print(
                 ["recovery": .boolean(isKept)],
                 or: new
-                    ? "The account has a new recovery key."
+                    ? "The account has a new recovery key. If somebody else may have seen the old one, change "
+                        + "the account's key with `ubiquity encryption rotate`: in a backup of the server, the "
+                        + "old one still opens it."
                     : isKept
                         ? "The account has a recovery key."
                         : "The account has no recovery key that this device knows of.")
