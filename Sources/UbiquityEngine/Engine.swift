@@ -153,6 +153,7 @@ final class Engine {
             case .connect(let account, let device, let generation):
                 (requests.account, requests.device) = (account, device)
                 requests.generation = generation
+                requests.proof = driver.keyring?.proof(of: generation)
             case .open(let folder): add("open", ["folder": .string(folder)])
             case .release: add("release")
             case .use(let file): add("use", ["file": .integer(Int64(file))])

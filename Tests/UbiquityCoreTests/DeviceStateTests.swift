@@ -227,20 +227,6 @@ struct DeviceStateTests {
         #expect(try DeviceState(fields: state.fields) == state)
     }
 
-    @Test func `an account begins anew without the values and keys from before`() throws {
-        var state = DeviceState()
-        state.beginAnew()
-        #expect(state == DeviceState())
-        state.signIn(account("B"), isSealed: true)
-        state.signIn(account("A"), isSealed: true)
-        let folder = state.folder
-        try state.keep(Keyring([1: .account(Bytes32([UInt8](0..<32))!)]))
-        state.beginAnew()
-        #expect(state.signedIn == account("A") && state.keyring == nil)
-        #expect(state.folder != folder && state.abandonedFolders(among: [folder]) == [folder])
-        #expect(!state.isSealed && state.hadSealed)
-    }
-
     @Test func `a file without keys is one of before`() throws {
         var state = DeviceState()
         state.signIn(account("A"))

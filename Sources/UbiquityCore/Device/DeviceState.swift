@@ -160,14 +160,6 @@ extension DeviceState {
         sealedAccounts.insert(account)
     }
 
-    /// Begins anew with the account that this device is signed in to, whose values and keys are gone on
-    /// its server. Does nothing if nobody is signed in.
-    package mutating func beginAnew() {
-        guard let account = signOutWiping() else { return }
-        signIn(account)
-        sealing?.unseal()
-    }
-
     /// Whether the account that this device is signed in to is known to be sealed.
     package var isSealed: Bool {
         signedIn.map { sealedAccounts.contains(ExactString($0.account)) } ?? false

@@ -42,9 +42,10 @@ extension SyncEngine {
     ) -> SetAside.Reason? {
         if record.content.isSealed { return .unopened }
         if isAhead(record, at: now) { return .ahead }
-        guard let agreed, record.stamp < agreed.stamp, record.isOlder(than: agreed) else {
-            return nil
-        }
+        // With another key, a transaction has another digest.
+        guard let agreed, record.stamp.withoutDigest < agreed.stamp.withoutDigest,
+            record.isOlder(than: agreed)
+        else { return nil }
         return .older
     }
 
