@@ -262,8 +262,8 @@ def write() -> None:
                          {"1": {"com.example.app": key[1]}, "2": {"b-2": key[0], "com.example.app": key[2]}}]
     proofs = [place(index) for index in range(4)]
     handovers: list[Case] = [
-        {"secret": bytes(range(index, index + 16)).hex(), "account": f"{index + 10:016x}", "keys": ring}
-        for index, ring in enumerate(rings)]
+        {"secret": bytes(range(index, index + 16)).hex(), "account": f"{index + 10:016x}", "keys": keys}
+        for index, keys in enumerate([*rings, "sealed", "not sealed"])]
     recoveries: list[Case] = [{"recoveryKey": bytes(range(index * 9, index * 9 + 20)).hex(), "keys": ring}
                               for index, ring in enumerate(rings)]
     for case in handovers:
