@@ -104,7 +104,7 @@ extension EngineStatus {
         case .polling:
             "Connected without a stream, and asks now and then\(why.isEmpty ? "" : ": ")\(why)."
         case .unauthorized: "The server refuses this device: \(why). Sign in again."
-        case .locked: "T\(LinkStatus.lockedReason.dropFirst())."
+        case .locked: "T\(String(LinkStatus.lockedReason.unicodeScalars.dropFirst()))."
         case .waiting: "Not connected: \(why.isEmpty ? "not tried yet" : why)."
         }
     }

@@ -3,13 +3,22 @@
 /// The server's records that this device has not taken, by their keys, each until the device takes one of
 /// that key. A person decides: writing the key again replaces what the server has.
 package struct SetAside: Hashable, Sendable {
-    package enum Reason: String, Hashable, Sendable, CaseIterable {
+    package enum Reason: Hashable, Sendable, CaseIterable {
         /// The account's key does not open the value at its place.
         case unopened
         /// A deletion or a count, whose time a server can make up, is in the future.
         case ahead
         /// The device has agreed on a later record.
         case older
+
+        /// On the disk. Not a raw value, which would be compared as a string.
+        fileprivate var word: ExactString {
+            switch self {
+            case .unopened: "unopened"
+            case .ahead: "ahead"
+            case .older: "older"
+            }
+        }
     }
 
     private(set) var reasons: [Key: Reason] = [:]
@@ -68,16 +77,16 @@ extension SetAside {
     var fields: PropertyListValue? {
         if isEmpty { return nil }
         var keys: [ExactString: [Key]] = [:]
-        for (key, reason) in reasons { keys[ExactString(reason.rawValue), default: []].append(key) }
+        for (key, reason) in reasons { keys[reason.word, default: []].append(key) }
         return .dictionary(keys.mapValues { .array($0.inOrder().map { .data($0.bytes) }) })
     }
 
     init(_ fields: StoredFields) throws(StoredFieldError) {
         for reason in Reason.allCases {
-            for value in try fields.array(ExactString(reason.rawValue)) ?? [] {
+            for value in try fields.array(reason.word) ?? [] {
                 guard case .data(let bytes) = value,
                     let key = bytes.withUnsafeBytes({ try? Key(bytes: $0) })
-                else { throw .otherType(reason.rawValue) }
+                else { throw .otherType(reason.word.string) }
                 note(reason, key)
             }
         }
