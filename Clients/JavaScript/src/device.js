@@ -274,6 +274,7 @@ export class Device {
       await store.close().catch(() => {});
     }
     let account = null;
+    this.unkept = {};
     // From here on, nothing belongs to anybody, so that the next start removes what this one does not.
     await this.adopt((state) => {
       account = state.signedIn;
