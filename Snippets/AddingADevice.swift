@@ -21,7 +21,7 @@ func signIn(_ server: String, _ code: String) async throws {
 // snippet.request
 func signInByApproval(_ server: String) async throws {
     let request = try await UbiquityAccount.requestSignIn(server: server, deviceName: "Kitchen")
-    print("On a device that is signed in, type \(request.userCode), or scan \(request.wholeCode).")
+    print("On a device that is signed in, scan or paste \(request.wholeCode).")
     let account = try await request.account()
     print("signed in as \(account.name)")
 }

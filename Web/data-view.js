@@ -121,7 +121,8 @@ class DataView {
         const [kind, text] = status.diskError !== null ? ['bad', 'This browser cannot save']
             : status.connection === 'unauthorized' || status.connection === 'signedOut' ? ['bad', 'Signed out']
                 : status.connection === 'connected' || status.connection === 'polling'
-                    ? waiting ? ['busy', `Sending ${changes}${where}`] : ['good', 'Up to date']
+                    ? waiting ? ['busy', `Sending ${changes}${where}`]
+                        : status.setAsideKeys.length ? ['bad', 'Not everything is synced'] : ['good', 'Up to date']
                     : status.connection === 'connecting' && !status.lastError ? ['busy', 'Connecting']
                         : ['away', `${navigator.onLine ? 'Not connected' : 'Offline'}${waiting ? `, ${waiting === 1 ? '1 change waits' : `${changes} wait`}${where}` : ''}`];
         if (this.status.textContent !== text) fill(this.status, text);
@@ -156,6 +157,8 @@ class DataView {
             button('Sign in again', () => signInAgain(this.model), { kind: 'main' })),
             status.diskError !== null && h('div.note.bad', {}, h('p', {}, h('strong', {}, 'This browser cannot save. '), sentenceOf(status.diskError),
                 isUnsaved && ' What you changed last is in this tab only: keep it open.', ' It is tried again and again; if the disk is full, make room.')),
+            status.setAsideKeys.length > 0 && h('div.note.bad', {}, h('p', {}, sentenceOf(status.explanation),
+                ' This browser keeps what it has; saving such a key again replaces what the server has.')),
             refused.length > 0 && h('div.note.bad', {}, h('details', {},
                 h('summary', {}, `The server refused ${counted(refused.length, 'change')}`),
                 h('ul', {}, refused.slice(0, 20).map(({ key, reason, date }) => h('li', {}, h('strong', {}, bdi(shortKey(key))),

@@ -113,10 +113,11 @@ export function coded(model, show) {
 
 /** A code for a new device, or the approval of one that shows a code. */
 const addDialog = (model) => dialog('box', 'Add a device', (close) => {
-    const place = coded(model, ({ code, pin, link, server, expires }) => [
+    const place = coded(model, ({ code, pin, link, wholeCode, server, expires }) => [
         qrPicture(link), h('p.code.shown', { 'aria-label': 'Code' }, code),
         h('p.hint', {}, 'Scan this with the other device, or open ', h('strong', {}, server), ' there and enter the code, or type'),
         signInCommand(server, code, pin), loopbackNote(server),
+        wholeCode !== link && wholeCodeOf(wholeCode, model.hasKeys),
         h('p.hint', {}, `For one device${expires ? `, until ${time(expires)}` : ''}.`)]);
     const input = codeInput(8, '', true);
     input.autofocus = true;
@@ -130,6 +131,12 @@ const addDialog = (model) => dialog('box', 'Add a device', (close) => {
         } }, field('Does the device show a code?', input), h('button.button', {}, 'Continue')),
         model.hasKeys && h('p.hint', {}, 'One that begins with “ubiquity:” also brings the key of your sealed account.')];
 });
+
+/** A code that is for apps and the command line, because no browser reads it. */
+const wholeCodeOf = (code, bringsKey) => h('div.stack', {}, h('p', {}, 'Your account is sealed: signed in like this, the device is locked until you unlock it.'),
+    bringsKey && [h('details', {}, h('summary', {}, 'Bring it the key'), h('p.hint', {}, 'In the app, or where ', h('code', {}, 'ubiquity sign-in'),
+        ' asks, paste or scan this code. It brings the key: show it to nobody else.'),
+    qrPicture(code), h('p.code.shown.long', { 'aria-label': 'Code with the key' }, code))]);
 
 const lostMax = 20;
 

@@ -5,7 +5,7 @@
  * one.
  */
 
-import { bdi, button, command, dialog, dialogHead, field, fill, h, toast, when } from './dom.js';
+import { bdi, button, command, dialog, dialogHead, fill, h, toast, when } from './dom.js';
 import { sentenceOf } from './model.js';
 import { qrPicture } from './qr.js';
 import { bytes, counted, shortKey } from './text.js';
@@ -72,16 +72,9 @@ const unlockDialog = (model) => dialog('box', 'Unlock this browser', (close, ele
     const stop = new AbortController();
     element.addEventListener('close', () => stop.abort());
     const place = h('div.stack');
-    const unlock = async (code) => {
-        await model.device.unlock(code, { signal: stop.signal });
-        if (stop.signal.aborted) return;
-        close();
-        toast('This browser is unlocked.');
-    };
+    const keeps = h('input', { type: 'checkbox' });
     const show = async () => {
         const problem = h('p.problem', { role: 'alert' });
-        const fails = (error) => { if (!stop.signal.aborted) problem.textContent = sentenceOf(error); };
-        const input = h('input', { required: true, maxlength: 256, spellcheck: 'false', autocapitalize: 'characters', autocomplete: 'off' });
         let code;
         try { code = await model.device.unlockCode(); } catch (error) {
             fill(place, h('p.note.bad', {}, sentenceOf(error)));
@@ -90,17 +83,21 @@ const unlockDialog = (model) => dialog('box', 'Unlock this browser', (close, ele
         const state = h('p.waiting', { role: 'status' }, 'Waiting for the other device');
         fill(place, h('p', {}, 'On a device that can read the values, type'), command('ubiquity approve'),
             h('p.hint', {}, 'and paste this code when it asks, or scan it. In a browser that can read them, enter it under Devices, Add a device. It works for 15 minutes.'),
-            qrPicture(code), h('p.code.shown.long', { 'aria-label': 'Code' }, code), state,
-            h('form.waits', { onsubmit: async (event) => {
-                event.preventDefault();
-                problem.textContent = '';
-                await unlock(input.value).catch(fails);
-            } }, field('Or enter the recovery key', input), h('button.button', {}, 'Unlock')), problem);
-        await unlock(code).catch((error) => {
-            fails(error);
+            qrPicture(code), h('p.code.shown.long', { 'aria-label': 'Code' }, code), state, problem);
+        try {
+            await model.device.unlock(code, { signal: stop.signal, isKept: keeps.checked });
+            if (stop.signal.aborted) return;
+            close();
+            toast('This browser is unlocked.');
+        } catch (error) {
+            if (stop.signal.aborted) return;
+            problem.textContent = sentenceOf(error);
             state.replaceWith(button('Show a new code', show));
-        });
+        }
     };
-    fill(place, h('p', {}, trust), h('footer', {}, button('Cancel', close, { autofocus: true }), button('Unlock this browser', show, { kind: 'danger' })));
+    fill(place, h('p', {}, trust), h('label.line', {}, keeps, 'Keep this browser unlocked'),
+        h('p.hint', {}, 'Otherwise, the key is gone when this page is closed in all tabs. A key that stays in this browser can also be taken by '
+            + 'a page that the server sends later.'),
+        h('footer', {}, button('Cancel', close, { autofocus: true }), button('Unlock this browser', show, { kind: 'danger' })));
     return [dialogHead('Unlock this browser', close), place];
 });

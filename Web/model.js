@@ -366,7 +366,7 @@ export class Model extends EventTarget {
      * bring the keys of a sealed account: it is locked at first, and says whom it trusts before it takes them.
      */
     async requestSignIn(options, deviceName) {
-        const { userCode, link, account } = await this.device.requestSignIn({ ...here(), ...options, deviceName });
+        const { userCode, link, account } = await this.device.requestSignIn({ ...here(), ...options, deviceName, withSecret: false });
         return { userCode, link, approved: async (signal) => {
             await account({ signal });
             this.notes = readNotes(this.account.id);

@@ -39,8 +39,8 @@ const isWanted = (account) => confirm('Sign in to this account?', [
 
 /** A server could say that this browser was signed out, and then make an account up. */
 export const allowsUnsealed = () => confirm('Sign in to an account that is not sealed?', [
-    h('p', {}, 'This browser has had a sealed account at this server. The one that you are signing in to is not sealed: whoever controls '
-        + 'the server can read what you write there.'),
+    h('p', {}, 'This browser has had a sealed account. The one that you are signing in to is not sealed, says the server: whoever controls '
+        + 'it can read what you write there.'),
     h('p', {}, 'If you did not expect that, cancel: the server may be after your values.')], 'Sign in');
 
 /** @param {{code: string, note: string | null, failure: string, config: any, onSignedIn: () => void}} options */

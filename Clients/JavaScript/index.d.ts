@@ -119,6 +119,12 @@ export interface Status {
   /** Milliseconds since 1970, when device and server last agreed. */
   lastSync: number | null;
   pendingKeys: string[];
+  /**
+   * The keys of which the server has something that this device does not take: a value that the account's key does not
+   * open, a deletion or count that is dated in the future, or an older value than the device has agreed on. The device
+   * keeps what it has; writing such a key, also with the same value, replaces what the server has. At most 1,000.
+   */
+  setAsideKeys: string[];
   isInitialSyncComplete: boolean;
   /** Why the disk refused the last save. */
   diskError: string | null;
@@ -305,15 +311,18 @@ export interface SignInOptions {
   /** Sends the credential over plain HTTP to other machines too. */
   allowsPlainHTTP?: boolean;
   /**
-   * Whether to sign in to an account that is not sealed, where this device has had a sealed one at the server: it could
-   * have made the account up, to get values that it can read. A function is only asked then, before the device takes the
+   * Whether to sign in to an account although only the server says that it is not sealed: it could be after values that it
+   * can read. That matters where this device has had a sealed account, and where it has shown or read a code with a secret
+   * that no device of the account has answered. A function is only asked then, with the reason, before the device takes the
    * account. If not, the device is signed out again, with `notSealed`.
    */
-  allowsUnsealed?: boolean | (() => boolean | Promise<boolean>);
+  allowsUnsealed?: boolean | ((reason: string) => boolean | Promise<boolean>);
 }
 
 export interface Account {
   id: string; name: string; server: string; deviceID: string; deviceName: string;
+  /** Whether this device knows that the account is sealed, with its keys or without. */
+  isSealed: boolean;
 }
 
 export interface Rights { stores?: string[]; validForSeconds?: number }
@@ -326,8 +335,7 @@ export interface Device {
     identifier: string, options?: StoreOptions): Promise<Store<Schema>>;
   /**
    * With a code, or with the token of an identity provider that the server trusts. A code that begins with
-   * `ubiquity:` brings the keys of a sealed account too, and may have the server's address; without the keys, nobody is
-   * signed in.
+   * `ubiquity:` brings the keys of a sealed account too, if who has made it has them, and may have the server's address.
    */
   signIn(options: Omit<SignInOptions, 'server'> & ({ server: string; identityToken: string }
     /** `accountName`: with the code of an empty server's log, which makes its first account. */
@@ -337,9 +345,11 @@ export interface Device {
   }): Promise<Account>;
   /**
    * Asks for the approval of a signed-in device, which reads one of the three; then `account()` resolves. `code` begins
-   * with `ubiquity:`, and brings the keys too if the account is sealed. Show it on this device alone: it is no link.
+   * with `ubiquity:`, and has a secret: who approves it tells this device whether the account is sealed, and gives it the
+   * keys. Show it on this device alone: it is no link. With `withSecret: false`, it is the link, and the server is believed
+   * that the account is not sealed.
    */
-  requestSignIn(options: SignInOptions & Rights): Promise<{
+  requestSignIn(options: SignInOptions & Rights & { withSecret?: boolean }): Promise<{
     userCode: string; link: string; code: string; expires: Date | null;
     account(options?: { signal?: AbortSignal }): Promise<Account>;
   }>;
@@ -350,7 +360,10 @@ export interface Device {
    * recovery key. Stores that are open go on with them.
    * @throws {UbiquityError} `code-invalid` if there are no keys for the code, or they are not those of the account.
    */
-  unlock(code: string, until?: Until): Promise<void>;
+  unlock(code: string, until?: Until & {
+    /** Whether the keys stay on this device. If not, they are gone when all of its tabs, or the program, are closed. */
+    isKept?: boolean;
+  }): Promise<void>;
   /** Gives this device's keys to the one of this account that shows a code of `unlockCode`. */
   handOver(code: string): Promise<void>;
   signOut(options?: { wipes?: boolean }): Promise<void>;
@@ -362,10 +375,11 @@ export interface Device {
   delivery(identifier: string): Promise<Delivery>;
   /**
    * Makes a code that signs in another device, with at most the rights of this one. `pin`: the digest of the key of a
-   * server whose certificate the system does not trust; `link` has it.
+   * server whose certificate the system does not trust; `link` has it. `wholeCode`: the link, or, of a sealed account, what
+   * brings this device's keys with it, begins with `ubiquity:`, and is a secret; with the others, the new device is locked.
    */
   pair(rights?: Rights): Promise<{
-    code: string; server: string; pin: string | null; link: string; expires: Date | null;
+    code: string; server: string; pin: string | null; link: string; wholeCode: string; expires: Date | null;
   }>;
   /** The device that shows a code, or the `userCode` alone. It may be a stranger's: ask the person. */
   waitingDevice(code: string): Promise<{

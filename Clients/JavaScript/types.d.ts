@@ -21,9 +21,10 @@ interface Server { server: string; credential?: string; allowsPlainHTTP?: boolea
 
 interface SignedIn extends Server {
   account: string; accountName: string; device: string; deviceName: string; credential: string;
-  /** Its server said so at a sign-in without keys: nothing clear is sent, whatever it says later. */
-  isSealed?: boolean;
 }
+
+/** What a device knows of the keys of an account. */
+interface Known { keyring?: any; isSealed: boolean; hadSealed: boolean }
 
 /** What a device needs of its platform: a disk, and other tabs of the same app. */
 interface Folder {

@@ -19,6 +19,9 @@ public struct UbiquityError: Error, Hashable, Sendable, CustomStringConvertible 
         case refused
         /// The local file is damaged, of a newer version, or cannot be written.
         case storage
+        /// The server has something that this device does not take, see ``UbiquityStatus/setAsideKeys``.
+        /// Reported once, until nothing is left of it.
+        case notTaken
         /// The value is not a property list, or the key is invalid.
         case invalid
     }

@@ -49,6 +49,11 @@ public struct UbiquityStatus: Hashable, Sendable {
     public var account: String?
     /// The keys whose newest value waits to be sent, sorted.
     public var pendingKeys: [String]
+    /// The keys of which the server has something that this device does not take, sorted: a value that the
+    /// account's key does not open, a deletion or count that is dated in the future, or an older value than
+    /// the device has agreed on. The device keeps what it has. Writing such a key, also with the same value,
+    /// replaces what the server has. At most 1,000; normally none.
+    public var setAsideKeys: [String]
     /// When device and server last agreed; nil means never.
     public var lastSync: Date?
     /// A sentence about the last connection error; nil after a success.
@@ -84,6 +89,7 @@ public struct UbiquityStatus: Hashable, Sendable {
         connection = Connection(engine, isConfigured: isConfigured)
         self.account = account
         pendingKeys = engine.pendingKeys.sorted().map(\.string)
+        setAsideKeys = engine.setAside.keys.sorted().map(\.string)
         lastSync = engine.link.lastSync.map(Date.init(milliseconds:))
         lastError = engine.link.lastError
         nextRetry = engine.link.nextRetry.map(Date.init(milliseconds:))

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import BuildCommit
+import Foundation
 import Ubiquity
 
 /// The program `ubiquity`.
@@ -55,6 +56,7 @@ struct Program: AsyncParsableCommand {
     /// Replaces the argument parser's `main` in order to print errors for people.
     static func main() async {
         Output.prepare()
+        Self.forbidCoreDumps()
         do {
             try GivenText.check()
             var command = try parsed(Array(CommandLine.arguments.dropFirst()))
@@ -80,6 +82,13 @@ struct Program: AsyncParsableCommand {
         if arguments.first?.hasPrefix("---") ?? false { return try parseAsRoot(arguments) }
         return try parseAsRoot(
             try ServeConfiguration.expanded(LineForm.arranged(arguments, of: Self.self)))
+    }
+
+    /// Keeps credentials and keys of accounts out of files that a crash would leave.
+    private static func forbidCoreDumps() {
+        // At 0, Linux still gives the memory to a program that collects dumps; 1 is too little for either.
+        var limit = rlimit(rlim_cur: 1, rlim_max: 1)
+        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
     }
 
     private static func end(for error: any Error) -> Never {

@@ -29,7 +29,7 @@ public func buffer(_ count: Int32) -> UnsafeMutableRawPointer? {
 public func handle(_ count: Int32, _ wall: Double, _ uptime: Double) -> Int32 {
     answer(to: count) { event throws(StoredFieldError) in
         let word = try event.word("do")
-        if let answer = try Unlocking.answer(to: word, event) { return answer }
+        if let answer = try KeyQuestion.answer(to: word, event) { return answer }
         switch word {
         case "start":
             engine = nil

@@ -149,14 +149,16 @@ final class Engine {
             case .effect(let effect): perform(effect, at: now)
             case .read(let version): add("read", ["after": .integer(version)])
             case .readAccount: add("readAccount")
+            case .noteSealed(let account): add("noteSealed", ["account": .string(account)])
             case .connect(let account, let device, let generation):
                 (requests.account, requests.device) = (account, device)
                 requests.generation = generation
+                requests.proof = driver.keyring?.proof(of: generation)
             case .open(let folder): add("open", ["folder": .string(folder)])
             case .release: add("release")
             case .use(let file): add("use", ["file": .integer(Int64(file))])
             case .synchronized(let isSaved): add("synchronized", ["isSaved": .boolean(isSaved)])
-            case .report(let text): add("report", ["detail": .string(text)])
+            case .report(let text, _): add("report", ["detail": .string(text)])
             case .close: add("close")
             }
         }
@@ -208,7 +210,7 @@ final class Engine {
                 [
                     "id": .integer(id),
                     "error": failure.map {
-                        .string(status.isLocked ? EngineStatus.locked : $0.detail)
+                        .string(status.isLocked ? LinkStatus.lockedReason : $0.detail)
                     },
                     "code": failure.map {
                         .string(status.isLocked ? "locked" : isHeldUp ? "heldUp" : $0.word)

@@ -11,11 +11,11 @@ extension Engine {
             "explanation": .string(status.explanation),
             "account": driver.signedIn.map { .string($0.accountName) },
             "accountID": driver.signedIn.map { .string($0.account) },
-            "lastError": status.isLocked
-                ? .string(EngineStatus.locked) : link.lastError.map { .string($0) },
+            "lastError": link.lastError.map { .string($0) },
             "lastSync": link.lastSync.map { .integer($0) },
             "nextRetry": link.nextRetry.map { .integer($0) },
             "pendingKeys": .keys(status.pendingKeys),
+            "setAsideKeys": .keys(status.setAside.keys),
             "isInitialSyncComplete": .boolean(status.hasCompletedFirstSync),
             "diskError": status.diskFailure.map { .string($0) },
             "isLeader": .boolean(status.isLeading), "isHeldUp": .boolean(status.isHeldUp),
@@ -78,11 +78,6 @@ extension EngineStatus {
     /// A device without the account's key, which sends nothing.
     var isLocked: Bool { connection == .locked }
 
-    static let locked = "the \(sealed)"
-    private static let sealed =
-        "account is sealed, and this device does not have its key: unlock it with a code that "
-        + "another device approves, or with the recovery key"
-
     fileprivate var connection: LinkStatus.State {
         if !isSignedIn { return .signedOut }
         // Signed in a moment ago, and not connected yet.
@@ -91,6 +86,10 @@ extension EngineStatus {
 
     /// Why the store syncs, or does not.
     fileprivate var explanation: String {
+        setAside.isEmpty ? state : "\(state) Not everything is synced: \(setAside.sentence)."
+    }
+
+    private var state: String {
         if let diskFailure { return "The disk refuses to save: \(diskFailure)." }
         if isHeldUp {
             return "Another process of this device holds the connection and does not respond."
@@ -105,7 +104,7 @@ extension EngineStatus {
         case .polling:
             "Connected without a stream, and asks now and then\(why.isEmpty ? "" : ": ")\(why)."
         case .unauthorized: "The server refuses this device: \(why). Sign in again."
-        case .locked: "The \(Self.sealed)."
+        case .locked: "T\(String(LinkStatus.lockedReason.unicodeScalars.dropFirst()))."
         case .waiting: "Not connected: \(why.isEmpty ? "not tried yet" : why)."
         }
     }

@@ -22,6 +22,8 @@ struct Requests {
     var device = DeviceID.unassigned
     /// The number of the account's key that requests name; 0 for none.
     var generation: UInt32 = 0
+    /// Shows that the device has that key, where it asks for changes; nil without the account's key.
+    var proof: Bytes32?
     var all: [Int: Purpose] = [:]
     var pulls: [Int: Pull] = [:]
     private var last = 0
@@ -39,14 +41,20 @@ struct Requests {
         all[last] = purpose
         let query = body == nil ? Self.naming(generation, in: query) : query
         var (path, accept) = (Self.path(of: store, resource) + query, "application/json")
+        var asksForChanges = false
         switch purpose {
         case .config: path = "/v1/config"
-        case .stream: accept = "text/event-stream"
-        case .push, .changes, .question: break
+        case .stream: (accept, asksForChanges) = ("text/event-stream", true)
+        case .changes: asksForChanges = true
+        case .push, .question: break
         }
         var headers: [ExactString: PropertyListValue] = ["Accept": .string(accept)]
         if let account { headers["Authorization"] = .string("Bearer \(account.credential)") }
         if body != nil { headers["Content-Type"] = "application/json" }
+        if asksForChanges, let proof {
+            let text = String(decoding: Base64.encode(proof.bytes), as: UTF8.self)
+            headers["Ubiquity-Key-Proof"] = .string(ExactString(text))
+        }
         return [
             "id": .integer(Int64(last)), "method": .string(body == nil ? "GET" : "POST"),
             "server": .string(server), "path": .string(path), "headers": .dictionary(headers),

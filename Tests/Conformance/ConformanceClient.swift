@@ -238,6 +238,9 @@ final class ClientProcess {
                 answer["reads"] = true
             case .readAccount:
                 driver?.handle(.accountRead(signIn), at: now)
+            case .noteSealed(let account):
+                signIn.sealedAccounts.insert(account)
+                driver?.handle(.accountRead(signIn), at: now)
             case .connect(_, _, let generation): self.generation = generation
             case .synchronized(let isSaved):
                 for id in questions { add("synchronized", ["id": id, "isSaved": isSaved]) }

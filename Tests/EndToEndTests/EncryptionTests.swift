@@ -3,11 +3,16 @@
 internal import ClientTestSupport
 internal import Foundation
 internal import NIOCore
+internal import NIOHTTP1
 internal import ProcessHarness
 internal import Synchronization
 internal import Testing
 internal import Ubiquity
 internal import UbiquityCore
+
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
 
 extension EndToEndTests {
     /// A person seals the account, and gives devices the key, with the real programs.
@@ -220,7 +225,9 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `two terminals that seal an account at once show one recovery key`() async throws
+        @Test
+        func `of two terminals that seal an account at once, one says that its key is of no use`()
+            async throws
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
@@ -234,15 +241,36 @@ extension EndToEndTests {
                     }
                     var keys: [String] = []
                     for child in children { keys.append(try await shown(by: child)) }
-                    #expect(keys[0] == keys[1])
-                    for (child, input) in zip(children, inputs) {
-                        let end = try await finish(child, input, keys[0])
-                        #expect(end.status == 0, "\(end.errors)")
-                    }
+                    #expect(keys[0] != keys[1])
+                    let first = try await finish(children[0], inputs[0], keys[0])
+                    #expect(first.status == 0, "\(first.errors)")
+                    let second = try await finish(children[1], inputs[1], keys[1])
+                    #expect(second.status != 0 && second.errors.contains("is of no use"))
                     let fresh = try await server.newHome(command)
+                    #expect(try await recover(fresh, with: keys[1], on: stage).status == 1)
                     #expect(try await recover(fresh, with: keys[0], on: stage).status == 0)
                     #expect(try await get("a", fresh, stage) == "1")
                     #expect(try keyring(fresh) == keyring(laptop))
+                }
+            }
+        }
+
+        @Test func `a rotation that is given up has changed nothing`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await set("a", "1", laptop, stage)
+                for command in ["on", "rotate"] {
+                    let before = try DeviceHome(path: laptop).load()
+                    let input = Pipe()
+                    let child = try stage.start(
+                        ["encryption", command, "--yes", "--home", laptop], input: input)
+                    _ = try await shown(by: child)
+                    try input.fileHandleForWriting.close()
+                    #expect(try await child.exit() == 1)
+                    #expect(child.errors.contains("nothing was changed"))
+                    #expect(try DeviceHome(path: laptop).load() == before)
+                    if command == "on" { try await seal(laptop, on: stage) }
                 }
             }
         }
@@ -255,10 +283,7 @@ extension EndToEndTests {
                 let laptop = try await server.newHome("laptop", isFirst: true)
                 let home = try DeviceHome(path: laptop)
                 // The laptop has a key, of which the server knows nothing.
-                let account = try #require(try home.load().signedIn)
-                let proposal = try #require(try home.propose(account))
-                try home.update { $0.adoptProposal() }
-                #expect(try home.load().keyring == proposal)
+                try home.update { try $0.keep(Keyring([7: .account(.random())])) }
                 let phone = stage.path("phone")
                 let code = try await pair(laptop, on: stage)
                 #expect(code.hasPrefix("ubiquity:"))
@@ -270,7 +295,9 @@ extension EndToEndTests {
                 #expect(try await child.exit() == 77, "\(child.lastWords)")
                 #expect(try DeviceHome(path: phone).load().signedIn == nil)
                 let status = try await stage.run("encryption", "status", "--home", laptop)
-                #expect(status.status == 77 && status.errors.contains("`ubiquity export`"))
+                #expect(
+                    status.status == 77
+                        && status.errors.contains("`ubiquity encryption on` gives it"))
             }
         }
 
@@ -301,13 +328,20 @@ extension EndToEndTests {
                 #expect(try await other.exit() == 0)
                 #expect(other.output.contains("`ubiquity unlock` gets it"))
                 let refused = try await sync(watch, stage)
-                #expect(refused.status == 77 && refused.errors.contains("ubiquity unlock"))
+                #expect(refused.status == 77 && refused.errors.contains("unlock"), "\(refused)")
                 let status = try await stage.succeed("status", "--home", watch)
                 #expect(status.contains("does not have its key: `ubiquity unlock` gets it."))
                 let doctor = try await stage.run("doctor", "--home", watch)
                 #expect(doctor.status == 1 && doctor.output.contains("`ubiquity unlock` gets it"))
                 let locked = try await stage.run("pair", "--home", watch)
-                #expect(locked.errors.contains("neither this device nor the new one"))
+                #expect(locked.output.contains("so the new one is locked, too"))
+                #expect(!locked.output.contains("brings the account's key"))
+                // The server cannot start another device in clear by what this one says.
+                let next = try await pair(watch, on: stage)
+                #expect(next.hasPrefix("ubiquity:"))
+                let glasses = try await stage.succeed(
+                    "sign-in", next, "--home", stage.path("glasses"))
+                #expect(glasses.contains("`ubiquity unlock` gets it"))
                 _ = try await stage.run(["set", "b", "2", "--home", watch] + Self.store)
                 try await unlock(watch, with: tablet, on: stage)
                 #expect(try await sync(watch, stage).status == 0)
@@ -395,7 +429,7 @@ extension EndToEndTests {
                         },
                     ] {
                         let error = await #expect(throws: UbiquityError.self) { try await ask() }
-                        #expect(error?.description == KeyCode.secretAlone)
+                        #expect(error?.description == "\(KeyringRefusal.secretAlone)")
                     }
                     let typed = try await stage.run(
                         "sign-in", "--server", server.url, "--code", wrong, "--home",
@@ -421,6 +455,7 @@ extension EndToEndTests {
                 #expect(run.status == 0, "\(run.errors)")
                 #expect(run.output.hasPrefix("The account is sealed, and so are all"))
                 #expect(first != second)
+                #expect(run.errors.contains("The recovery key from before is void"))
                 let refused = try await sync(phone, stage)
                 #expect(refused.status == 77 && refused.errors.contains("ubiquity unlock"))
                 try await set("a", "2", laptop, stage)
@@ -429,7 +464,14 @@ extension EndToEndTests {
                 #expect(try await get("a", phone, stage) == "2")
 
                 let fresh = try await server.newHome("fresh")
-                #expect(try await recover(fresh, with: first, on: stage).status == 1)
+                let old = try await recover(fresh, with: first, on: stage)
+                #expect(old.status == 1 && old.errors.contains("it is an older one"), "\(old)")
+                let exchanged = second.dropFirst(2).prefix(1) + second.dropFirst(1).prefix(1)
+                let mistyped = second.prefix(1) + exchanged + second.dropFirst(3)
+                let wrong = try await recover(
+                    fresh, with: mistyped == second ? "0" + second.dropFirst() : String(mistyped),
+                    on: stage)
+                #expect(wrong.status == 1 && wrong.errors.contains("mistyped"), "\(wrong)")
                 #expect(try keyring(fresh) == nil)
                 let recovered = try await recover(fresh, with: second.lowercased(), on: stage)
                 #expect(recovered.status == 0, "\(recovered.errors)")
@@ -438,6 +480,7 @@ extension EndToEndTests {
                 let (made, third) = try await confirming(
                     ["encryption", "recovery", "--new", "--home", laptop], on: stage)
                 #expect(made.status == 0 && third != second, "\(made.errors)")
+                #expect(made.output.contains("`ubiquity encryption rotate`"))
             }
         }
 
@@ -485,32 +528,33 @@ extension EndToEndTests {
                 let unasked = try await stage.run("encryption", "reset", "--home", laptop)
                 #expect(unasked.status == 64)
                 try await stage.succeed("encryption", "reset", "--yes", "--home", laptop)
-                let gone = try await stage.run(["get", "a", "--home", laptop] + Self.store)
-                #expect(gone.status == 1)
-                try await set("b", "2", laptop, stage)
-                #expect(try keyring(laptop) == nil)
-                let other = try await stage.run("encryption", "status", "--home", phone)
-                #expect(other.status == 77 && other.errors.contains("sign-out --wipe"))
-                #expect(try await sync(phone, stage).status == 77)
+                for home in [laptop, phone] {
+                    let other = try await stage.run("encryption", "status", "--home", home)
+                    #expect(other.status == 77 && other.errors.contains("`ubiquity sign-out`"))
+                    #expect(try await sync(home, stage).status == 77)
+                    #expect(try await get("a", home, stage) == "1")
+                }
                 try await stage.succeed("sign-out", "--wipe", "--home", phone)
                 let code = try await server.newCode()
                 let signIn = [
                     "sign-in", "--server", server.url, "--code", code, "--home", phone,
                 ]
                 let refused = try await stage.run(signIn)
-                #expect(refused.status == 64 && refused.errors.contains("is not sealed"))
+                #expect(refused.status == 64 && refused.errors.contains("is not sealed any more"))
                 let next = try await server.newCode()
                 let again = try await stage.succeed(
                     signIn.map { $0 == code ? next : $0 } + ["--yes"])
-                #expect(again.contains("The account is not sealed: its server can read it."))
-                #expect(try await get("b", phone, stage) == "2")
+                #expect(again.contains("The account is not sealed, according to its server"))
+                let gone = try await stage.run(["get", "a", "--home", phone] + Self.store)
+                #expect(gone.status == 1)
+                try await set("b", "2", phone, stage)
 
                 // A server that is not honest would say the same to a device without a key.
                 for command in [
                     ["encryption", "status"], ["unlock"], ["encryption", "on", "--yes"],
                 ] {
                     let said = try await stage.run(command + ["--home", locked])
-                    complains(said, 77, "was sealed when this device signed in")
+                    complains(said, 77, "was sealed when this device last heard of it")
                     #expect(said.errors.contains("run `ubiquity sign-out` and sign in again"))
                 }
                 #expect(try await sync(locked, stage).status == 77)
@@ -524,6 +568,43 @@ extension EndToEndTests {
                     "--yes", "--home", locked)
                 #expect(try await sync(locked, stage).status == 0)
                 #expect(try await get("c", phone, stage) == "3")
+            }
+        }
+
+        @Test func `a device without the key announces a reset, and one with it withdraws that`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await seal(laptop, on: stage)
+                try await set("a", "1", laptop, stage)
+                let locked = try await server.newHome("locked")
+                let announced = "has asked to have all values deleted"
+                func status(_ home: String) async throws -> String {
+                    try await stage.succeed("encryption", "status", "--home", home)
+                }
+                #expect(try await status(locked).contains("It was sealed by laptop ("))
+                let said = try await stage.succeed(
+                    "encryption", "reset", "--yes", "--home", locked)
+                #expect(said.contains("unless a device with the account's key reaches it before"))
+                #expect(try await status(locked).contains(announced))
+                #expect(try await sync(locked, stage).status == 77)
+                #expect(try await status(locked).contains(announced))
+                #expect(try await sync(laptop, stage).status == 0)
+                try await until("the end of the announcement") {
+                    try await !status(locked).contains(announced)
+                }
+                #expect(try await get("a", laptop, stage) == "1")
+                // The operator needs no key.
+                let reset = ["account", "reset", "ada", "--data", server.data]
+                #expect(try await stage.run(reset).status == 64)
+                try await stage.succeed(reset + ["--yes"])
+                complains(try await stage.run(reset + ["--yes"]), 69, "not sealed")
+                let log = try await stage.succeed("audit", "--data", server.data)
+                for deed in ["account-reset-announced", "account-reset-withdrawn"] {
+                    #expect(log.contains(deed), "\(log)")
+                }
             }
         }
 
@@ -567,14 +648,16 @@ extension EndToEndTests {
                 let home = try DeviceHome(path: laptop)
                 let account = try #require(try home.load().signedIn)
                 // Killed before the server was told.
-                let proposal = try #require(try home.propose(account))
+                let proposal = try #require(Keyring([:]).adding(.random(), at: 1_795_000_000))
+                try home.update { $0.proposal = proposal }
                 let status = try await stage.succeed("encryption", "status", "--home", laptop)
                 #expect(status.contains("is not sealed"))
-                #expect(try home.propose(account) == proposal)
+                #expect(try home.load().proposal == proposal)
                 // Killed then.
                 let key = RecoveryKey.random()
                 let wrap = try #require(key.wrap(proposal))
-                try await AccountClient.seal(proposal, recovery: wrap, account)
+                try await AccountClient.seal(
+                    proposal, recovery: wrap, after: 0, account)
                 #expect(try home.load().keyring == nil)
                 let finished = try await stage.succeed(
                     "encryption", "status", "--home", laptop, "--json")
@@ -582,10 +665,12 @@ extension EndToEndTests {
                 #expect(try home.load().keyring == proposal)
                 #expect(try await get("a", laptop, stage) == "1")
                 // For good, with the next key: another device goes on, by the recovery key.
-                let next = try #require(try home.propose(account))
+                let next = try #require(proposal.adding(.random(), at: 1))
+                try home.update { $0.proposal = next }
                 let paper = RecoveryKey.random()
                 let nextWrap = try #require(paper.wrap(next))
-                try await AccountClient.seal(next, recovery: nextWrap, account)
+                try await AccountClient.seal(
+                    next, recovery: nextWrap, after: proposal.current, account)
                 let fresh = try await server.newHome("fresh")
                 let recovered = try await recover(fresh, with: paper.text, on: stage)
                 #expect(recovered.status == 0, "\(recovered.errors)")
@@ -625,6 +710,118 @@ extension EndToEndTests {
                 #expect(try await get("a", eve, stage) == "readable again")
             }
         }
+
+        /// Passes requests on, and denies from some time on that anything was left for a device, and that
+        /// the account is sealed.
+        private func proxy(
+            to server: ServerProcess, isDenying: @escaping @Sendable () -> Bool
+        ) async throws -> StubServer {
+            try await StubServer { [url = server.url] request in
+                if request.method == .GET, isDenying() {
+                    if request.uri == "/v1/sealing" { return .init(body: []) }
+                    if request.uri.hasPrefix("/v1/handovers/") {
+                        let problem = #"{"code":"not-found","detail":"there is no handover"}"#
+                        return .init(
+                            "application/problem+json", status: .notFound, Array(problem.utf8))
+                    }
+                }
+                guard let address = URL(string: url + request.uri) else { return nil }
+                var asked = URLRequest(url: address)
+                asked.httpMethod = request.method.rawValue
+                asked.httpBody = Data(request.body)
+                for name in ["Accept", "Authorization", "Content-Type"] {
+                    asked.setValue(request.headers.first(name: name), forHTTPHeaderField: name)
+                }
+                let done = DispatchSemaphore(value: 0)
+                let reply = Mutex<StubServer.Reply?>(nil)
+                URLSession.shared.dataTask(with: asked) { data, response, _ in
+                    if let answer = response as? HTTPURLResponse {
+                        let type = answer.value(forHTTPHeaderField: "Content-Type")
+                        let status = HTTPResponseStatus(statusCode: answer.statusCode)
+                        reply.withLock {
+                            $0 =
+                                type.map { .init($0, status: status, [UInt8](data ?? Data())) }
+                                ?? .init(status: status)
+                        }
+                    }
+                    done.signal()
+                }.resume()
+                done.wait()
+                return reply.withLock(\.self)
+            }
+        }
+
+        @Test
+        func `a server that keeps the key back and denies the seal starts no device in clear`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let isDenying = Mutex(false)
+                let proxy = try await proxy(to: server) { isDenying.withLock(\.self) }
+                let laptop = try await server.newHome(
+                    "laptop", isFirst: true, through: proxy.address)
+                try await seal(laptop, on: stage)
+                let phone = stage.path("phone")
+                _ = try await stage.run(
+                    ["set", "mine", "in clear text", "--home", phone] + Self.store)
+                isDenying.withLock { $0 = true }
+                let (asking, code) = try await showing(
+                    ["sign-in", "--server", proxy.address, "--home", phone], on: stage)
+                let approved = try await typing(
+                    code, to: ["approve", "--yes", "--home", laptop], on: stage)
+                #expect(approved.output.contains("It gets the account's key."), "\(approved)")
+                #expect(try await asking.exit() == 64, "\(asking.lastWords)")
+                #expect(asking.errors.contains("No device of the account has answered"))
+                #expect(try DeviceHome(path: phone).load().signedIn == nil)
+                // By the code of a device, too, and where a person says no.
+                let paired = try await pair(laptop, on: stage)
+                #if os(Linux)
+                let asked = try await PseudoTerminal.run(
+                    ["sign-in", paired, "--home", phone], answer: "\n", on: stage)
+                #expect(asked.contains("[y/N]") && asked.contains("was not signed in"), "\(asked)")
+                #expect(try DeviceHome(path: phone).load().signedIn == nil)
+                #endif
+                #expect(try await UbiquityAccount.devices(home: laptop).count == 1)
+                #expect(try files(of: server.data, with: "in clear text").isEmpty)
+                // An honest server, then.
+                isDenying.withLock { $0 = false }
+                let signedIn = try await stage.succeed(
+                    "sign-in", pair(laptop, on: stage), "--home", phone)
+                #expect(signedIn.contains("this device has its key"))
+                try await proxy.close()
+            }
+        }
+
+        #if os(Linux)
+        @Test func `a recovery key is not shown where it is typed, and may have two lines`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                let key = try await seal(laptop, on: stage)
+                let phone = try await server.newHome("phone")
+                let rest = String(key.dropFirst(24)).replacing("-", with: "–")
+                let lines: [String] = ["7KQ2-M9XD", String(key.prefix(24)), rest]
+                let typed = Mutex(0)
+                let shown = try await PseudoTerminal.run(
+                    ["unlock", "--recovery", "--home", phone], answer: "", on: stage
+                ) { text, terminal in
+                    let next = typed.withLock { (count: inout Int) -> String? in
+                        let questions = text.matches(of: /key:|rest of it:/).count
+                        guard questions > count, count < lines.count else { return nil }
+                        count += 1
+                        return lines[count - 1]
+                    }
+                    if let next { terminal.type(next + "\n") }
+                }
+                #expect(shown.contains("This device has the account's key now."), "\(shown)")
+                #expect(shown.contains("and this has 8") && !shown.contains("7KQ2"), "\(shown)")
+                #expect(!shown.contains(key.prefix(9)) && !shown.contains(key.suffix(9)))
+            }
+        }
+        #endif
 
         // MARK: - What the server has
 

@@ -65,7 +65,7 @@ extension EndToEndTests {
                     server: server.url, deviceName: "phone", stores: ["TEAM.app"], home: phone)
                 #expect(pending.link == "\(server.url)#\(pending.userCode)")
                 var waiting = try await UbiquityAccount.waitingDevice(
-                    userCode: pending.userCode.lowercased(), home: laptop)
+                    userCode: pending.wholeCode.lowercased(), home: laptop)
                 #expect(waiting.name == "phone" && waiting.address == "127.0.0.1")
                 #expect(waiting.stores == ["TEAM.app"] && waiting.validFor == nil)
                 waiting.validFor = .seconds(3_600)
@@ -221,16 +221,37 @@ extension EndToEndTests {
                 let code = try #require(
                     child.errors.firstMatch(of: /ubiquity approve (?<code>[0-9A-Z]{4}-[0-9A-Z]{4})/)
                 ).code
+                let whole = try #require(
+                    child.errors.firstMatch(of: /(?m)^ +(?<code>ubiquity:\S+)$/)
+                ).code
                 let unasked = try await stage.run("approve", String(code), "--home", laptop)
                 #expect(unasked.status == 64 && unasked.errors.contains("--yes"))
                 let approved = try await stage.run(
-                    "approve", "\(server.url)#\(code)", "--home", laptop, "--yes")
+                    "approve", String(whole), "--home", laptop, "--yes")
+                #expect(approved.errors.contains("other users of this machine can see"))
                 #expect(approved.status == 0, "\(approved.errors)")
                 #expect(approved.errors.contains("Name     phone"))
                 #expect(approved.errors.contains("see the code \(code) on a device"))
                 #expect(approved.errors.contains("all stores, for 30 days"))
                 #expect(try await child.exit() == 0)
                 #expect(child.output.hasPrefix("Signed in to ada"))
+                #expect(child.output.contains("The account is not sealed: whoever"))
+                // By the short code, only the server says so, and nobody has confirmed it.
+                let (third, asking) = (stage.path("third"), ["sign-in", "--server", server.url])
+                for (more, status) in [([], Int32(64)), (["--yes"], 0)] {
+                    let child = try stage.start(asking + ["--home", third] + more)
+                    try await until("the code") { child.errors.contains("Waiting until") }
+                    let code = try #require(
+                        child.errors.firstMatch(of: /ubiquity approve (?<code>[0-9A-Z-]{9})/)
+                    ).code
+                    let approved = try await stage.run(
+                        "approve", "\(server.url)#\(code)", "--home", laptop, "--yes")
+                    #expect(approved.status == 0 && approved.errors.contains("asks whether"))
+                    #expect(try await child.exit() == status, "\(child.lastWords)")
+                    #expect(try DeviceHome(path: third).load().signedIn == nil || status == 0)
+                    #expect(status == 0 || child.errors.contains("No device of the account has"))
+                    #expect(status != 0 || child.output.contains("according to its server"))
+                }
                 let elsewhere = try await stage.run(
                     "approve", "http://127.0.0.1:1#\(code)", "--home", laptop, "--yes")
                 #expect(elsewhere.status == 65)
@@ -264,7 +285,8 @@ extension EndToEndTests {
                 let server = try await ServerProcess.started(stage)
                 _ = try await server.newCode(isFirst: true)
                 let pending = try await UbiquityAccount.requestSignIn(
-                    server: server.url, deviceName: "phone", home: stage.path("phone"))
+                    server: server.url, deviceName: "phone", allowsUnsealed: true,
+                    home: stage.path("phone"))
                 let unknown = try await stage.run(
                     "approve", pending.userCode, "--account", "eve", "--data", server.data, "--yes")
                 #expect(unknown.status == 1)

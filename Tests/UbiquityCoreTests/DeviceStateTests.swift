@@ -32,8 +32,7 @@ struct DeviceStateTests {
         state.signIn(account("A"))
         var other = account("B", device: "2")
         other.certificates = "PEM"
-        other.isSealed = true
-        state.signIn(other)
+        state.signIn(other, isSealed: true)
         #expect(try DeviceState(fields: state.fields) == state)
     }
 
@@ -116,7 +115,7 @@ struct DeviceStateTests {
     {
         var state = DeviceState()
         try state.keep(Self.keyring)
-        #expect(state.keyrings.isEmpty && state.sealedServers.isEmpty && state.keyring == nil)
+        #expect(state.keyrings.isEmpty && state.sealedAccounts.isEmpty && state.keyring == nil)
         state.signIn(account("A"))
         #expect(state.keyring == nil)
         try state.keep(Self.keyring)
@@ -178,20 +177,19 @@ struct DeviceStateTests {
         try state.keep(Keyring([2: first]))
         state.proposal = Keyring([2: first]).adding(key, at: 1)
         try state.keep(Self.keyring)
-        state.adoptProposal()
-        #expect(state.keyring == Self.keyring.adding(key, at: 1))
-        let check = state.proposal?.check
+        let proposal = try #require(state.proposal)
         let store = try StoreIdentifier("a")
-        func step(_ unsealed: [StoreIdentifier]) -> SealingStep {
-            SealingStep.next(
-                keyring: state.keyring, proposal: state.proposal, generation: 3, check: check,
-                wasSealed: true, unsealed: unsealed)
+        func step(_ unsealed: [StoreIdentifier]) throws -> SealingStep {
+            var session = try #require(state.sealing)
+            defer { state.sealing = session }
+            return session.mark(generation: 3, check: proposal.check, unsealed: unsealed)
         }
-        #expect(step([store]) == .seal(store) && step([]) == .drop)
+        #expect(try step([store]) == .seal(store))
+        #expect(state.keyring == Self.keyring.adding(key, at: 1) && state.proposal == proposal)
+        #expect(try step([]) == .done && state.proposal == nil)
     }
 
-    @Test func `wiping an account removes its keys, and what is known of its server stays`() throws
-    {
+    @Test func `wiping an account removes its keys, and that it was sealed stays`() throws {
         var state = DeviceState()
         state.signIn(account("A"))
         try state.keep(Self.keyring)
@@ -201,34 +199,32 @@ struct DeviceStateTests {
         #expect(state.keyrings == ["A": Self.keyring])
         state.signIn(account("A"))
         _ = state.signOutWiping()
-        #expect(state.keyrings.isEmpty && state.sealedServers == ["http://s"])
-        #expect(state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("C")))
+        #expect(state.keyrings.isEmpty && state.sealedAccounts == ["A", "B"])
+        #expect(state.hadSealed && !DeviceState().hadSealed)
     }
 
-    @Test func `an account that is not sealed is nothing special where none ever was`() throws {
+    @Test func `what a session decides is put back for its account alone`() throws {
         var state = DeviceState()
-        #expect(!state.isUnsealedSignIn(account("A")))
+        #expect(state.sealing == nil)
         state.signIn(account("A"))
+        #expect(state.sealing == SealingSession(account: "A", keyring: nil))
         try state.keep(Self.keyring)
-        #expect(!state.isUnsealedSignIn(account("A")) && state.isUnsealedSignIn(account("B")))
-        var elsewhere = account("B")
-        elsewhere.server = "http://t"
-        #expect(!state.isUnsealedSignIn(elsewhere))
-    }
-
-    @Test func `an account begins anew without the values and keys from before`() throws {
-        var state = DeviceState()
-        state.beginAnew()
-        #expect(state == DeviceState())
-        var sealed = account("A")
-        sealed.isSealed = true
-        state.signIn(sealed)
-        let folder = state.folder
-        try state.keep(Keyring([1: .account(Bytes32([UInt8](0..<32))!)]))
-        state.beginAnew()
-        #expect(state.signedIn == account("A") && state.keyring == nil)
-        #expect(state.folder != folder && state.abandonedFolders(among: [folder]) == [folder])
-        #expect(state.isUnsealedSignIn(account("A")))
+        #expect(state.sealing == SealingSession(account: "A", keyring: Self.keyring))
+        let kept = state
+        state.sealing = SealingSession(account: "B", keyring: nil)
+        #expect(state == kept)
+        state.signIn(account("B"), isSealed: true)
+        #expect(state.sealing?.isSealed == true && state.sealedAccounts == ["A", "B"])
+        state.signIn(account("A"))
+        state.proposal = Self.keyring
+        state.sealing?.unseal()
+        #expect(state.keyring == nil && state.proposal == nil && !state.isSealed)
+        #expect(state.sealedAccounts == ["B"] && state.hadSealed)
+        state.sealing?.isSealed = true
+        state.signOut()
+        state.signIn(account("A"))
+        #expect(state.isSealed && state.keyring == nil)
+        #expect(try DeviceState(fields: state.fields) == state)
     }
 
     @Test func `a file without keys is one of before`() throws {
@@ -261,8 +257,8 @@ struct DeviceStateTests {
         guard case .dictionary(var state) = DeviceState().fields else { return }
         for (name, value): (ExactString, PropertyListValue) in [
             ("keyrings", .array([])), ("proposals", .string("")),
-            ("sealedServers", .string("http://s")),
-            ("sealedServers", .array([.integer(1)])),
+            ("sealedAccounts", .string("A")),
+            ("sealedAccounts", .array([.integer(1)])),
         ] {
             let old = state.updateValue(value, forKey: name)
             #expect(throws: StoredFieldError.self) { try DeviceState(fields: .dictionary(state)) }

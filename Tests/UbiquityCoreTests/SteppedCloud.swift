@@ -49,9 +49,12 @@ final class SteppedCloud {
 
     /// Seals what the server has, as a device with the key does.
     func seal(with sealer: Sealer) throws {
-        let records = server.records.values.sorted { $0.key < $1.key }
+        let whole = ChangeSet(
+            records: server.records.values.sorted { $0.key < $1.key }, cursor: Cursor("c")!,
+            serverMilliseconds: serverNow, isWhole: true)
         try server.replace(
-            by: sealer.sealWhole(records, latest: serverNow, run: 7).records, now: serverNow)
+            by: sealer.sealWhole(whole, by: .unassigned, latest: serverNow, run: 7).records,
+            now: serverNow)
         for device in devices { device.cut() }
     }
 
@@ -213,6 +216,8 @@ extension PushAdmission.Stored {
 @dynamicMemberLookup
 final class TestDisk {
     private(set) var content = DiskContent()
+    /// The device's sign-in.
+    var state = DeviceState()
     var isFull = false
     /// The file cannot be opened.
     var isUnreadable = false
@@ -224,7 +229,7 @@ final class TestDisk {
 
     var copy: TestDisk {
         let copy = TestDisk()
-        copy.content = content
+        (copy.content, copy.state) = (content, state)
         return copy
     }
 
@@ -243,7 +248,6 @@ final class SteppedDevice {
     private(set) var disk: TestDisk
     /// Where the device turns to.
     private var other: (cloud: SteppedCloud, disk: TestDisk)?
-    private var state = DeviceState()
     let id: DeviceID
     var clockError: Int64
     private let boot: UInt64
@@ -270,6 +274,8 @@ final class SteppedDevice {
     /// Milliseconds that pass between a request and what the server says, and then until that is
     /// here.
     var way: (there: Int64, back: Int64) = (0, 0)
+    var onNoteSealed: () -> Void = {}
+    private(set) var reports: [String] = []
     private(set) var polls = 0
     /// The cursor that it last said to have saved.
     private(set) var told: Cursor?
@@ -299,7 +305,7 @@ final class SteppedDevice {
         settings.firstSync = policy
         settings.unkept = unkept
         driver = Driver(
-            content: disk.content.changes(after: nil), device: state,
+            content: disk.content.changes(after: nil), device: disk.state,
             store: try? StoreIdentifier("store"), settings: settings, seed: .random(in: 0 ... .max),
             at: now)
         if leads { receive(.leading(true)) }
@@ -312,13 +318,26 @@ final class SteppedDevice {
         ClockReading(wall: cloud.now + error, uptime: cloud.now - 1_700_000_000_000, boot: boot)
     }
 
+    var state: DeviceState {
+        get { disk.state }
+        set { disk.state = newValue }
+    }
+
     var reading: ClockReading { Self.reading(cloud, clockError, boot) }
 
     func signIn(to account: String = "account", isSealed: Bool = false) {
         state.signIn(
             SignedInAccount(
                 server: "", account: account, accountName: account, device: "\(id)",
-                deviceName: "", credential: "", isSealed: isSealed))
+                deviceName: "", credential: ""),
+            isSealed: isSealed)
+        happened(.accountRead(state))
+    }
+
+    /// Signs in again, to an account that is not sealed, which a person has allowed.
+    func signInInClear() {
+        signIn()
+        state.sealing?.unseal()
         happened(.accountRead(state))
     }
 
@@ -467,13 +486,21 @@ final class SteppedDevice {
             happened(
                 .fileRead(disk.version == version ? nil : disk.content.changes(after: version)))
         case .readAccount: happened(.accountRead(state))
+        case .noteSealed(let account):
+            onNoteSealed()
+            state.sealedAccounts.insert(account)
+            happened(.accountRead(state))
         case .open where other?.disk.isUnreadable ?? false: happened(.unopened("unreadable"))
         case .open: happened(.opened(other?.disk.content.changes(after: nil) ?? DiskChanges()))
         case .use(let file):
-            if let other { (cloud, disk) = other }
+            if let other {
+                other.disk.state = state
+                (cloud, disk) = other
+            }
             stream = nil
             if !disk.isUnreadable { happened(.leading(file: file, true)) }
-        case .connect, .release, .synchronized, .report, .close: break
+        case .report(let text, _): reports.append(text)
+        case .connect, .release, .synchronized, .close: break
         }
     }
 

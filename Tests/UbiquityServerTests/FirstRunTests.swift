@@ -192,6 +192,25 @@ struct ServerAddressTests {
         #expect(settings.address(port: 8080) == expected)
     }
 
+    @Test func `only a local network's server names further addresses`() throws {
+        var settings = ServerSettings(dataFolder: "")
+        (settings.host, settings.isHouse) = ("0.0.0.0", true)
+        let addresses = [
+            InterfaceAddress("lan0", try #require(IPAddress("192.168.1.20"))),
+            InterfaceAddress("lan1", try #require(IPAddress("192.168.7.20"))),
+        ]
+        settings.network = { LocalNetwork(addresses, defaultInterface: "lan0") }
+        #expect(settings.address(port: 8080) == "https://192.168.1.20:8080")
+        let others = settings.otherAddresses(port: 8080)
+        #expect(others.map(\.address) == ["https://192.168.7.20:8080"])
+        #expect(others.map(\.interface) == ["lan1"])
+        #expect(settings.otherAddresses(port: 0).isEmpty)
+        settings.hostNames = ["sync.example"]
+        #expect(settings.otherAddresses(port: 8080).isEmpty)
+        (settings.hostNames, settings.isHouse) = ([], false)
+        #expect(settings.otherAddresses(port: 8080).isEmpty)
+    }
+
     @Test func `behind a proxy, a server's address is its first name, with TLS`() throws {
         var settings = ServerSettings(dataFolder: "")
         settings.trustedProxies = [try #require(AddressRange("127.0.0.1"))]

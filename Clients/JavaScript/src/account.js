@@ -7,9 +7,9 @@
  * written before it; another one never sees it.
  * `database`: in a browser, the name of the database, which is another one after everything was cleared.
  * `keyrings`: the keys of each account that is sealed, as the engine reads them.
- * `sealedServers`: the addresses of servers at which this device has had a sealed account.
+ * `sealedAccounts`: the accounts that this device knows to be sealed, with their keys or without.
  * @typedef {{signedIn: SignedIn | null, folder: string, folders: Record<string, string>, database?: string,
- *     keyrings?: Record<string, any>, sealedServers?: string[]}} State
+ *     keyrings?: Record<string, any>, sealedAccounts?: string[]}} State
  * @returns {State}
  */
 export const newState = () => ({ signedIn: null, folder: '1', folders: {} });
@@ -25,31 +25,32 @@ export function signedIn(state, account) {
   const isTaken = Object.values(state.folders).includes(state.folder);
   const known = Object.hasOwn(state.folders, account.account) ? state.folders[account.account] : null;
   const folder = known ?? (isTaken ? newFolder() : state.folder);
-  const next = { ...state, signedIn: account, folder, folders: withEntry(state.folders, account.account, folder) };
-  return account.isSealed ? { ...next, sealedServers: withServer(state, account) } : next;
+  return { ...state, signedIn: account, folder, folders: withEntry(state.folders, account.account, folder) };
 }
 
-/** @param {State} state @param {SignedIn} signedIn */
-const withServer = ({ sealedServers = [] }, { server }) => [...new Set([...sealedServers, server])];
+/** Keeps that an account is sealed, whatever a server says later. @param {State} state @param {string} account @returns {State} */
+export const withSealed = (state, account) =>
+  ({ ...state, sealedAccounts: [...new Set([...state.sealedAccounts ?? [], account])] });
+
+/** A person has said that the account's values may be sent in clear. @param {State} state @param {string} account @returns {State} */
+export const inClear = (state, account) => ({ ...state,
+  sealedAccounts: (state.sealedAccounts ?? []).filter((one) => one !== account),
+  keyrings: Object.fromEntries(Object.entries(state.keyrings ?? {}).filter(([name]) => name !== account)) });
 
 /** Like JSON.parse, this makes `__proto__` an ordinary property too. */
 const withEntry = (entries, name, value) => Object.fromEntries([...Object.entries(entries ?? {}), [name, value]]);
 
-/** The keys that the device has of an account. @param {State} state @param {SignedIn} signedIn */
+/** The keys that the device has of an account. @param {State} state @param {{account: string}} signedIn */
 export const keyringOf = ({ keyrings = {} }, { account }) =>
   (Object.hasOwn(keyrings, account) ? keyrings[account] : undefined);
 
-/** @param {State} state @param {SignedIn} signedIn @returns {State} */
-export const withKeys = (state, signedIn, keyring) => ({ ...state,
-  keyrings: withEntry(state.keyrings, signedIn.account, keyring), sealedServers: withServer(state, signedIn) });
+/** @param {State} state @param {{account: string}} signedIn @returns {State} */
+export const withKeys = (state, { account }, keyring) =>
+  withSealed({ ...state, keyrings: withEntry(state.keyrings, account, keyring) }, account);
 
-/**
- * Whether a sign-in to an account that is not sealed has to be said: its server could have made it up, to be filled
- * with values that it can read.
- * @param {State} state @param {SignedIn} signedIn
- */
-export const isUnsealedSignIn = (state, signedIn) =>
-  !keyringOf(state, signedIn) && (state.sealedServers ?? []).includes(signedIn.server);
+/** What a device knows of an account, for the engine. @param {State} state @param {string} account @returns {Known} */
+export const knownOf = (state, account) => ({ keyring: keyringOf(state, { account }),
+  isSealed: (state.sealedAccounts ?? []).includes(account), hadSealed: Boolean(state.sealedAccounts?.length) });
 
 /** @param {State} state @returns {State} */
 export function signedOut(state, wipes) {

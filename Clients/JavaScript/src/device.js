@@ -6,9 +6,9 @@
  */
 
 import { checkedList } from './exact.js';
-import { isUnsealedSignIn, keyringOf, newState, owned, signedIn, signedOut, withKeys } from './account.js';
+import { inClear, knownOf, keyringOf, newState, owned, signedIn, signedOut, withKeys, withSealed } from './account.js';
 import { isCredential, isLoopback, request, serverAddress } from './http.js';
-import { frontOf, handOver, isKeyCode, isSealed, keysOf, newCode, repeat, withFront } from './keys.js';
+import { frontOf, handOver, isKeyCode, keysOf, newCode, repeat, sealingOf, withFront } from './keys.js';
 import { Pool } from './pool.js';
 import { Store } from './store.js';
 import { UbiquityError, WireError } from './values.js';
@@ -43,6 +43,8 @@ export class Device {
   /** @type {Set<Store>} */
   openStores = new Set();
   state = newState();
+  /** Keys that are not on the disk, by account: of this tab, and of others that are open. @type {Record<string, any>} */
+  unkept = {};
   isClosed = false;
   requests = new AbortController();
   /** @type {Promise<void> | null} */
@@ -66,7 +68,8 @@ export class Device {
     await device.read();
     // A sign-out that was cut off has left what no account has any more.
     await folder.removeUnowned(owned);
-    folder.onMessage((message) => { if (message === document) device.changedElsewhere(); });
+    folder.onMessage((message) => device.hear(message));
+    folder.post('unkept keys');
     return device;
   }
 
@@ -74,9 +77,20 @@ export class Device {
   toJSON() { return { account: this.account }; }
   [Symbol.for('nodejs.util.inspect.custom')]() { return this.toJSON(); }
 
-  async read() { this.state = await this.folder.readAccount() ?? newState(); }
+  async read() { this.state = this.withUnkept(await this.folder.readAccount() ?? newState()); }
 
-  async changedElsewhere() {
+  withUnkept(state) {
+    return Object.entries(this.unkept).reduce((all, [account, keyring]) => withKeys(all, { account }, keyring), state);
+  }
+
+  /** What another tab says. */
+  async hear(message) {
+    if (message === 'unkept keys') {
+      if (Object.keys(this.unkept).length) this.folder.post({ unkept: this.unkept });
+      return;
+    }
+    if (message?.unkept) this.unkept = { ...this.unkept, ...message.unkept };
+    else if (message !== document) return;
     try {
       await this.read();
       await this.tellStores();
@@ -86,7 +100,7 @@ export class Device {
   get account() {
     if (!this.state.signedIn) return null;
     const { account, accountName, server, device, deviceName } = this.state.signedIn;
-    return { id: account, name: accountName, server, deviceID: device, deviceName };
+    return { id: account, name: accountName, server, deviceID: device, deviceName, isSealed: this.known(account).isSealed };
   }
 
   /** Opens a store. @param {string} identifier Such as `TEAMID.com.example.app`. */
@@ -113,7 +127,7 @@ export class Device {
   /** The state is on disk before anything follows it. @param {(state: any) => any} change */
   async adopt(change) {
     await this.saveStores();
-    this.state = await this.folder.changeAccount((state) => change(state ?? newState()));
+    this.state = this.withUnkept(await this.folder.changeAccount((state) => change(state ?? newState())));
     this.folder.post(document);
     await this.tellStores();
   }
@@ -154,7 +168,7 @@ export class Device {
       throw new UbiquityError('refused', 'an identity token has visible characters of ASCII only, and no spaces');
     }
     const terms = { server: serverAddress(server, allowsPlainHTTP), deviceName, allowsPlainHTTP, allowsUnsealed,
-      identityToken: token, isWanted, keyCode, needsKeys: true };
+      identityToken: token, isWanted, keyCode };
     await this.prepare();
     return this.complete(token ? {} : { code, accountName }, terms);
   }
@@ -167,7 +181,7 @@ export class Device {
   }
 
   async complete(secret, terms) {
-    const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted, keyCode } = terms;
+    const { server, deviceName, allowsPlainHTTP, identityToken = '', isWanted, keyCode, allowsUnsealed } = terms;
     const { signal = this.requests.signal, pause = 0, end = 0 } = terms;
     const answer = await repeat(() => request({ server, credential: identityToken }, ['sign-in'],
       { method: 'POST', body: { ...secret, deviceName }, signal }), 'sign-in-pending', pause, end, signal);
@@ -182,12 +196,20 @@ export class Device {
       if (isWanted && !await isWanted(accountName)) {
         throw new UbiquityError('declined', 'nobody was signed in; the code is used up');
       }
-      const join = keyCode ? await this.handedKeys(now, terms, signal) : null;
-      const checked = join ? now : await this.checkedSealing(now, terms.allowsUnsealed, signal);
+      const decide = await sealingOf(this, keyCode, now, signal);
+      await this.read();
+      const { doubt } = decide(this.known(account));
+      if (doubt && !(typeof allowsUnsealed === 'function' ? await allowsUnsealed(doubt) : allowsUnsealed)) throw notSealed(doubt);
       await this.adopt((state) => {
         old = state.signedIn;
-        const adopted = signedIn(state, checked);
-        return join ? withKeys(adopted, now, join(keyringOf(state, now))) : adopted;
+        const sealing = decide(knownOf(this.withUnkept(state), account));
+        if (sealing.doubt && !doubt) throw notSealed(sealing.doubt);
+        if (sealing.doubt) {
+          delete this.unkept[account];
+          return inClear(signedIn(state, now), account);
+        }
+        if (sealing.keyring && !this.unkept[account]) return withKeys(signedIn(state, now), now, sealing.keyring);
+        return sealing.isSealed ? withSealed(signedIn(state, now), account) : signedIn(state, now);
       });
     } catch (error) {
       await revoke({ server, device, credential });
@@ -197,44 +219,31 @@ export class Device {
     return this.account;
   }
 
-  /** What joins the keys of a sign-in's code with the device's; null if it needs none, and there are none. */
-  async handedKeys(now, { keyCode, needsKeys }, signal) {
-    try { return await keysOf(this, keyCode, now, signal); } catch (error) {
-      // A code that was read says that the account is sealed: without the keys, it is another one, or they came too late.
-      if (needsKeys || error.code !== 'not-found') throw error;
-      return null;
-    }
+  /** What this device knows of an account's keys. @param {string} account @returns {Known} */
+  known(account) { return knownOf(this.state, account); }
+
+  /** A store has heard that its account is sealed. The others follow. @param {string} account */
+  async noteSealed(account) {
+    this.state = this.withUnkept(await this.folder.changeAccount((state) => withSealed(state ?? newState(), account)));
+    this.folder.post(document);
+    for (const { shell } of this.openStores) shell.report({ do: 'accountChanged' });
   }
 
-  /**
-   * A sign-in without keys, with what the server says of the account.
-   * @param {SignedIn} now @param {boolean | (() => boolean | Promise<boolean>)} allowsUnsealed @param {AbortSignal} signal
-   */
-  async checkedSealing(now, allowsUnsealed, signal) {
-    if (await isSealed(this, now, signal)) return { ...now, isSealed: true };
-    await this.read();
-    if (!isUnsealedSignIn(this.state, now)) return now;
-    if (typeof allowsUnsealed === 'function' ? await allowsUnsealed() : allowsUnsealed) return now;
-    throw new UbiquityError('notSealed', 'the account is not sealed, although this device has had a sealed one at this '
-      + 'server: nobody was signed in, and the code is used up');
-  }
-
-  async requestSignIn({ server, deviceName = 'browser', allowsPlainHTTP = false, allowsUnsealed = false, ...wanted }) {
+  async requestSignIn({ server, deviceName = 'browser', allowsPlainHTTP = false, allowsUnsealed = false, withSecret = true,
+    ...wanted }) {
     const address = serverAddress(server, allowsPlainHTTP);
-    // Whether the account is sealed is known when somebody has approved it.
-    const secret = await newCode(this);
     const answer = await request({ server: address }, ['sign-in-requests'],
       { method: 'POST', body: { deviceName, ...rights(wanted) } });
     const userCode = answer?.userCode;
     const pause = Math.min(Math.max(Number(answer?.intervalSeconds) || 1, 1), 60) * 1_000;
     const end = Date.now() + requestMilliseconds;
     const link = `${address}#${userCode}`;
-    const code = withFront(link, secret);
+    const code = withSecret ? withFront(link, await newCode(this)) : link;
     /** @param {{signal?: AbortSignal}} options */
     const account = async ({ signal = undefined } = {}) => {
       await this.prepare();
       return this.complete({ request: answer.request }, { server: address, deviceName, allowsPlainHTTP, allowsUnsealed,
-        keyCode: code, pause, end, signal: this.until(signal) });
+        keyCode: withSecret ? code : '', pause, end, signal: this.until(signal) });
     };
     return { userCode: String(userCode), link, code, expires: date(answer?.expiresMilliseconds), account };
   }
@@ -250,7 +259,11 @@ export class Device {
       return account ? signedOut(state, wipes) : state;
     });
     if (!account) return;
-    if (wipes) await this.folder.removeUnowned(owned);
+    if (wipes) {
+      this.unkept = {};
+      await this.read();
+      await this.folder.removeUnowned(owned);
+    }
     await revoke(account);
   }
 
@@ -261,6 +274,7 @@ export class Device {
       await store.close().catch(() => {});
     }
     let account = null;
+    this.unkept = {};
     // From here on, nothing belongs to anybody, so that the next start removes what this one does not.
     await this.adopt((state) => {
       account = state.signedIn;
@@ -282,20 +296,27 @@ export class Device {
     return newCode(this, checkedList(await this.ask(['devices', device]), 'stores').map(String));
   }
 
-  /** @param {string} code @param {{signal?: AbortSignal}} options */
-  async unlock(code, { signal = undefined } = {}) {
+  /** @param {string} code @param {{signal?: AbortSignal, isKept?: boolean}} options */
+  async unlock(code, { signal = undefined, isKept = true } = {}) {
     const account = this.checkedAccount();
     const join = await keysOf(this, String(code), account, this.until(signal));
     await this.adopt((state) => {
       if (state.signedIn?.account !== account.account) throw signedOutError();
-      return withKeys(state, account, join(keyringOf(state, account)));
+      const keyring = join(keyringOf(this.withUnkept(state), account));
+      if (isKept) return withKeys(state, account, keyring);
+      this.unkept = { ...this.unkept, [account.account]: keyring };
+      return withSealed(state, account.account);
     });
+    if (!isKept) this.folder.post({ unkept: this.unkept });
   }
 
   /** The keys of the account, if it is sealed and this device has them. */
   get keyring() { return this.state.signedIn ? keyringOf(this.state, this.state.signedIn) : undefined; }
 
-  async handOver(code) { await handOver(this, String(code), this.checkedAccount(), this.keyring); }
+  async handOver(code) {
+    const account = this.checkedAccount();
+    await handOver(this, String(code), account, this.known(account.account));
+  }
 
   /** @param {AbortSignal | undefined} signal @returns {AbortSignal} */
   until(signal) {
@@ -330,7 +351,11 @@ export class Device {
     if (answer.server && isLoopback(server)) server = serverAddress(String(answer.server), true);
     const pin = /^sha256\/\/[A-Za-z0-9+/]{43}=$/.test(answer.pin) ? answer.pin : null;
     const code = String(answer.code);
-    return { code, server, pin, link: `${server}#${code}${pin ? `;${pin}` : ''}`, expires: date(answer.expiresMilliseconds) };
+    const link = `${server}#${code}${pin ? `;${pin}` : ''}`;
+    const account = this.checkedAccount();
+    const whole = withFront(link, await newCode(this));
+    const isSealed = await handOver(this, whole, account, this.known(account.account), { stores: wanted.stores, isOwn: true });
+    return { code, server, pin, link, wholeCode: isSealed ? whole : link, expires: date(answer.expiresMilliseconds) };
   }
 
   /** The device that shows a code. It may be a stranger's: ask the person. @param {string} code */
@@ -345,9 +370,9 @@ export class Device {
   }
 
   async approve({ userCode, code = '', ...wanted }) {
-    const { stores = [] } = wanted;
-    // The new device looks for them as soon as it is approved.
-    if (isKeyCode(code) && this.keyring) await this.handOver(withFront(unlockFront(stores), code));
+    const account = this.checkedAccount();
+    // The new device looks for it as soon as it is approved.
+    if (isKeyCode(code)) await handOver(this, code, account, this.known(account.account), { stores: wanted.stores });
     await this.ask(['sign-in-requests', userCode, 'approval'], { method: 'POST', body: rights(wanted) });
   }
 
@@ -413,8 +438,8 @@ export class Device {
 
 const signedOutError = () => new UbiquityError('unauthorized', 'this device is not signed in');
 
-/** What asks for the keys of these stores; of all, if there are none. */
-const unlockFront = (stores) => (stores.length ? `unlock#${stores.join(',')}` : 'unlock');
+/** @param {string} doubt */
+const notSealed = (doubt) => new UbiquityError('notSealed', `${doubt}: nobody was signed in, and the code is used up`);
 
 function checkedDevice(json) {
   if (typeof json === 'string' && /^[0-9a-fA-F]{16}$/.test(json)) return json.toLowerCase();

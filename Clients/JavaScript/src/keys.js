@@ -11,7 +11,7 @@ const handoverMilliseconds = 900_000;
 const pauseMilliseconds = 1_000;
 
 /** Whether a code carries a secret, and belongs into no link, or is one: the engine refuses a secret alone. */
-export const isKeyCode = (code) => /^\s*(ubiquity:|[0-9a-z]([-\s]*[0-9a-z]){29})/i.test(code ?? '');
+export const isKeyCode = (code) => /^\s*(ubiquity:|[0-9a-z]([^0-9a-z]*[0-9a-z]){29})/i.test(code ?? '');
 
 async function sleep(milliseconds, signal) {
   await new Promise((resolve) => {
@@ -86,19 +86,39 @@ export async function keysOf(device, code, signedIn, signal) {
   return (keyring) => answerOf(engine, { do: 'unlock', ...named, answer, mark, keyring }).keyring;
 }
 
-/** Whether the server says that an account is sealed. @param {import('./device.js').Device} device @param {SignedIn} signedIn */
-export async function isSealed(device, signedIn, signal) {
-  try {
-    return Number((await device.askAs(signedIn, segments(sealing), { signal }))?.generation) > 0;
-  } catch (error) {
-    // An older server knows no sealed accounts.
-    if (error.code === 'not-found') return false;
-    throw error;
+/**
+ * Gets what a device learns of the account that it signs in to. What is returned decides by what the device knew, at once:
+ * `keyring` and `isSealed` are what it knows then; `doubt`, a sentence, is why a person has to be asked first.
+ * @param {import('./device.js').Device} device @param {string} code Empty for one without a secret.
+ * @param {SignedIn} signedIn @param {AbortSignal} signal
+ * @returns {Promise<(known: Known) => {keyring?: any, isSealed: boolean, doubt?: string}>}
+ */
+export async function sealingOf(device, code, signedIn, signal) {
+  const named = { code: code || undefined, account: signedIn.account };
+  const get = (from) => device.askAs(signedIn, segments(from), { signal });
+  let answer;
+  if (code) {
+    const { path } = await ask(device.compile, { do: 'code', ...named });
+    // If the server keeps it to itself, for whatever reason, that is for the person to judge.
+    answer = await get(path).then(bytesOf, () => undefined);
+    signal.throwIfAborted();
   }
+  const mark = bytesOf(await get(sealing));
+  const engine = new Engine(await device.compile());
+  return (known) => answerOf(engine, { do: 'signIn', ...named, answer, mark, ...known });
 }
 
-/** Leaves keys for the device that shows a code. @param {import('./device.js').Device} device @param {SignedIn} signedIn */
-export async function handOver(device, code, signedIn, keyring) {
-  const { path, box } = await ask(device.compile, { do: 'handOver', code, account: signedIn.account, keyring });
-  await device.askAs(signedIn, segments(path), { method: 'PUT', body: { box } });
+/**
+ * Leaves what a device knows for the one that shows a code: keys for a locked one; for one that signs in, also that the
+ * account is sealed, or that it is not, which nobody has to be told by a code that this device shows itself.
+ * @param {import('./device.js').Device} device @param {string} code @param {SignedIn} signedIn @param {Known} known
+ * @param {{stores?: string[], isOwn?: boolean}} options
+ * @returns {Promise<boolean>} Whether the account is sealed.
+ */
+export async function handOver(device, code, signedIn, known, { stores = [], isOwn = false } = {}) {
+  const mark = bytesOf(await device.askAs(signedIn, segments(sealing)));
+  const { path, box, isSealed } = await ask(device.compile,
+    { do: 'handOver', code, account: signedIn.account, stores, mark, ...known });
+  if (isSealed || !isOwn) await device.askAs(signedIn, segments(path), { method: 'PUT', body: { box } });
+  return isSealed;
 }

@@ -204,7 +204,7 @@ export class Shell {
   /** @param {any} step */
   perform(step) {
     switch (step.do) {
-      case 'save': case 'read': case 'readAccount': case 'open': case 'release': case 'use':
+      case 'save': case 'read': case 'readAccount': case 'noteSealed': case 'open': case 'release': case 'use':
         this.storage[step.do](step);
         break;
       case 'seize': this.leading.seize(); break;

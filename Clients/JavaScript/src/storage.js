@@ -105,6 +105,11 @@ export class Storage {
     }, 'noAccount');
   }
 
+  noteSealed({ account }) {
+    const { shell } = this;
+    this.answer(shell.device.noteSealed(account), () => ({ do: 'account', device: shell.account }), 'noAccount');
+  }
+
   /** What waits for the server is in memory alone when the browser has cleared the database. */
   rescue() {
     const { database } = this.shell.device.state;

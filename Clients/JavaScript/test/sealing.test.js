@@ -65,7 +65,7 @@ serverTest('the recovery key unlocks a device, and what waited is sent as boxes'
   await a.synchronizeNow();
   const b = await lockedStore(stage, stage.server.url, 'b');
   b.set('waited', 'until there was a key');
-  await b.device.unlock(` ${recoveryKey.toLowerCase()} `);
+  await b.device.unlock(` ${recoveryKey.toLowerCase().replaceAll('-', '\u2013').replace('\u2013', '\n\u00a0')} `);
   await b.synchronizeNow();
   assert.equal(b.get('secret'), 'a text that nobody else reads');
   assert.equal(b.get('steps'), 3);
@@ -106,17 +106,104 @@ serverTest('a sign-in code with a secret brings the keys', (stage) => withHandov
   a.set('theme', 'dark');
   await a.synchronizeNow();
   const secret = (await a.device.unlockCode()).split(';')[1];
-  const signIn = async () => ({ code: `ubiquity:${server}#${(await a.device.pair()).code};${secret}` });
-  // Without a handover, the device is not signed in, and what the server knows of it is revoked.
+  // What nothing was left for locks the device: the server says that the account is sealed.
+  const c = await stage.openStore('c');
+  const { isSealed } = await c.device.signIn({ code: `ubiquity:${server}#${(await a.device.pair()).code};${secret}` });
+  assert.equal(isSealed, true);
+  await until(c, () => c.status.connection === 'locked');
+  const { wholeCode, link } = await a.device.pair();
+  assert.ok(wholeCode.startsWith(`ubiquity:${link};`));
   const b = await stage.openStore('b');
-  await assert.rejects(b.device.signIn(await signIn()), { code: 'not-found' });
-  assert.equal(b.device.account, null);
-  assert.equal((await a.device.devices()).length, 1);
-  await a.device.handOver(`ubiquity:unlock;${secret}`);
-  await b.device.signIn(await signIn());
+  assert.equal((await b.device.signIn({ code: wholeCode })).isSealed, true);
   await b.initialSync();
   assert.equal(b.get('theme'), 'dark');
+  // A device without the key brings others none, and lets no server deny that the account is sealed.
+  const d = await stage.openStore('d');
+  await d.device.signIn({ code: (await c.device.pair()).wholeCode });
+  await until(d, () => d.status.connection === 'locked');
 }));
+
+serverTest('an account that is not sealed is paired by a link, and approved by a code that says so', async (stage) => {
+  const a = await stage.signedIn('a');
+  const { link, wholeCode } = await a.device.pair();
+  assert.equal(wholeCode, link);
+  const b = await stage.openStore('b');
+  const asking = await b.device.requestSignIn({ server: stage.server.url });
+  await a.device.approve(await a.device.waitingDevice(asking.code));
+  assert.equal((await asking.account()).isSealed, false);
+  // By the user code, only the server says so.
+  const c = await stage.openStore('c');
+  const ask = async (options) => {
+    const request = await c.device.requestSignIn({ server: stage.server.url, ...options });
+    await a.device.approve(await a.device.waitingDevice(request.userCode));
+    return request.account();
+  };
+  await assert.rejects(ask(), { code: 'notSealed', message: /^no device of the account has answered/ });
+  const reasons = [];
+  await assert.rejects(ask({ allowsUnsealed: (reason) => { reasons.push(reason); return false; } }), { code: 'notSealed' });
+  assert.match(reasons[0], /has answered the secret/);
+  assert.equal(c.device.account, null);
+  assert.equal((await ask({ allowsUnsealed: true })).isSealed, false);
+  const d = await stage.openStore('d');
+  const plain = await d.device.requestSignIn({ server: stage.server.url, withSecret: false });
+  assert.equal(plain.code, plain.link);
+  await a.device.approve(await a.device.waitingDevice(plain.userCode));
+  assert.equal((await plain.account()).isSealed, false);
+});
+
+serverTest('a server that keeps the keys back and denies the seal starts no device in clear', async (stage) => {
+  const pushed = [];
+  let isDenying = false;
+  await served(async (incoming, answer) => {
+    const isDenied = isDenying && incoming.method === 'GET';
+    if (isDenied && incoming.url === '/v1/sealing') {
+      answer.writeHead(200, { 'Content-Type': 'application/json' });
+      return answer.end('{}');
+    }
+    if (isDenied && incoming.url.startsWith('/v1/handovers/')) {
+      answer.writeHead(404, { 'Content-Type': 'application/problem+json' });
+      return answer.end(problem('not-found'));
+    }
+    if (incoming.url.includes('/push')) incoming.on('data', (piece) => pushed.push(String(piece)));
+    return passOn(stage, incoming, answer);
+  }, async (server) => {
+    const { store: a } = await sealedStore(stage, server);
+    const b = await stage.openStore('b');
+    b.set('mine', 'in clear text');
+    isDenying = true;
+    for (const more of [{}, { allowsUnsealed: () => false }]) {
+      const asking = await b.device.requestSignIn({ server, ...more });
+      await a.device.approve(await a.device.waitingDevice(asking.code));
+      await assert.rejects(asking.account(), { code: 'notSealed' });
+      const { wholeCode } = await a.device.pair();
+      assert.ok(wholeCode.startsWith('ubiquity:'));
+      await assert.rejects(b.device.signIn({ code: wholeCode, ...more }), { code: 'notSealed' });
+    }
+    assert.equal(b.device.account, null);
+    assert.doesNotMatch(pushed.join(''), /in clear text/);
+    isDenying = false;
+    await b.device.signIn({ code: (await a.device.pair()).wholeCode });
+    await b.synchronizeNow();
+    assert.doesNotMatch(pushed.join(''), /in clear text/);
+  });
+});
+
+serverTest('keys that are not kept are in memory alone', async (stage) => {
+  const { store: a, recoveryKey } = await sealedStore(stage);
+  a.set('theme', 'dark');
+  await a.synchronizeNow();
+  const b = await lockedStore(stage, stage.server.url, 'b');
+  await b.device.unlock(recoveryKey, { isKept: false });
+  await b.synchronizeNow();
+  assert.equal(b.get('theme'), 'dark');
+  assert.notEqual(b.device.keyring, undefined);
+  assert.doesNotMatch(readFileSync(`${stage.home('b')}/account.json`, 'utf8'), /keyrings/);
+  await b.close();
+  const again = await stage.openStore('b');
+  assert.equal(again.device.keyring, undefined);
+  await until(again, () => again.status.connection === 'locked');
+  assert.equal(again.device.account.isSealed, true);
+});
 
 serverTest('a device that is confined to a store asks for the key of that store', (stage) => withHandovers(stage, async (server) => {
   const { store: a } = await sealedStore(stage, server);
@@ -218,7 +305,7 @@ serverTest('a server that had a sealed account gets nobody into one that is not 
   const server = stage.server.url;
   const ask = async (more = {}) => a.device.signIn({ server, code: await stage.server.code('bob'), ...more });
   await a.device.signOut();
-  await assert.rejects(ask(), { code: 'notSealed', message: /is not sealed, although/ });
+  await assert.rejects(ask(), { code: 'notSealed', message: /^this device has had a sealed account/ });
   await assert.rejects(ask({ allowsUnsealed: () => false }), { code: 'notSealed' });
   assert.equal(a.device.account, null);
   const b = await stage.signedIn('b', { account: 'bob' });
@@ -227,6 +314,8 @@ serverTest('a server that had a sealed account gets nobody into one that is not 
   const asking = await a.device.requestSignIn({ server });
   await b.device.approve(await b.device.waitingDevice(asking.code));
   await assert.rejects(asking.account(), { code: 'notSealed' });
+  // Also at another address of the server.
+  await assert.rejects(ask({ server: server.replace('127.0.0.1', 'localhost') }), { code: 'notSealed' });
   // The account with the keys is no question, nor is what a person allows.
   await a.device.signIn({ server, code: await stage.server.code('ann') });
   await a.synchronizeNow();
@@ -278,15 +367,16 @@ serverTest('codes that give no keys are refused with a sentence', (stage) => wit
   const mistyped = code.slice(0, -1) + (code.endsWith('0') ? '1' : '0');
   const refused = (text, message) => assert.rejects(b.device.unlock(text), { code: 'code-invalid', message });
   await refused(mistyped, /mistyped/);
-  await refused(recoveryKey.slice(0, -1), /neither a code with keys nor a recovery key/);
-  await refused('7KQ2-M9XD-4TRW', /neither/);
+  await refused(recoveryKey.slice(0, -1), /36 letters and digits, and this has 35/);
+  await refused('7KQ2-M9XD-4TRW', /36 letters and digits, and this has 12/);
+  await refused((recoveryKey[0] === '0' ? '1' : '0') + recoveryKey.slice(1), /recovery key was mistyped/);
   await assert.rejects(b.device.signIn({ code: mistyped }), { code: 'code-invalid' });
   // Of another account, at the same server.
   const other = await stage.openStore('o');
   await other.device.signIn({ server, code: await stage.server.code('bob'), deviceName: 'o' });
   await assert.rejects(other.device.unlock(recoveryKey), { code: 'code-invalid', message: /is not sealed/ });
   const otherKey = await sealAccount(other.device.state.signedIn);
-  await refused(otherKey, /does not open/);
+  await refused(otherKey, /an older one, or another account's/);
   await assert.rejects(b.device.handOver(code), { code: 'code-invalid', message: /does not have the keys/ });
   // Nobody approves it, and nobody waits any longer.
   const stop = new AbortController();

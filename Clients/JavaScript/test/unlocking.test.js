@@ -3,7 +3,7 @@
 /** What the engine makes of keys that come from outside. */
 
 import assert from 'node:assert/strict';
-import { hkdfSync } from 'node:crypto';
+import { createHash, hkdfSync } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { Engine, clocks } from '../src/engine.js';
@@ -23,18 +23,21 @@ const fields = (...values) => Buffer.concat(values.flatMap((value) => {
   return [length, bytes];
 }));
 const derived = (secret, ...info) => Buffer.from(hkdfSync('sha256', secret, '', fields(...info), 32)).toString('base64');
-const mark = (generation, secret = key(generation)) => json({ generation, check: derived(secret, 'ubiquity check 1', generation) });
+const mark = (generation, secret = key(generation)) => json({ generation,
+  check: createHash('sha256').update(derived(secret, 'ubiquity proof 1', generation), 'base64').digest('base64') });
 
 /** What a device answers that is handed these keys. */
 async function handed(keyring, more = {}, stores = []) {
   const { code } = await ask({ do: 'code', stores });
   const { box } = await ask({ do: 'handOver', code, account, keyring });
-  return ask({ do: 'unlock', code, account, answer: json({ box }), ...more });
+  const newest = Math.max(...Object.keys(keyring).map(Number));
+  const own = mark(newest, Buffer.from(keyring[newest], 'base64'));
+  return ask({ do: 'unlock', code, account, answer: json({ box }), mark: own, ...more });
 }
 
 test('keys of a handover join those of the device', async () => {
   assert.deepEqual(await handed(keys(1, 2)), { keyring: keys(1, 2) });
-  assert.deepEqual(await handed(keys(1, 2), { keyring: keys(2, 3) }), { keyring: keys(1, 2, 3) });
+  assert.deepEqual((await handed(keys(1, 2), { keyring: keys(2, 3) })), { keyring: keys(1, 2, 3) });
   assert.deepEqual(await handed(keys(2, 3), { keyring: keys(1, 2) }), { keyring: keys(1, 2, 3) });
   // Of a confined device.
   assert.deepEqual(await handed(keys(1, 2), { keyring: keys(1, 2) }, ['notes']), { keyring: keys(1, 2) });
@@ -56,4 +59,28 @@ test("keys of a handover are compared with the server's mark", async () => {
     [mark(3), [], /from before/], [mark(2, key(9)), [], /not the ones/], [mark(1), [], /not the ones/],
     [json({}), [], /is not sealed/], [mark(3), ['notes'], /from before/], [json([]), [], /cannot be read/],
   ]) assert.match((await handed(keys(1, 2), { mark: said }, stores)).problem, problem);
+});
+
+test('a device that signs in is told by another one, and else asks a person', async () => {
+  const { code } = await ask({ do: 'code' });
+  const front = code.replace('unlock', 'https://s#7KQ2-M9XD');
+  const left = async (known) => {
+    const { box, isSealed } = await ask({ do: 'handOver', code: front, account, mark: json({}), ...known });
+    return { isSealed, answer: json({ box }) };
+  };
+  const signIn = async (answer, said, more = {}) => ask({ do: 'signIn', code: front, account, answer, mark: said, ...more });
+  const [given, none, clear] = [await left({ keyring: keys(1, 2) }), await left({ isSealed: true }), await left({})];
+  assert.deepEqual([given.isSealed, none.isSealed, clear.isSealed], [true, true, false]);
+  assert.deepEqual(await signIn(given.answer, mark(2)), { keyring: keys(1, 2), isSealed: true });
+  for (const said of [mark(2), json({})]) assert.deepEqual(await signIn(none.answer, said), { isSealed: true });
+  assert.deepEqual(await signIn(clear.answer, mark(2)), { isSealed: true });
+  assert.deepEqual(await signIn(clear.answer, json({})), { isSealed: false });
+  assert.match((await signIn(given.answer, json({}))).problem, /not the ones/);
+  for (const answer of [undefined, json({}), json({ box: 'AAAA' }), new Uint8Array([1])]) {
+    assert.match((await signIn(answer, json({}))).doubt, /no device of the account has answered/);
+  }
+  assert.match((await signIn(clear.answer, json({}), { hadSealed: true })).doubt, /has had a sealed account/);
+  assert.match((await signIn(clear.answer, json({}), { isSealed: true, hadSealed: true })).doubt, /was sealed on this device/);
+  assert.match((await signIn(clear.answer, new Uint8Array([1]))).problem, /cannot be read/);
+  assert.deepEqual(await ask({ do: 'signIn', account, mark: json({}) }), { isSealed: false });
 });

@@ -25,6 +25,7 @@ from typing import Any
 from ubiquity_store.disk import DISK_ERRORS, Disk
 from ubiquity_store.engine import Engine, Word
 from ubiquity_store.plist import ExactDate, encode
+from ubiquity_store.shell import with_sealed
 
 SERVER = "https://conformance.example"
 
@@ -352,6 +353,9 @@ class Device:
             case "read":
                 return [{"do": "read"}]
             case "readAccount":
+                return [{"do": "account", "device": self.account}]
+            case "noteSealed":
+                self.account = with_sealed(self.account, step["account"])
                 return [{"do": "account", "device": self.account}]
             case "decide":
                 # The app's own rule: of two values, the later in the order of values.

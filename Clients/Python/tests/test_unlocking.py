@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import unittest
 from base64 import b64encode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 from unittest import mock
 from urllib.request import Request, urlopen
 
 from support import DEADLINE, IDENTIFIER, ServerTest
-from test_sealing import VECTORS, fields, hkdf, recovery, typed
+from test_sealing import VECTORS, check, proof, recovery, typed
 
 from ubiquity_store import Store, UbiquityError, link
 
@@ -52,16 +54,17 @@ class UnlockingTests(ServerTest):
         keys = known | {generation: self.key}
         case = {"recoveryKey": recovery_key.hex(),
                 "keys": {str(number): b64encode(key).decode() for number, key in keys.items()}}
-        check = hkdf(self.key, fields("ubiquity check 1", generation), 1)[0]
+        present = max(known, default=0)
+        shown = b64encode(proof(known[present], present)).decode() if known else ""
         self.put(store, "/v1/sealing", {
             "generation": generation, "recovery": b64encode(recovery(case)).decode(),
-            "check": b64encode(check).decode()})
+            "check": b64encode(check(self.key, generation)).decode()}, shown)
         return typed(recovery_key)
 
-    def put(self, store: Store, path: str, body: dict[str, object]) -> None:
+    def put(self, store: Store, path: str, body: dict[str, object], proof: str = "") -> None:
         request = Request(self.server.url + path, json.dumps(body).encode(), {
             "Authorization": f"Bearer {store._device['signedIn']['credential']}",
-            "Content-Type": "application/json"}, method="PUT")
+            "Content-Type": "application/json", **({"Ubiquity-Key-Proof": proof} if proof else {})}, method="PUT")
         urlopen(request, timeout=DEADLINE).close()
 
     def locked(self, name: str) -> Store:
@@ -81,7 +84,8 @@ class UnlockingTests(ServerTest):
         b["waited"] = 1
         self.assertIn("unlock it with a code", b.status["explanation"])
         self.assertEqual(b.status["pendingKeys"], ["waited"])
-        b.unlock(recovery_key.lower())
+        first, rest = recovery_key.lower().split("-", 1)
+        b.unlock(f"{first}\n\u00a0" + rest.replace("-", "\u2013"))
         b.sync()
         a.sync()
         self.assertEqual((b["secret"], a["waited"]), ("a text", 1))
@@ -122,11 +126,12 @@ class UnlockingTests(ServerTest):
             b.sync()
             self.assertEqual(b["theme"], "dark")
             c, sign_in = self.open("c"), f"ubiquity:{self.server.url}#{self.server.code('ann')};"
-            with self.assertRaises(UbiquityError):
-                c.sign_in("", sign_in + typed(secrets.token_bytes(16)), device_name="c")
-            self.assertIsNone(c.account)
+            is_sealed = c.sign_in("", sign_in + typed(secrets.token_bytes(16)), device_name="c")
+            self.assertTrue(is_sealed)
+            self.assertNotIn(account, c._device.get("keyrings", {}))
+            c.sign_out()
             sign_in = f"ubiquity:{self.server.url}#{self.server.code('ann')};{code.split(';')[1]}"
-            c.sign_in("", sign_in, device_name="c")
+            self.assertTrue(c.sign_in("", sign_in, device_name="c"))
             c.sync()
             self.assertEqual(c["theme"], "dark")
 
@@ -166,6 +171,11 @@ class UnlockingTests(ServerTest):
             sign_in("bob")
         self.assertEqual(raised.exception.code, "notSealed")
         self.assertIsNone(a.account)
+        # Also at another address of the server.
+        with self.assertRaises(UbiquityError) as raised:
+            a.sign_in(self.server.url.replace("127.0.0.1", "localhost"), self.server.code("bob"),
+                      device_name="a")
+        self.assertEqual(raised.exception.code, "notSealed")
         sign_in("ann")
         a.sync()
         sign_in("bob", allows_unsealed=True)
@@ -176,6 +186,69 @@ class UnlockingTests(ServerTest):
         with self.assertRaises(UbiquityError):
             sign_in("carl")
         self.assertEqual(a.account, "bob")
+
+    def test_a_server_that_keeps_the_keys_back_starts_no_device_in_clear(self) -> None:
+        a, _ = self.sealed()
+        account = a._device["signedIn"]["account"]
+        real, pushed = self.server.url, []
+
+        class Denying(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path == "/v1/sealing":
+                    self.answer(200, b"{}")
+                elif self.path.startswith("/v1/handovers/"):
+                    self.answer(404, b'{"code": "not-found", "detail": "no"}')
+                else:
+                    self.pass_on()
+
+            def do_POST(self) -> None:
+                self.pass_on()
+
+            do_DELETE = do_POST
+
+            def pass_on(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                pushed.append(body)
+                names = ("Authorization", "Content-Type", "Accept")
+                headers = {name: self.headers[name] for name in names if name in self.headers}
+                request = Request(real + self.path, body or None, headers, method=self.command)
+                with urlopen(request, timeout=DEADLINE) as answer:
+                    self.answer(answer.status, answer.read())
+
+            def answer(self, status: int, body: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        proxy = ThreadingHTTPServer(("127.0.0.1", 0), Denying)
+        self.addCleanup(proxy.server_close)
+        self.addCleanup(proxy.shutdown)
+        Thread(target=proxy.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{proxy.server_port}"
+        b, secret = self.open("b"), typed(secrets.token_bytes(16))
+        b["mine"] = "in clear text"
+        # The account's device has left its keys, at the honest server.
+        code = f"ubiquity:unlock;{secret}"
+        handed = a._ask_keys("handOver", code=code, account=account, mark=b"{}",
+                             keyring=a._device["keyrings"][account])
+        self.put(a, handed["path"], {"box": handed["box"]})
+        with self.assertRaisesRegex(UbiquityError, "no device of the account has answered") as raised:
+            b.sign_in("", f"ubiquity:{url}#{self.server.code('ann')};{secret}", device_name="b")
+        self.assertEqual(raised.exception.code, "notSealed")
+        self.assertIsNone(b.account)
+        self.assertNotIn(b"in clear text", b"".join(pushed))
+        code = f"ubiquity:{real}#{self.server.code('ann')};{secret}"
+        self.assertTrue(b.sign_in("", code, device_name="b"))
+        b.sync()
+        # A person may know better.
+        c = self.open("c")
+        code = f"ubiquity:{url}#{self.server.code('bob')};{secret}"
+        self.assertFalse(c.sign_in("", code, device_name="c", allows_unsealed=True))
 
     def test_who_was_told_that_an_account_is_sealed_sends_it_nothing_clear(self) -> None:
         says: dict[str, int] = {"generation": 1}
@@ -215,8 +288,11 @@ class UnlockingTests(ServerTest):
         with self.assertRaisesRegex(UbiquityError, "is not sealed"):
             b.unlock(typed(bytes(20)))
         self.sealed("a")
-        with self.assertRaisesRegex(UbiquityError, "does not open"):
+        with self.assertRaisesRegex(UbiquityError, "an older one, or another account's"):
             b.unlock(typed(bytes(20)))
+        for code, sentence in (("7KQ2", "and this has 4"), ("1" + typed(bytes(20))[1:], "mistyped")):
+            with self.assertRaisesRegex(UbiquityError, sentence):
+                b.unlock(code)
         with self.assertRaises(UbiquityError) as raised:
             b.unlock(sign_in_code(), timeout=0)
         self.assertEqual(raised.exception.code, "not-found")

@@ -72,6 +72,12 @@ final class DeviceAccount: StoreDevice {
         return known
     }
 
+    func noteSealed(_ account: ExactString) throws -> DeviceState {
+        let state = try home.update { $0.sealedAccounts.insert(account) }
+        changed()
+        return state
+    }
+
     func watch(changed: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         changes.add { if $0 != nil { changed() } }
     }
@@ -89,7 +95,9 @@ final class DeviceAccount: StoreDevice {
     func link(
         to store: StoreIdentifier, of account: SignedInAccount, generation: UInt32
     ) -> any StoreLink {
-        HTTPTransport(store, of: account, generation: generation)
+        let state = try? current()
+        let keyring = state?.signedIn?.account == account.account ? state?.keyring : nil
+        return HTTPTransport(store, of: account, keyring, generation: generation)
     }
 
     private func changed() {

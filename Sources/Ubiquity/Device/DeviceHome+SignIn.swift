@@ -30,6 +30,8 @@ extension DeviceHome {
         package var old: DiscardedCredential?
         /// Whether the account is sealed, and whether this device has its key.
         package var sealing: SealingProgress
+        /// Whether a device of the account has said so by a handover, and not the server alone.
+        package var isVouched: Bool
     }
 
     /// Exchanges a proof for a credential, and signs this device in for all its apps.
@@ -37,69 +39,73 @@ extension DeviceHome {
     /// An existing sign-in is given up once the new one works. The new one is given up if it cannot
     /// be stored.
     /// - Parameters:
-    ///   - secret: That of the code, which opens the keys of a sealed account. They must be there.
-    ///   - acceptsUnsealed: Called if the account is not sealed, and this device has had one at the
-    ///     server that is.
+    ///   - secret: That of the code, for which a device of the account has left something.
+    ///   - acceptsUnsealed: Called if the account is not sealed, as far as the server says, and a person
+    ///     has to decide about that. A no gives the sign-in up.
     ///   - review: Called if this device and the account both have values of a store.
     /// - Throws: ``LinkFailure`` if the server rejects the proof, ``HomeError`` if the sign-in
-    ///   cannot be stored, ``SealingError/noHandover``, ``SealingError/notSealed``,
-    ///   ``KeyringRefusal`` for keys that are not the account's, or not those of this device.
+    ///   cannot be stored, ``UnsealedDoubt``, ``KeyringRefusal`` for keys that are not the account's, or
+    ///   not those of this device.
     package func signIn(
         server: String, by proof: SignInProof, deviceName: String,
         security: ConnectionSecurity = ConnectionSecurity(), secret: HandoverSecret? = nil,
-        acceptsUnsealed: () throws -> Bool = { false }, review: FirstSyncReview? = nil
+        acceptsUnsealed: (UnsealedDoubt) throws -> Bool = { _ in false },
+        review: FirstSyncReview? = nil
     ) async throws -> SignIn {
-        try await signIn(secret, needsKeys: secret != nil, acceptsUnsealed, review) {
+        try await signIn(secret, acceptsUnsealed, review) {
             try await AccountClient.signIn(
                 server: server, by: proof, deviceName: deviceName, security: security)
         }
     }
 
     /// Waits until somebody has approved the sign-in, and does the same.
-    /// - Parameter secret: The one that this device has shown. Of an account that is sealed, whoever
-    ///   has approved may not have read it.
+    /// - Parameter secret: The one that this device has shown.
     package func signIn(
         approved pending: PendingSignIn, secret: HandoverSecret? = nil,
-        acceptsUnsealed: () throws -> Bool = { false }, review: FirstSyncReview? = nil
+        acceptsUnsealed: (UnsealedDoubt) throws -> Bool = { _ in false },
+        review: FirstSyncReview? = nil
     ) async throws -> SignIn {
-        try await signIn(secret, needsKeys: false, acceptsUnsealed, review) {
-            try await pending.account()
-        }
+        try await signIn(secret, acceptsUnsealed, review) { try await pending.account() }
     }
 
     /// Decides whose values to keep, before this device is signed in. An error gives the sign-in up.
     package typealias FirstSyncReview = ([FirstSyncStore]) async throws -> FirstSyncChoice
 
     private func signIn(
-        _ secret: HandoverSecret?, needsKeys: Bool, _ acceptsUnsealed: () throws -> Bool,
+        _ secret: HandoverSecret?, _ acceptsUnsealed: (UnsealedDoubt) throws -> Bool,
         _ review: FirstSyncReview?, _ exchange: () async throws -> SignedInAccount
     ) async throws -> SignIn {
         // Fails early if the sign-in could not be stored, because a code works only once.
         try update { _ in }
-        var account = try await exchange()
+        let account = try await exchange()
         var old: SignedInAccount?
         let sealing: SealingProgress
+        var handover: Handover?
         do {
-            var keyring: Keyring?
-            if let secret {
-                keyring = try await AccountClient.handover(with: secret, account)
-            }
-            if keyring == nil, needsKeys { throw SealingError.noHandover }
+            // If the server keeps it to itself, for whatever reason, that is for the person to judge.
+            if let secret { handover = try? await AccountClient.handover(with: secret, account) }
             let mark = try await AccountClient.sealing(account)
-            account.isSealed = mark.generation > 0
+            var isAccepted = false
+            func adopt(_ state: inout DeviceState) throws {
+                let hadSealed = state.hadSealed
+                state.signIn(account)
+                guard var session = state.sealing else { return }
+                let doubt = try session.signIn(
+                    handover, isAwaited: secret != nil, hadSealed: hadSealed,
+                    generation: mark.generation, check: mark.check)
+                if let doubt {
+                    guard isAccepted else { throw doubt }
+                    session.unseal()
+                }
+                state.sealing = session
+            }
             var state = try load()
-            // Keys from before the present one are of use: the device is locked, and knows it.
-            if let keyring, keyring.current >= mark.generation {
-                try keyring.check(generation: mark.generation, check: mark.check)
+            do { try adopt(&state) } catch let doubt as UnsealedDoubt {
+                guard try acceptsUnsealed(doubt) else { throw doubt }
+                isAccepted = true
+                try adopt(&state)
             }
-            if mark.generation == 0, keyring == nil, state.isUnsealedSignIn(account),
-                try !acceptsUnsealed()
-            {
-                throw SealingError.notSealed
-            }
-            state.signIn(account)
-            if let keyring { try state.keep(keyring) }
-            let (handed, known) = (keyring, state.keyring)
+            let known = state.keyring
             if let review, (known?.current ?? 0) == mark.generation {
                 let stores = try await firstSync(of: account, keyring: known)
                 if !stores.isEmpty {
@@ -109,8 +115,7 @@ extension DeviceHome {
             }
             state = try update { state in
                 old = state.signedIn
-                state.signIn(account)
-                if let handed { try state.keep(handed) }
+                try adopt(&state)
             }
             sealing = SealingProgress(account, state, mark)
         } catch {
@@ -119,17 +124,18 @@ extension DeviceHome {
         }
         // The sign-in has succeeded; anything left over is removed at the next start.
         try? removeAbandonedStores()
-        guard let old else { return SignIn(account: account, sealing: sealing) }
-        let discarded = await giveUp(old)
-        guard discarded.failure != nil, old.server == account.server,
+        var signIn = SignIn(
+            account: account, sealing: sealing, isVouched: handover != nil)
+        guard let old else { return signIn }
+        signIn.old = await giveUp(old)
+        guard signIn.old?.failure != nil, old.server == account.server,
             old.account == account.account
-        else { return SignIn(account: account, old: discarded, sealing: sealing) }
+        else { return signIn }
         // Its key may be another one by now, to which the old credential must not be shown.
-        do throws(LinkFailure) {
-            try await AccountClient.revoke(device: old.device, account)
-            return SignIn(
-                account: account, old: DiscardedCredential(account: old), sealing: sealing)
-        } catch { return SignIn(account: account, old: discarded, sealing: sealing) }
+        if (try? await AccountClient.revoke(device: old.device, account)) != nil {
+            signIn.old = DiscardedCredential(account: old)
+        }
+        return signIn
     }
 
     /// What a wipe would destroy: the stores with changes that only this device has.

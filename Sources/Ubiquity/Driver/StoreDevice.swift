@@ -8,6 +8,10 @@ package protocol StoreDevice: AnyObject, Sendable {
     /// The current sign-in.
     func current() throws -> DeviceState
 
+    /// Keeps that the account of this identifier is sealed, for all stores of the device.
+    /// - Returns: The sign-in after that.
+    func noteSealed(_ account: ExactString) throws -> DeviceState
+
     /// Calls `changed` when ``current()`` may have changed.
     /// - Returns: A closure that ends the watch.
     func watch(changed: @escaping @Sendable () -> Void) -> @Sendable () -> Void

@@ -179,7 +179,8 @@ final class StoreDriver: @unchecked Sendable {
         case .effect(.finishSync(let id, let failure)):
             finish(id, throwing: failure.map(UbiquityError.init))
         case .synchronized(let isSaved): isSynchronized = isSaved
-        case .report(let failure): report(UbiquityError(.storage, failure))
+        case .report(let failure, let isOfServer):
+            report(UbiquityError(isOfServer ? .notTaken : .storage, failure))
         default:
             let event = shell.perform(step, within: read(\.intake))
             if let event { handle(event) }

@@ -54,7 +54,8 @@ final class StoreShell: @unchecked Sendable {
         switch step {
         case .effect(let effect): return perform(effect, within: intake())
         case .read(let version): return read(after: version)
-        case .readAccount: return readAccount()
+        case .readAccount: return account { try $0.current() }
+        case .noteSealed(let identifier): return account { try $0.noteSealed(identifier) }
         case .connect(let account, _, let generation):
             link = makeLink(of: account, generation: generation)
         case .open(let folder): return open(folder)
@@ -116,8 +117,10 @@ final class StoreShell: @unchecked Sendable {
         } catch { return .saveFailed("\(error)") }
     }
 
-    private func readAccount() -> Driver.Event? {
-        do { return try device.map { .accountRead(try $0.current()) } } catch {
+    private func account(
+        _ state: (any StoreDevice) throws -> DeviceState
+    ) -> Driver.Event? {
+        do { return try device.map { .accountRead(try state($0)) } } catch {
             return .accountUnreadable("\(error)")
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
-package import UbiquityCore
+internal import UbiquityCore
 
 /// The keys of a sealed account, whose values only the person's devices can read.
 extension UbiquityAccount {
@@ -47,25 +47,15 @@ extension UbiquityAccount {
     ///   ``UbiquityError/Code/storage``; `CancellationError`.
     public static func unlock(code: String, home: String? = nil) async throws {
         try await request(home) { account, home in
-            let recoveryKey = RecoveryKey(text: code)
-            let secret = recoveryKey == nil ? try unlockSecret(in: code) : nil
+            let secret = try UnlockSecret(given: code)
+            if case .handover = secret, UnlockRequest(front: try KeyCode(given: code).front) == nil
+            {
+                throw KeyringRefusal.notOfLocked
+            }
             let progress = try await home.sealing()
             if progress.step == .restored { throw UbiquityError(.refused, notAsBefore) }
-            guard progress.server.generation > 0 else {
-                throw UbiquityError(.refused, "the account is not sealed: it needs no key")
-            }
-            guard progress.isLocked else { return }
-            var keyring = recoveryKey?.open(progress.server.recovery)
-            if let secret {
-                keyring = try await AccountClient.awaitHandover(with: secret, account)
-                if keyring == nil {
-                    throw UbiquityError(.unreachable, "no device has given the key")
-                }
-            }
-            guard let keyring else {
-                throw UbiquityError(.refused, "that is not the account's recovery key")
-            }
-            try await home.keep(keyring, of: account)
+            guard progress.isLocked || progress.server.generation == 0 else { return }
+            try await home.unlock(with: secret, account)
         }
     }
 
@@ -85,45 +75,11 @@ extension UbiquityAccount {
         code: String, stores: [String]? = nil, home: String? = nil
     ) async throws {
         try await request(home) { account, home in
-            let code = try keyCode(code)
-            guard let secret = code.secret, let asked = UnlockRequest(front: code.front) else {
-                throw UbiquityError(.refused, notOfALocked)
-            }
-            let keyring = try home.keyring(of: account)?.granted(stores ?? [])
-            guard let keys = keyring.flatMap({ asked.keys(of: $0) }) else {
-                throw UbiquityError(.refused, UnlockRequest.lackingKeys)
-            }
-            try await AccountClient.handOver(keys, with: secret, account)
+            try await home.handOver(to: KeyCode(given: code), within: stores ?? [], account)
         }
     }
 
-    private static func unlockSecret(in text: String) throws -> HandoverSecret {
-        let code = try keyCode(text)
-        guard let secret = code.secret, UnlockRequest(front: code.front) != nil else {
-            throw UbiquityError(.refused, notOfALocked + ", nor a recovery key")
-        }
-        return secret
-    }
-
-    private static let notOfALocked = "that is not the code of a locked device"
     private static let notAsBefore =
         "the server says that the account is not sealed, or with an older key, and this device knows "
         + "better: the account was reset, or the server is not honest. Sign out, and sign in again"
-
-    /// - Throws: ``UbiquityError``, which does not repeat the code.
-    static func keyCode(_ text: String) throws -> KeyCode {
-        guard let code = KeyCode(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-            throw UbiquityError(.refused, KeyCode.mistyped)
-        }
-        guard !code.isSecretAlone else { throw UbiquityError(.refused, KeyCode.secretAlone) }
-        return code
-    }
-}
-
-extension Keyring {
-    /// The keys for a device with the rights to these stores; to all of this device's if there are
-    /// none.
-    package func granted(_ stores: [String]) -> Keyring {
-        stores.isEmpty ? self : confined(to: Set(stores.compactMap { try? StoreIdentifier($0) }))
-    }
 }

@@ -13,18 +13,18 @@ public struct UbiquityPairingCode: Hashable, Sendable {
     /// device is signed out.
     public var expires: Date
     let pin: String?
-    /// Nil if this device has no keys.
+    /// Nil if the account is not sealed.
     let secret: HandoverSecret?
 
     /// The address with the code, for a QR code: `https://ubiquity.example#7KQ2-M9XD-4TRW`.
     ///
     /// For a server whose certificate is signed by itself, its key comes after the code. All that
     /// follows the `#` is a code for
-    /// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
+    /// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:allowsUnsealed:home:)``.
     public var link: String { SignInLink(server: server, code: code, pin: pin).text }
-    /// The same with what brings the key of a sealed account: it begins with `ubiquity:` then, and is a
-    /// secret, to be shown on this device's screen and sent nowhere. With the link or the ``code``, the
-    /// new device is locked. Of an account that is not sealed, it is the link.
+    /// The same with what brings the key of a sealed account, if this device has it: it begins with
+    /// `ubiquity:` then, and is a secret, to be shown on this device's screen and sent nowhere. With the
+    /// link or the ``code``, the new device is locked. Of an account that is not sealed, it is the link.
     public var wholeCode: String { KeyCode(front: link, secret: secret).text }
 }
 
@@ -34,14 +34,17 @@ public struct UbiquityPendingSignIn: Sendable {
     public var userCode: String { pending.userCode }
     /// The server's address with the user code, for a QR code.
     public var link: String { pending.link.text }
-    /// The same with a secret, which begins with `ubiquity:`. Whoever approves it gives this device the
-    /// key of a sealed account with it. Show it on this device's screen, and send it nowhere.
+    /// The same with a secret, which begins with `ubiquity:`. Whoever approves it tells this device with
+    /// it whether the account is sealed, and gives it the key. Show it on this device's screen, and send it
+    /// nowhere. With the user code or the link, only the server says that an account is not sealed, which
+    /// ``account()`` refuses.
     public var wholeCode: String { KeyCode(front: link, secret: secret).text }
     /// When the request expires, by the server's clock: after ten minutes.
     public var expires: Date { Date(milliseconds: pending.expiresMilliseconds) }
 
     let pending: PendingSignIn
     let secret: HandoverSecret
+    let allowsUnsealed: Bool
     let home: DeviceHome
 
     /// Waits until the sign-in is approved, and signs this device in for all its apps.
@@ -49,10 +52,14 @@ public struct UbiquityPendingSignIn: Sendable {
     /// Asks the server every few seconds. Cancel the task to stop waiting.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/refused`` if the sign-in was denied,
     ///   ``UbiquityError/Code/notSignedIn`` if nobody approved it in time,
-    ///   ``UbiquityError/Code/unreachable`` or ``UbiquityError/Code/storage``; `CancellationError`.
+    ///   ``UbiquityError/Code/unreachable`` or ``UbiquityError/Code/storage``; `CancellationError`. Also
+    ///   `refused` if no device has answered the secret of ``wholeCode``, or this one has had a sealed
+    ///   account, and the server says that this one is not: see `allowsUnsealed`.
     public func account() async throws -> UbiquityAccount {
         try await accountErrors {
-            UbiquityAccount(try await home.signIn(approved: pending, secret: secret).account)
+            let signIn = try await home.signIn(
+                approved: pending, secret: secret, acceptsUnsealed: { _ in allowsUnsealed })
+            return UbiquityAccount(signIn)
         }
     }
 }
@@ -101,16 +108,13 @@ extension UbiquityAccount {
         try await request(home) { account, home in
             let code = try await AccountClient.makeCode(
                 stores: stores ?? [], credentialSeconds: validFor?.wholeSeconds, account)
-            let keyring = try home.keyring(of: account)
-            let secret = keyring == nil ? nil : HandoverSecret.random()
-            if let keyring, let secret {
-                try await AccountClient.handOver(
-                    keyring.granted(stores ?? []), with: secret, account)
-            }
+            let handover = try await home.sealing().handover(toStores: stores ?? [])
+            let secret = handover == .notSealed ? nil : HandoverSecret.random()
+            if let secret { try await AccountClient.leave(handover, with: secret, account) }
             return UbiquityPairingCode(
                 code: code.code, server: code.server ?? account.server,
-                expires: Date(milliseconds: code.expiresMilliseconds), pin: code.pin, secret: secret
-            )
+                expires: Date(milliseconds: code.expiresMilliseconds), pin: code.pin,
+                secret: secret)
         }
     }
 
@@ -120,7 +124,7 @@ extension UbiquityAccount {
     /// ```swift
     /// func signInByApproval(_ server: String) async throws {
     ///     let request = try await UbiquityAccount.requestSignIn(server: server, deviceName: "Kitchen")
-    ///     print("On a device that is signed in, type \(request.userCode), or scan \(request.wholeCode).")
+    ///     print("On a device that is signed in, scan or paste \(request.wholeCode).")
     ///     let account = try await request.account()
     ///     print("signed in as \(account.name)")
     /// }
@@ -132,14 +136,17 @@ extension UbiquityAccount {
     ///   - stores: The identifiers of the stores to ask for; nil for all. The approver decides.
     ///   - validFor: How long to ask to be signed in, in whole seconds; nil for until it is signed
     ///     out.
-    ///   - certificates: As ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
+    ///   - certificates: As
+    ///     ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:allowsUnsealed:home:)``.
     ///   - allowsPlainHTTP: Likewise.
+    ///   - allowsUnsealed: Likewise. Also needed where only the ``UbiquityPendingSignIn/userCode`` is shown,
+    ///     or the server operator approves: then only the server says that the account is not sealed.
     ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError``, as for a sign-in by code.
     public static func requestSignIn(
         server: String, deviceName: String? = nil, stores: [String]? = nil,
         validFor: Duration? = nil, certificates: String? = nil, allowsPlainHTTP: Bool = false,
-        home: String? = nil
+        allowsUnsealed: Bool = false, home: String? = nil
     ) async throws -> UbiquityPendingSignIn {
         let home = try storageErrors { try DeviceHome(path: home) }
         let security = ConnectionSecurity(
@@ -148,7 +155,8 @@ extension UbiquityAccount {
             let pending = try await AccountClient.requestSignIn(
                 server: server, deviceName: deviceName ?? DeviceHome.usualDeviceName,
                 stores: stores ?? [], credentialSeconds: validFor?.wholeSeconds, security: security)
-            return UbiquityPendingSignIn(pending: pending, secret: .random(), home: home)
+            return UbiquityPendingSignIn(
+                pending: pending, secret: .random(), allowsUnsealed: allowsUnsealed, home: home)
         }
     }
 
@@ -164,7 +172,7 @@ extension UbiquityAccount {
         userCode: String, home: String? = nil
     ) async throws -> UbiquityWaitingDevice {
         try await request(home) { account, _ in
-            let code = try keyCode(userCode)
+            let code = try KeyCode(given: userCode)
             let found = try await AccountClient.signInRequest(userCode: code.userCode, account)
             return UbiquityWaitingDevice(
                 userCode: code.userCode, name: found.deviceName, address: found.address,
@@ -177,8 +185,8 @@ extension UbiquityAccount {
     /// Lets a waiting device sign in to this device's account, with at most the rights of this one.
     ///
     /// The grant is what ``UbiquityWaitingDevice/stores`` and ``UbiquityWaitingDevice/validFor`` say,
-    /// which may be changed before. If the device's code has a secret, it gets the key of a sealed
-    /// account, or those of its stores.
+    /// which may be changed before. If the device's code has a secret, it learns whether the account is
+    /// sealed, and gets the key, or those of its stores.
     /// <!-- Snippets/AddingADevice.swift: approve -->
     /// ```swift
     /// func approve(_ userCode: String, asking isWanted: (String) -> Bool) async throws {
@@ -198,9 +206,9 @@ extension UbiquityAccount {
     ) async throws {
         try await request(home) { account, home in
             // The new device looks for them as soon as it is approved.
-            if let secret = device.secret, let keyring = try home.keyring(of: account) {
-                try await AccountClient.handOver(
-                    keyring.granted(device.stores ?? []), with: secret, account)
+            if let secret = device.secret {
+                let handover = try await home.sealing().handover(toStores: device.stores ?? [])
+                try await AccountClient.leave(handover, with: secret, account)
             }
             try await AccountClient.approve(
                 userCode: device.userCode, stores: device.stores ?? [],

@@ -15,13 +15,19 @@ public struct UbiquityAccount: Hashable, Sendable {
     public var server: String
     /// The device's name, as the account's owner sees it.
     public var deviceName: String
+    /// Whether this device knows that the account is sealed (`ubiquity encryption`), with its key or
+    /// without.
+    public var isSealed: Bool
 
     /// The account that this device is signed in to; nil if there is none. Reads a small file.
     ///
     /// - Parameter home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/storage``.
     public static func current(home: String? = nil) throws -> UbiquityAccount? {
-        try storageErrors { try DeviceHome(path: home).load() }.signedIn.map(UbiquityAccount.init)
+        let state = try storageErrors { try DeviceHome(path: home).load() }
+        return state.signedIn.map { account in
+            UbiquityAccount(account, isSealed: state.sealing?.isSealed ?? false)
+        }
     }
 
     /// Signs this device in with a code, which the server operator or another device of the person
@@ -50,19 +56,21 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///     sign-in. Nil for those that the system trusts.
     ///   - allowsPlainHTTP: Whether the code and the credential may be sent unencrypted to another
     ///     machine, where anybody on the way can read them.
+    ///   - allowsUnsealed: Whether a person has said that the account is not sealed. Otherwise, this throws
+    ///     `refused` if only the server says so, and this device has had a sealed account, or the code has
+    ///     a secret that no device has answered: the server could be after values that it can read.
     ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` for a code that is
     ///   wrong, used or expired, ``UbiquityError/Code/unreachable``, ``UbiquityError/Code/refused``
-    ///   or ``UbiquityError/Code/storage``. Also `refused` for an account that is not sealed, at a server
-    ///   where this device has had a sealed one: only `ubiquity sign-in --yes` does it all the same.
+    ///   or ``UbiquityError/Code/storage``.
     @discardableResult
     public static func signIn(
         server: String? = nil, code: String, deviceName: String? = nil, certificates: String? = nil,
-        allowsPlainHTTP: Bool = false, home: String? = nil
+        allowsPlainHTTP: Bool = false, allowsUnsealed: Bool = false, home: String? = nil
     ) async throws -> UbiquityAccount {
         let security = ConnectionSecurity(
             certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
-        return try await signIn(server, by: .code(code), deviceName, security, home)
+        return try await signIn(server, by: .code(code), deviceName, security, allowsUnsealed, home)
     }
 
     /// Signs this device in with a token of an identity provider that the server trusts, for an app
@@ -77,9 +85,11 @@ public struct UbiquityAccount: Hashable, Sendable {
     ///   - server: For example `https://ubiquity.example`.
     ///   - identityToken: A JSON Web Token (RFC 7519) for the audience that the server expects.
     ///   - deviceName: The device's name for the account's owner; nil for the host's name.
-    ///   - certificates: As ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
+    ///   - certificates: As
+    ///     ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:allowsUnsealed:home:)``.
     ///   - allowsPlainHTTP: Whether the token and the credential may be sent unencrypted to another
     ///     machine, where anybody on the way can read them.
+    ///   - allowsUnsealed: Likewise.
     ///   - home: As ``UbiquityConfiguration/home``.
     /// - Throws: ``UbiquityError`` with ``UbiquityError/Code/notSignedIn`` and the reason if the
     ///   server rejects the token, ``UbiquityError/Code/unreachable``,
@@ -87,22 +97,25 @@ public struct UbiquityAccount: Hashable, Sendable {
     @discardableResult
     public static func signIn(
         server: String, identityToken: String, deviceName: String? = nil,
-        certificates: String? = nil, allowsPlainHTTP: Bool = false, home: String? = nil
+        certificates: String? = nil, allowsPlainHTTP: Bool = false, allowsUnsealed: Bool = false,
+        home: String? = nil
     ) async throws -> UbiquityAccount {
         let security = ConnectionSecurity(
             certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
-        return try await signIn(server, by: .token(identityToken), deviceName, security, home)
+        return try await signIn(
+            server, by: .token(identityToken), deviceName, security, allowsUnsealed, home)
     }
 
     static func signIn(
         _ server: String?, by proof: SignInProof, _ deviceName: String?,
-        _ security: ConnectionSecurity, _ home: String?, review: DeviceHome.FirstSyncReview? = nil
+        _ security: ConnectionSecurity, _ allowsUnsealed: Bool, _ home: String?,
+        review: DeviceHome.FirstSyncReview? = nil
     ) async throws -> UbiquityAccount {
         let home = try storageErrors { try DeviceHome(path: home) }
         var (server, proof) = (server, proof)
         var secret: HandoverSecret?
         if case .code(let text) = proof {
-            let code = try keyCode(text)
+            let code = try await accountErrors { try KeyCode(given: text) }
             let link = server == nil ? SignInLink(code.front) : nil
             (server, proof) = (link?.server ?? server, .code(link?.code ?? code.signInCode))
             secret = code.secret
@@ -115,8 +128,9 @@ public struct UbiquityAccount: Hashable, Sendable {
                 try await home.signIn(
                     server: server, by: proof,
                     deviceName: deviceName ?? DeviceHome.usualDeviceName,
-                    security: security, secret: secret, review: review
-                ).account)
+                    security: security, secret: secret, acceptsUnsealed: { _ in allowsUnsealed },
+                    review: review
+                ))
         }
     }
 
@@ -137,11 +151,16 @@ public struct UbiquityAccount: Hashable, Sendable {
         if let old { _ = await home.giveUp(old) }
     }
 
-    init(_ account: SignedInAccount) {
+    init(_ signIn: DeviceHome.SignIn) {
+        self.init(signIn.account, isSealed: signIn.sealing.isSealed)
+    }
+
+    private init(_ account: SignedInAccount, isSealed: Bool) {
         id = account.account
         name = account.accountName
         server = account.server
         deviceName = account.deviceName
+        self.isSealed = isSealed
     }
 }
 
@@ -149,8 +168,12 @@ public struct UbiquityAccount: Hashable, Sendable {
 func accountErrors<Result>(_ body: () async throws -> Result) async throws -> Result {
     do { return try await body() } catch let error as LinkFailure {
         throw UbiquityError(error)
-    } catch let error where error is KeyringRefusal || error is SealingError {
+    } catch let error
+        where error is KeyringRefusal || error is SealingError || error is StoreIdentifierError
+    {
         throw UbiquityError(.refused, "\(error)")
+    } catch let doubt as UnsealedDoubt {
+        throw UbiquityError(.refused, "\(doubt), so this device was not signed in")
     } catch let error where error is HomeError || error is LocalStorageError {
         throw UbiquityError(.storage, "\(error)")
     }

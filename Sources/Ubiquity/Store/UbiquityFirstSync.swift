@@ -3,7 +3,7 @@
 internal import UbiquityCore
 
 /// The stores with values on this device, compared with the account's before the first sync: see
-/// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:keeping:)``.
+/// ``UbiquityAccount/signIn(server:code:deviceName:certificates:allowsPlainHTTP:allowsUnsealed:home:keeping:)``.
 /// <!-- Snippets/Conflicts.swift: timestamps -->
 /// ```swift
 /// var configuration = UbiquityConfiguration(identifier: "TEAMID.com.example.game")
@@ -59,7 +59,7 @@ extension UbiquityAccount {
     /// `choose` gets what both sides have. It is not called if nothing has to be decided, for example
     /// because this device has no values yet, or was signed in to the account before. The other
     /// parameters are those of
-    /// ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:home:)``.
+    /// ``signIn(server:code:deviceName:certificates:allowsPlainHTTP:allowsUnsealed:home:)``.
     /// <!-- Snippets/AddingADevice.swift: keeping -->
     /// ```swift
     /// func signIn(
@@ -77,12 +77,14 @@ extension UbiquityAccount {
     @discardableResult
     public static func signIn(
         server: String? = nil, code: String, deviceName: String? = nil, certificates: String? = nil,
-        allowsPlainHTTP: Bool = false, home: String? = nil,
+        allowsPlainHTTP: Bool = false, allowsUnsealed: Bool = false, home: String? = nil,
         keeping choose: @escaping (UbiquityFirstSync) async throws -> UbiquityFirstSync.Choice
     ) async throws -> UbiquityAccount {
         let security = ConnectionSecurity(
             certificates: certificates, allowsPlainHTTP: allowsPlainHTTP)
-        return try await signIn(server, by: .code(code), deviceName, security, home) { stores in
+        return try await signIn(
+            server, by: .code(code), deviceName, security, allowsUnsealed, home
+        ) { stores in
             switch try await choose(UbiquityFirstSync(stores)) {
             case .server: .server
             case .device: .device

@@ -121,10 +121,15 @@ package struct DeviceCode: Hashable, Sendable {
     package var server: String?
     /// The pin of the server's key, if its certificate alone proves nothing.
     package var pin: String?
+    /// The other addresses of a server with such a key.
+    package var others: [String]
+
+    private static let othersMax = 16
 
     package init(_ wire: WireNewAccountAnswer) {
         code = wire.code
         pin = wire.pin.isEmpty ? nil : wire.pin
+        others = Array(wire.others.prefix(Self.othersMax))
         server = wire.server.isEmpty ? nil : wire.server
         expiresMilliseconds = Int64(clamping: wire.expiresMilliseconds)
     }

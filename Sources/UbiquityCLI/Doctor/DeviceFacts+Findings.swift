@@ -160,10 +160,7 @@ extension DeviceFacts {
         case nil, .some(.none): nil
         case .withKey?: .ok("sealing", "The account is sealed, and this device has its key.")
         case .locked?:
-            .problem(
-                "sealing",
-                "The account is sealed, and this device does not have its key, so nothing is synced: "
-                    + "`ubiquity unlock` gets it.")
+            .problem("sealing", Phrase.locked + " Nothing is synced meanwhile.")
         case .restored?:
             .problem(
                 "sealing",
@@ -207,6 +204,9 @@ extension DeviceFacts {
                 fileFinding(store, content), accessFinding(store), leaseFinding(store),
                 waitingFinding(store, content),
                 content.unsendable.map { .problem("unsendable", "\(store.identifier): \($0).") },
+                Phrase.setAside(content.setAside).map {
+                    .problem("set-aside", "\(store.identifier): \($0)")
+                },
                 refusedFinding(store, content), roomFinding(store, content),
             ].compactMap(\.self)
         }

@@ -97,7 +97,7 @@ extension DeviceFacts {
                     unsendable: UnsendableTransaction(
                         of: inspection.entries.compactMap(\.pending),
                         bytesMax: inspection.meta.limits.pushBytesMax),
-                    refusedKeys: inspection.refusedKeys, link: inspection.meta.link,
+                    refusedKeys: inspection.refusedKeys, setAside: inspection.meta.setAside, link: inspection.meta.link,
                     cursor: inspection.meta.cursor))
         } catch { store.content = .failure(LocalFailure(sentence: error.description)) }
         store.lease = lease(ProcessLease.path(ofStore: path))
@@ -140,7 +140,7 @@ extension DeviceFacts.Sealing {
         switch progress.step {
         case .restored: self = .restored
         case .getKey: self = .locked
-        case .propose, .mark, .adopt, .drop, .seal, .done:
+        case .propose, .mark, .seal, .done:
             self = progress.server.generation > 0 ? .withKey : .none
         }
     }

@@ -68,6 +68,7 @@ struct DeviceFacts {
             var unsendable: UnsendableTransaction?
             /// One for each write.
             var refusedKeys: [Key]
+            var setAside = SetAside()
             var link: LinkStatus
             var cursor: Cursor?
         }

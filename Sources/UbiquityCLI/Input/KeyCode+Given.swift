@@ -10,14 +10,19 @@ extension KeyCode {
     static func given(_ text: String?, prompt: TerminalText) throws(Failure) -> KeyCode {
         var given = text ?? ""
         if text == nil { given = try Question.line(prompt, otherwise: "no code was given") }
-        guard let code = KeyCode(given.trimmingCharacters(in: .whitespaces)) else {
-            throw Failure(.badInput, unreadable)
+        do throws(KeyringRefusal) { return try KeyCode(given: given) } catch {
+            let hint = text == nil ? "" : "; without an argument, the command asks for the code"
+            throw Failure(.badInput, error.description + hint)
         }
-        guard !code.isSecretAlone else { throw Failure(.badInput, secretAlone) }
-        return code
     }
 
-    static let unreadable =
-        "the code cannot be read: a part of it is missing, or was mistyped; quote it in a shell, or give "
-        + "none and be asked for it"
+    /// Says that a secret was given where others can see it.
+    func warn(ifGiven text: String?) {
+        // A command that calls another one shows nobody the code.
+        guard secret != nil, let text, CommandLine.arguments.contains(where: { $0.contains(text) })
+        else { return }
+        Output.note(
+            "The code is a secret, and other users of this machine can see a command's arguments. Leave "
+                + "it out next time: the command asks for it.")
+    }
 }

@@ -23,12 +23,25 @@ enum Question {
     }
 
     /// Reads a line that a person types, or that a script writes.
-    /// - Parameter refusal: What to say if there is none.
+    /// - Parameters:
+    ///   - isSecret: Whether the terminal does not show what is typed.
+    ///   - refusal: What to say if there is none.
     /// - Throws: ``Failure``.
-    static func line(_ prompt: TerminalText, otherwise refusal: String) throws(Failure) -> String {
+    static func line(
+        _ prompt: TerminalText, isSecret: Bool = false, otherwise refusal: String
+    ) throws(Failure) -> String {
+        let isTyped = isatty(STDIN_FILENO) == 1
+        var usual = termios()
+        let isHidden = isSecret && isTyped && tcgetattr(STDIN_FILENO, &usual) == 0
+        if isHidden {
+            var hidden = usual
+            hidden.c_lflag &= ~tcflag_t(ECHO)
+            hidden.c_lflag |= tcflag_t(ECHONL)
+            tcsetattr(STDIN_FILENO, TCSADRAIN, &hidden)
+        }
+        defer { if isHidden { tcsetattr(STDIN_FILENO, TCSADRAIN, &usual) } }
         Output.noteInPlace("\(prompt) ")
         // What a script has written may have been read already, together with the line before.
-        let isTyped = isatty(STDIN_FILENO) == 1
         guard !isTyped || isAnswered(), let line = readLine() else {
             Output.note("")
             throw Failure(.no, refusal)

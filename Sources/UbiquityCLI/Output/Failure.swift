@@ -28,6 +28,8 @@ struct Failure: Error, Equatable {
         case system = 71
         case cannotCreate = 73
         case inputOutput = 74
+        /// What the server has is not all that it should be.
+        case incomplete = 76
         case noPermission = 77
     }
 }
@@ -91,6 +93,7 @@ extension Failure.Status {
             case .notSignedIn, .refused: .noPermission
             case .unreachable, .heldUp: .unavailable
             case .storage: .inputOutput
+            case .notTaken: .incomplete
             case .invalid: .badInput
             }
     }

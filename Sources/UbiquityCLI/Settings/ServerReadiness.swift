@@ -72,12 +72,10 @@ struct ServerReadiness: Sendable {
         if isOneOfMany, network.first == nil {
             lines = ["This machine is on no network: only it can use \(url(ready))"]
         }
-        if isOneOfMany, settings.hostNames.isEmpty, !network.others.isEmpty {
+        let others = settings.otherAddresses(port: ready.port)
+        if !others.isEmpty {
             lines[0] = lines[0] + " (\(network.first?.interface ?? ""))"
-            lines += network.others.map { other in
-                "Also \(settings.address(other.address, port: ready.port)) "
-                    + "(\(other.interface))"
-            }
+            lines += others.map { "Also \($0.address) (\($0.interface))" }
         }
         return lines + next(ready)
     }

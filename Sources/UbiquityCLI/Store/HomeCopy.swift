@@ -5,7 +5,7 @@ import Ubiquity
 import UbiquityCore
 
 /// A copy of a store in a home that cannot be written, to read it: SQLite makes files beside a database
-/// that it reads. The copy has no sign-in, so nothing of it is sent.
+/// that it reads. The copy has no sign-in, so nothing of it is sent, and no keys.
 struct HomeCopy {
     let home: DeviceHome
 
@@ -19,6 +19,7 @@ struct HomeCopy {
             try home.update { copied in
                 copied = state
                 copied.signedIn = nil
+                (copied.keyrings, copied.proposals) = ([:], [:])
             }
             try PrivateFiles.makeFolder(home.storesFolder(state.folder))
             try Self.copy(

@@ -129,8 +129,14 @@ struct OpenStore {
         }
     }
 
-    /// Fetches changes if the server can be reached, and otherwise prints a line with the reason.
+    /// Fetches changes if the server can be reached, and otherwise prints a line with the reason. Prints
+    /// what this device does not take of the server's.
     func refresh() async {
+        await fetch()
+        if let note = Phrase.setAside(store.engineStatus.setAside) { Output.note(TerminalText(note)) }
+    }
+
+    private func fetch() async {
         guard !sync.isLocal, account != nil else { return }
         do { try await exchange() } catch {
             Output.note(

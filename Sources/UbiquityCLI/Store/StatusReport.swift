@@ -65,10 +65,10 @@ struct StatusReport {
                 "\(heldUpBy) holds the connection and does not respond, so nothing is synced; let "
                 + "it continue (kill -CONT), or end it."
         }
-        if let unsendable = status.unsendable {
-            return sentence(status, waiting) + " But \(unsendable)."
-        }
-        return sentence(status, waiting)
+        return [
+            sentence(status, waiting), status.unsendable.map { "But \($0)." },
+            Phrase.setAside(status.setAside),
+        ].compactMap(\.self).joined(separator: " ")
     }
 
     private static let notSignedIn = "This device is not signed in, so values stay on it."
@@ -99,6 +99,7 @@ struct StatusReport {
         switch status.link.state {
         case .connected, .polling:
             if waiting.count == 0 {
+                if !status.setAside.isEmpty { return "Nothing waits to be sent." }
                 return status.hasCompletedFirstSync
                     ? "Everything is synced." : "The first download is not complete yet."
             }
@@ -160,12 +161,13 @@ struct StatusReport {
     /// Nil if the account is not sealed.
     private var sealingText: String? {
         guard let sealing else { return nil }
-        if sealing.isLocked { return "yes, and this device does not have the key" }
+        let author = Phrase.author(of: sealing.server).map { ", \($0)" } ?? ""
+        if sealing.isLocked { return "yes\(author), and this device does not have the key" }
         let isSealed = sealing.server.generation > 0
         if sealing.step == .restored || !isSealed && sealing.keyring != nil {
             return "not as before; see `ubiquity encryption status`"
         }
-        return isSealed ? "yes" : nil
+        return isSealed ? "yes\(author)" : nil
     }
 
     /// Nil if the connection is as it should be.
@@ -189,6 +191,10 @@ struct StatusReport {
             ("Held up by", heldUpBy.map { "\($0), which does not respond" }),
             ("Waiting", waiting(status)),
             ("Never sent", status.unsendable?.description),
+            (
+                "Set aside",
+                status.setAside.isEmpty ? nil : Phrase.keys(status.setAside.keys.count)
+            ),
             ("Keys", "\(Phrase.grouped(usage.keys)) of \(Phrase.grouped(limits.keysMax))"),
             ("Values", "\(Phrase.grouped(usage.bytes)) of \(Phrase.bytes(limits.storeBytesMax))"),
             ("First download", status.hasCompletedFirstSync ? "complete" : "not yet complete"),
@@ -253,6 +259,7 @@ extension StatusReport {
             "connection": .optional(knowsConnection ? status.link.state.rawValue : nil),
             "heldUpBy": .optional(heldUpBy), "pendingKeys": .integer(status.pendingKeys.count),
             "neverSent": .optional(status.unsendable?.description),
+            "setAside": .strings(status.setAside),
             "keys": .integer(status.usage.keys), "keysMax": .integer(status.limits.keysMax),
             "bytes": .integer(status.usage.bytes),
             "bytesMax": .integer(status.limits.storeBytesMax),
@@ -266,6 +273,10 @@ extension StatusReport {
 }
 
 extension JSON {
+    static func strings(_ setAside: SetAside) -> JSON {
+        .array(setAside.keys.sorted().map { .string($0.string) })
+    }
+
     /// Omits the credential.
     static func account(_ account: SignedInAccount) -> JSON { .object(accountFields(account)) }
 

@@ -15,10 +15,10 @@ package struct DeviceState: Hashable, Sendable {
     /// The keys of accounts with a new one of this device's whose mark the server may not have yet, or
     /// with which not all stores are sealed, by account identifier. See ``SealingStep``.
     package var proposals: [ExactString: Keyring] = [:]
-    /// The addresses of servers at which this device has had a sealed account, with its key or without.
-    /// A sign-in there to an account that is not sealed has to be said: a server could make the device
-    /// send values in clear.
-    package var sealedServers: Set<ExactString> = []
+    /// The accounts that this device knows to be sealed, by identifier, whether or not it has their keys.
+    /// It sends no clear value of theirs, whatever a server says later: only a person takes one out, see
+    /// ``SealingSession/unseal()``. A wipe leaves them, see ``hadSealed``.
+    package var sealedAccounts: Set<ExactString> = []
 
     package init() {}
 
@@ -50,15 +50,17 @@ extension DeviceState {
     /// Signs in. The first account ever takes over the values written before it. A returning
     /// account finds its values again, unsent ones included. A new account starts with a folder of
     /// its own and never sees the others' values.
-    package mutating func signIn(_ account: SignedInAccount) {
-        if let known = folders[ExactString(account.account)] {
+    /// - Parameter isSealed: Whether the account is said to be sealed. If not, it stays as it was known.
+    package mutating func signIn(_ account: SignedInAccount, isSealed: Bool = false) {
+        let identifier = ExactString(account.account)
+        if let known = folders[identifier] {
             folder = known.string
         } else if isOwned(folder) {
             folder = takeUnusedFolder()
         }
-        folders[ExactString(account.account)] = ExactString(folder)
+        folders[identifier] = ExactString(folder)
         signedIn = account
-        if account.isSealed { sealedServers.insert(ExactString(account.server)) }
+        if isSealed { sealedAccounts.insert(identifier) }
     }
 
     /// Whether an account has the folder.
@@ -114,38 +116,44 @@ extension DeviceState {
         set { if let signedIn { proposals[ExactString(signedIn.account)] = newValue } }
     }
 
+    /// What this device knows of the keys of the account that it is signed in to; nil if nobody is signed
+    /// in. What is put back for another account changes nothing.
+    package var sealing: SealingSession? {
+        get {
+            signedIn.map { account in
+                SealingSession(
+                    account: account.account, keyring: keyring, proposal: proposal,
+                    isSealed: isSealed)
+            }
+        }
+        set {
+            guard let newValue else { return }
+            let account = ExactString(newValue.account)
+            guard signedIn.map({ ExactString($0.account) }) == account else { return }
+            (keyrings[account], proposals[account]) = (newValue.keyring, newValue.proposal)
+            if newValue.isSealed {
+                sealedAccounts.insert(account)
+            } else {
+                sealedAccounts.remove(account)
+            }
+        }
+    }
+
     /// Joins keys from outside with those that this device has of the account that it is signed in to.
     /// Does nothing if nobody is signed in. A proposal stays: ``SealingStep`` says when it ends.
     /// - Throws: ``KeyringRefusal/unrelated``, see ``Keyring/joined(with:)``; nothing is changed.
     package mutating func keep(_ keyring: Keyring) throws(KeyringRefusal) {
-        guard let signedIn else { return }
-        let account = ExactString(signedIn.account)
-        keyrings[account] = try keyrings[account]?.joined(with: keyring) ?? keyring
-        sealedServers.insert(ExactString(signedIn.server))
+        guard var session = sealing else { return }
+        try session.join(keyring)
+        sealing = session
     }
 
-    /// Takes the proposal as the account's keys. It stays one, see ``SealingStep``.
-    package mutating func adoptProposal() {
-        guard let signedIn, let proposal else { return }
-        let account = ExactString(signedIn.account)
-        // This device has made it from its keys, so it only lacks what has come since.
-        keyrings[account] = (try? keyrings[account]?.joined(with: proposal)) ?? proposal
-        sealedServers.insert(ExactString(signedIn.server))
-    }
+    /// Whether this device has ever had a sealed account.
+    package var hadSealed: Bool { !sealedAccounts.isEmpty }
 
-    /// Begins anew with the account that this device is signed in to, whose values and keys are gone on
-    /// its server. Does nothing if nobody is signed in.
-    package mutating func beginAnew() {
-        guard var account = signOutWiping() else { return }
-        account.isSealed = false
-        signIn(account)
-    }
-
-    /// Whether a sign-in to an account that is not sealed has to be said: the device has had one at
-    /// this server that is.
-    package func isUnsealedSignIn(_ account: SignedInAccount) -> Bool {
-        keyrings[ExactString(account.account)] == nil
-            && sealedServers.contains(ExactString(account.server))
+    /// Whether the account that this device is signed in to is known to be sealed.
+    package var isSealed: Bool {
+        signedIn.map { sealedAccounts.contains(ExactString($0.account)) } ?? false
     }
 }
 
@@ -165,14 +173,10 @@ package struct SignedInAccount: Hashable, Sendable {
     /// The only public key accepted, of a server that was signed in to by a link with it. Nil means
     /// any.
     @Exact package var pin: String?
-    /// Whether the server said at the sign-in that the account is sealed. This device never sends it
-    /// clear values then, whatever the server says later: without the account's key, it is locked.
-    package var isSealed = false
 
     package init(
         server: String, account: String, accountName: String, device: String, deviceName: String,
-        credential: String, certificates: String? = nil, pin: String? = nil,
-        isSealed: Bool = false
+        credential: String, certificates: String? = nil, pin: String? = nil
     ) {
         self.server = server
         self.account = account
@@ -182,7 +186,6 @@ package struct SignedInAccount: Hashable, Sendable {
         self.credential = credential
         self.certificates = certificates
         self.pin = pin
-        self.isSealed = isSealed
     }
 }
 
@@ -195,8 +198,8 @@ extension DeviceState {
             "folders": .dictionary(folders.mapValues { .string($0) }),
             "lastFolder": lastFolder.map { .integer(Int64($0)) },
             "keyrings": Self.fields(keyrings), "proposals": Self.fields(proposals),
-            "sealedServers": sealedServers.isEmpty
-                ? nil : .array(sealedServers.sorted().map { .string($0) }),
+            "sealedAccounts": sealedAccounts.isEmpty
+                ? nil : .array(sealedAccounts.sorted().map { .string($0) }),
         ])
     }
 
@@ -210,9 +213,9 @@ extension DeviceState {
         lastFolder = try fields.integer("lastFolder")
         keyrings = try Self.keyrings(fields, "keyrings")
         proposals = try Self.keyrings(fields, "proposals")
-        for server in try fields.array("sealedServers") ?? [] {
-            guard case .string(let server) = server else { throw .otherType("sealedServers") }
-            sealedServers.insert(server)
+        for account in try fields.array("sealedAccounts") ?? [] {
+            guard case .string(let account) = account else { throw .otherType("sealedAccounts") }
+            sealedAccounts.insert(account)
         }
     }
 
@@ -238,7 +241,6 @@ extension SignedInAccount {
             "accountName": .string(accountName), "device": .string(device),
             "deviceName": .string(deviceName), "credential": .string(credential),
             "certificates": certificates.map { .string($0) }, "pin": pin.map { .string($0) },
-            "isSealed": isSealed ? .boolean(true) : nil,
         ])
     }
 
@@ -247,7 +249,6 @@ extension SignedInAccount {
             server: try fields.text("server"), account: try fields.text("account"),
             accountName: try fields.text("accountName"), device: try fields.text("device"),
             deviceName: try fields.text("deviceName"), credential: try fields.text("credential"),
-            certificates: try fields.string("certificates"), pin: try fields.string("pin"),
-            isSealed: try fields.boolean("isSealed") ?? false)
+            certificates: try fields.string("certificates"), pin: try fields.string("pin"))
     }
 }

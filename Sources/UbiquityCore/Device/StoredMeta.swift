@@ -6,11 +6,12 @@ package struct StoredMeta: Hashable, Sendable {
     @Exact package var account: String? = nil
     package var cursor: Cursor?
     package var hasCompletedFirstSync = false
-    /// The number of the newest key of the account that this device has had; 0 if it is not known to
-    /// be sealed. A process without that key sends nothing.
+    /// The number of the newest key of the account that this device has had, 1 if it only knows that the
+    /// account is sealed, and 0 if it does not. A process without that key sends nothing.
     package var generation: UInt32 = 0
     /// The number of the key that sealed what is agreed with the server.
     package var agreedGeneration: UInt32 = 0
+    package var setAside = SetAside()
     package var correction: ClockCorrection?
     package var limits = StoreLimits()
     package var allowance = Allowance()
@@ -73,6 +74,12 @@ package struct LinkStatus: Hashable, Sendable {
     package var nextRetry: Int64?
 
     package init() {}
+
+    /// What ``State/locked`` says of a device, in whatever program.
+    package static let locked = "the account is sealed, and this device does not have its key"
+    /// The error of ``State/locked``.
+    package static let lockedReason =
+        locked + ": unlock it with a code that another device approves, or with the recovery key"
 }
 
 /// The form on disk: a dictionary. Nil fields are omitted, and an omitted field has its initial
@@ -85,6 +92,7 @@ extension StoredMeta {
             "hasCompletedFirstSync": .boolean(hasCompletedFirstSync),
             "generation": generation == 0 ? nil : .integer(Int64(generation)),
             "agreedGeneration": agreedGeneration == 0 ? nil : .integer(Int64(agreedGeneration)),
+            "setAside": setAside.fields,
             "correction": correction?.fields,
             "limits": limits.fields,
             "allowance": allowance.fields,
@@ -108,6 +116,7 @@ extension StoredMeta {
         hasCompletedFirstSync = try fields.boolean("hasCompletedFirstSync") ?? false
         generation = try fields.integer("generation") ?? 0
         agreedGeneration = try fields.integer("agreedGeneration") ?? 0
+        if let setAside = try fields.fields("setAside") { self.setAside = try SetAside(setAside) }
         if let correction = try fields.fields("correction") {
             self.correction = try ClockCorrection(correction)
         }

@@ -2,7 +2,9 @@
 
 /// Follows the device's sign-in: each account has a store file of its own.
 extension Driver {
-    mutating func follow(_ state: DeviceState, at now: ClockReading) {
+    /// - Parameter isFresh: Whether the state was read after the file in use: a file never knows of a sealed
+    ///   account before the state does.
+    mutating func follow(_ state: DeviceState, isFresh: Bool, at now: ClockReading) {
         device = state
         guard ExactString(state.folder) == ExactString(folder) else {
             guard !isLeaving else { return }
@@ -14,15 +16,27 @@ extension Driver {
             (isLeaving, signedIn) = (false, nil)
             if state.signedIn == nil { engine.post(Notice(.accountChange, [])) }
         }
-        signIn(state.signedIn, at: now)
+        signIn(state.signedIn, isFresh: isFresh, at: now)
     }
 
-    private mutating func signIn(_ account: SignedInAccount?, at now: ClockReading) {
+    /// The account that the engine has heard to be sealed, which the device's state does not know.
+    var unnotedAccount: ExactString? {
+        guard engine.hasHeardSealed, !isLeaving else { return nil }
+        return signedIn.map { ExactString($0.account) }
+    }
+
+    private mutating func signIn(
+        _ account: SignedInAccount?, isFresh: Bool, at now: ClockReading
+    ) {
         // A store without its file is not connected: nothing of it is on disk yet, so nothing can
         // be sent.
         let keyring = account == nil ? nil : device?.keyring
-        guard isOpen, account != signedIn || keyring != self.keyring else { return }
-        (signedIn, self.keyring) = (account, keyring)
+        let isSealed = account != nil && (device?.isSealed ?? false || !isFresh && engine.isSealed)
+        guard isOpen,
+            account != signedIn || keyring != self.keyring || isSealed != self.isSealed
+        else { return }
+        (signedIn, self.keyring, self.isSealed) = (account, keyring, isSealed)
+        if isSealed, !(device?.isSealed ?? false) { self.account.want() }
         guard engine.settings.store != nil, let account, let id = DeviceID(account.device) else {
             unconnected = nil
             return engine.handle(.signedOut, at: now)
@@ -30,7 +44,7 @@ extension Driver {
         unconnected = (account, id)
         engine.handle(
             .signedIn(
-                account: account.account, device: id, keyring: keyring, isSealed: account.isSealed),
+                account: account.account, device: id, keyring: keyring, isSealed: isSealed),
             at: now)
     }
 
@@ -71,7 +85,7 @@ extension Driver {
             to: content ?? DiskChanges(version: -1), discardsUnsaved: discardsUnsaved, at: now)
         (isLeaving, signedIn, folder) = (false, nil, device.folder)
         let step = use(isOpen: content != nil)
-        signIn(device.signedIn, at: now)
+        signIn(device.signedIn, isFresh: false, at: now)
         return step
     }
 
@@ -81,7 +95,7 @@ extension Driver {
         engine.handle(.diskChanged(content), at: now)
         engine.handle(.hurry, at: now)
         let step = use(isOpen: true)
-        if !isLeaving { signIn(device?.signedIn, at: now) }
+        if !isLeaving { signIn(device?.signedIn, isFresh: false, at: now) }
         return step
     }
 

@@ -12,6 +12,9 @@ extension Driver {
         case read(after: Int64)
         /// Reads the device's sign-in: ``Event/accountRead(_:)`` or ``Event/accountUnreadable(_:)``.
         case readAccount
+        /// Keeps on the disk that the account of this identifier is sealed, see
+        /// ``DeviceState/sealedAccounts``, and then reads the sign-in, with the same events.
+        case noteSealed(account: ExactString)
         /// Directs the following effects to the server of this account. All requests for the store
         /// name the number of the key that the device has; 0 for none.
         case connect(SignedInAccount, DeviceID, generation: UInt32)
@@ -25,15 +28,15 @@ extension Driver {
         case use(file: Int)
         /// Tells the callers of ``Event/synchronize`` whether memory and disk agree.
         case synchronized(Bool)
-        /// Reports an error to the observers of errors.
-        case report(String)
+        /// Reports an error to the observers of errors: of the disk, or of what the server has.
+        case report(String, isOfServer: Bool = false)
         /// Closes everything. The last step.
         case close
 
         /// Whether the step is under way until an event.
         var isAnswered: Bool {
             switch self {
-            case .effect(.save), .read, .readAccount, .open: true
+            case .effect(.save), .read, .readAccount, .noteSealed, .open: true
             case .decide, .effect, .connect, .release, .use, .synchronized, .report, .close: false
             }
         }

@@ -39,6 +39,8 @@ package struct Driver: Sendable {
     package internal(set) var signedIn: SignedInAccount?
     /// The keys that the engine has been given.
     var keyring: Keyring?
+    /// Whether the engine was told that the account is sealed.
+    var isSealed = false
     /// The account to connect to.
     var unconnected: (account: SignedInAccount, device: DeviceID)?
     /// The device has switched to another account and this store has not yet.
@@ -55,7 +57,9 @@ package struct Driver: Sendable {
     private var isHurried = false
     private var isSynchronizing = false
     private var end = End.none
-    private var reports: [String] = []
+    private var reports: [(text: String, isOfServer: Bool)] = []
+    /// Whether the app was told of what is set aside now.
+    private var hasReportedSetAside = false
 
     struct OpenedFile: Sendable {
         var number: Int
@@ -83,7 +87,7 @@ package struct Driver: Sendable {
         folder = device?.folder ?? ""
         account = Attempt(isWanted: device != nil)
         // Not later: a round trip requested right away must not find the device signed out.
-        if let device { follow(device, at: now) }
+        if let device { follow(device, isFresh: false, at: now) }
     }
 
     // MARK: - Events
@@ -104,7 +108,7 @@ package struct Driver: Sendable {
         case .accountRead(let state):
             isBusy = false
             account.succeed()
-            follow(state, at: now)
+            follow(state, isFresh: true, at: now)
         case .accountUnreadable(let reason):
             isBusy = false
             if account.failure == nil { report("the sign-in cannot be read: \(reason)") }
@@ -169,7 +173,15 @@ package struct Driver: Sendable {
         }
     }
 
-    private mutating func report(_ failure: String) { reports.append(failure) }
+    private mutating func report(_ failure: String) { reports.append((failure, false)) }
+
+    /// Reports once that there is something that the device does not take, until there is nothing.
+    private mutating func reportSetAside() {
+        let setAside = engine.meta.setAside
+        guard setAside.isEmpty == hasReportedSetAside else { return }
+        hasReportedSetAside = !setAside.isEmpty
+        if hasReportedSetAside { reports.append((setAside.sentence, true)) }
+    }
 
     // MARK: - Steps
 
@@ -207,10 +219,16 @@ package struct Driver: Sendable {
     private mutating func nextStep(at now: ClockReading) -> Step? {
         if end == .reached { return nil }
         if engine.hasConflict { return .decide }
-        if !reports.isEmpty { return .report(reports.removeFirst()) }
+        reportSetAside()
+        if !reports.isEmpty {
+            let (text, isOfServer) = reports.removeFirst()
+            return .report(text, isOfServer: isOfServer)
+        }
         if let leadsAt, now.uptime >= leadsAt, !reading.isWanted { reading.want() }
         if end == .none {
-            if account.begin(at: now) { return .readAccount }
+            let unnoted = unnotedAccount
+            if unnoted != nil, account.failure == nil { account.want() }
+            if account.begin(at: now) { return unnoted.map(Step.noteSealed) ?? .readAccount }
             if isOpen, reading.begin(at: now) { return .read(after: engine.diskVersion) }
             if let (account, device) = unconnected {
                 unconnected = nil

@@ -2,7 +2,9 @@
 
 extension SyncEngine {
     /// A disk belongs to one account. Its content must never reach another.
-    mutating func signIn(account: String, device: DeviceID, keyring: Keyring?, isSealed: Bool) {
+    mutating func signIn(
+        account: String, device: DeviceID, keyring: Keyring?, isSealed: Bool, at now: ClockReading
+    ) {
         let isOwner = meta.account.exactString == ExactString(account)
         guard meta.account == nil || isOwner else {
             setLink(.unauthorized, error: "this store's file belongs to another account")
@@ -12,10 +14,10 @@ extension SyncEngine {
             meta.account = account
             unsaved.meta = true
         }
+        if isSealed || device != self.device { hasHeardSealed = false }
         self.device = device
         isSignedIn = true
-        needsKey = isSealed
-        take(keyring)
+        take(keyring, isSealed: isSealed)
         link.close()
     }
 
@@ -30,6 +32,7 @@ extension SyncEngine {
 
     private mutating func endAccount(_ reason: String) {
         isSignedIn = false
+        hasHeardSealed = false
         link.close()
         // A follower has the leader's status there, and keeps it for the next sign-in.
         if isLeading { setLink(.signedOut) }

@@ -34,7 +34,8 @@ extension SyncEngine {
             switch result {
             case .committed(let results):
                 for (write, result) in zip(transaction.writes, results) {
-                    guard let refusal = take(result, of: write, at: answer.cursor) else { continue }
+                    guard let refusal = take(result, of: write, at: answer.cursor, now)
+                    else { continue }
                     refused[write.key] = refusal
                     if withdraw(write, refusal) { compacted.insert(write.key) }
                 }
@@ -69,14 +70,17 @@ extension SyncEngine {
     /// - Parameter cursor: The server's cursor at the answer.
     /// - Returns: The reason the app's write was refused; nil if it was not.
     private mutating func take(
-        _ result: WriteResult, of write: Record, at cursor: Cursor
+        _ result: WriteResult, of write: Record, at cursor: Cursor, _ now: ClockReading
     ) -> Refusal? {
         switch result {
         case .applied: acknowledge(write, held: write, at: cursor)
-        case .superseded(let later) where later.content.isSealed:
-            clock.observe(later.stamp.timestamp)
-            return .unopened
-        case .superseded(let later): acknowledge(write, held: later, at: cursor)
+        case .superseded(let later):
+            // An older one loses to what is agreed.
+            if let reason = objection(to: later, over: nil, at: now) {
+                setAside(later, reason, at: now)
+                return reason == .ahead ? .ahead : .unopened
+            }
+            acknowledge(write, held: later, at: cursor)
         case .olderThanCompacted where write.content == .deleted:
             // The server has nothing to delete; this device has, until the stream brings the
             // change.
@@ -131,6 +135,7 @@ extension SyncEngine {
         var changed: Set<Key> = []
         for (key, acknowledged) in outbox.acknowledged where hasAll(acknowledged) {
             outbox.acknowledged[key] = nil
+            noteTaken(key)
             guard let entry = entries[key], entry.isAcknowledged,
                 entry.pending?.record == acknowledged.write
             else { continue }

@@ -217,7 +217,7 @@ extension SyncEngine {
     private mutating func follow(_ disk: StoredMeta, at now: ClockReading) {
         meta = Self.meta(disk, settings)
         unsaved.meta = false
-        takeMark(newestKey)
+        takeMark(knownGeneration)
         // Of what a former leader has received.
         (configuredAt, snapshotReason) = (nil, nil)
         receipts = ReceiptRule(saved: disk.cursor)

@@ -34,7 +34,8 @@ extension SyncEngine {
         /// reported all changes on disk.
         case leading(Bool)
         /// The keys are nil if the account is not sealed, or the device does not have them. If it is
-        /// said to be sealed, see ``SignedInAccount/isSealed``, nothing is sent without them.
+        /// known to be sealed, see ``DeviceState/sealedAccounts``, nothing is sent without them. If not, a
+        /// store that was sealed is so no more.
         case signedIn(
             account: String, device: DeviceID, keyring: Keyring? = nil, isSealed: Bool = false)
         case signedOut
@@ -65,7 +66,8 @@ extension SyncEngine {
         case .diskChanged(let changes): diskChanged(changes, at: now)
         case .leading(let isLeading): lead(isLeading, at: now)
         case .signedIn(let account, let device, let keyring, let isSealed):
-            signIn(account: account, device: device, keyring: keyring, isSealed: isSealed)
+            signIn(
+                account: account, device: device, keyring: keyring, isSealed: isSealed, at: now)
         case .signedOut: signOut()
         case .leaving: leave()
         case .streamReceived(let stream, let message): received(message, on: stream, at: now)

@@ -115,7 +115,7 @@ extension SyncEngine {
             receive(changes, stamped: shown, at: now)
         case .ready(let cursor, let config):
             do throws(LinkFailure) {
-                try checkTimes([], config.serverMilliseconds, at: now)
+                try checkTime(config.serverMilliseconds, at: now)
             } catch { return breakStream(error, at: now) }
             becomeLive(cursor, config, at: now)
         case .resync:
@@ -240,8 +240,9 @@ extension SyncEngine {
             setLink(.unauthorized, error: failure.detail)
             return
         case .sealed(let generation) where generation > self.generation:
+            if !isSealed { hasHeardSealed = true }
             wait(Self.refusedRetryMilliseconds, at: now)
-            setLink(.locked, error: failure.detail)
+            setLink(.locked, error: LinkStatus.lockedReason)
             return
         case .refused, .tooLarge, .sealed: wait(Self.refusedRetryMilliseconds, at: now)
         case .busy(let milliseconds), .tooManyStreams(let milliseconds):

@@ -49,7 +49,7 @@ extension SyncEngine {
         outbox.state = .ready
         var failure = failure
         if case .clockAhead(let serverMilliseconds) = failure.kind {
-            do throws(LinkFailure) { try checkTimes([], serverMilliseconds, at: now) } catch {
+            do throws(LinkFailure) { try checkTime(serverMilliseconds, at: now) } catch {
                 failure = error
             }
         }
@@ -176,7 +176,9 @@ extension SyncEngine {
         }
         clock = DeviceClock(correction: clock.correction)
         for (key, entry) in entries.all {
-            observe(entry.confirmed, keys.contains(key) ? nil : entry.pending, at: now)
+            // What was taken while the server's own clock was ahead must not hold back all writes.
+            let confirmed = entry.confirmed.flatMap { isAhead($0, at: now) ? nil : $0 }
+            observe(confirmed, keys.contains(key) ? nil : entry.pending, at: now)
         }
         // Including records that the stream has not brought and whose author has written again
         // meanwhile.

@@ -7,8 +7,9 @@ extension SyncEngine {
     ///   - stamped: The keys whose visible value this event has already changed, with their values
     ///     before.
     mutating func receive(
-        _ changes: ChangeSet, of poll: Int? = nil, stamped: Shown, at now: ClockReading
+        _ all: ChangeSet, of poll: Int? = nil, stamped: Shown, at now: ClockReading
     ) {
+        let changes = sifted(all, at: now)
         let reason: Notice.Reason
         var changed: Set<Key>
         // A count may have moved into the sum, and is no part of its own then.
@@ -54,10 +55,10 @@ extension SyncEngine {
     /// The same for an answer to a push. Its records are applied later, together with those already
     /// waiting.
     func refusal(of answer: PushAnswer) -> LinkFailure? {
-        let superseding = answer.superseding.filter { sealer == nil || !$0.content.isSealed }
-        guard !superseding.isEmpty else { return nil }
+        guard !answer.superseding.isEmpty else { return nil }
         return refusal(
-            of: outbox.acknowledged.values.map { $0.held } + superseding, from: entries.agreed
+            of: outbox.acknowledged.values.map { $0.held } + answer.superseding,
+            from: entries.agreed
         ) {
             entries[$0]?.confirmed
         }
@@ -70,6 +71,8 @@ extension SyncEngine {
         var latest: [Key: Record] = [:]
         for record in records {
             guard !record.content.isSealed else {
+                // It is set aside.
+                if sealer != nil { continue }
                 return LinkFailure(.unreachable, "the server sent a sealed value of a clear store")
             }
             let before = latest.updateValue(record, forKey: record.key) ?? confirmed(record.key)
@@ -179,9 +182,9 @@ extension SyncEngine {
     }
 
     /// Drops tombstones from before the server's horizon. They were kept so that a restored server
-    /// can be told of them.
+    /// can be told of them. Of a sealed account they stay: a server that says so could undo deletions.
     private mutating func dropTombstones(before horizon: HybridTimestamp) {
-        guard horizon > .zero, horizon != self.horizon else { return }
+        guard horizon > .zero, horizon != self.horizon, !isSealed else { return }
         self.horizon = horizon
         for (key, stamp) in agreedTombstones where stamp.timestamp < horizon {
             entries.update(key) { $0.confirmed = nil }
@@ -238,7 +241,7 @@ extension SyncEngine {
 
 extension Record {
     /// Only a server makes these: a counter's fold, and the deletions of the runs in it.
-    fileprivate var isOfServer: Bool {
+    var isOfServer: Bool {
         key.part == .fold || key.isCount && content == .deleted
     }
 }

@@ -6,8 +6,9 @@
 /// The device seals with the newest key that it has. What it knows of the account's newest key is in
 /// each store's file, see ``StoredMeta/generation``: a process that finds one there that it does not
 /// have sends nothing. Only this device's own keys count: a server's word that there is a newer one
-/// holds for a connection. Its word at the sign-in that the account is sealed is kept, see
-/// ``SignedInAccount/isSealed``: it must not be able to take it back, and get clear values.
+/// holds for a connection. That the account is sealed at all is kept however the device learns it, for
+/// the account and before the file has it, see ``DeviceState/sealedAccounts``: no server can take it
+/// back, and get clear values.
 extension SyncEngine {
     /// The number of the key that this device seals with, which its requests name; 0 if it has none.
     package var generation: UInt32 { sealer?.generation ?? 0 }
@@ -15,19 +16,31 @@ extension SyncEngine {
     /// Whether the device has the account's newest key, or needs none.
     var hasKey: Bool { generation >= neededGeneration }
 
-    private var neededGeneration: UInt32 { max(meta.generation, needsKey ? 1 : 0) }
-
-    private static let lockedSentence =
-        "the account is sealed, and this device does not have its key: \"ubiquity unlock\" gives it"
-
-    /// Takes the keys of the account that is signed in.
-    mutating func take(_ keyring: Keyring?) {
-        newestKey = keyring?.current ?? 0
-        sealer = settings.store.flatMap { keyring?.sealer(of: $0) }
-        takeMark(newestKey)
+    private var neededGeneration: UInt32 {
+        max(meta.generation, knownGeneration, hasHeardSealed ? 1 : 0)
     }
 
-    /// Remembers that the account is sealed with a key of that number. It is never taken back.
+    /// Whether the device knows that the account is sealed.
+    var isSealed: Bool { neededGeneration > 0 }
+
+    /// Takes the keys of the account that is signed in, and what is known of it.
+    mutating func take(_ keyring: Keyring?, isSealed: Bool) {
+        knownGeneration = keyring?.current ?? (isSealed ? 1 : 0)
+        sealer = settings.store.flatMap { keyring?.sealer(of: $0) }
+        if knownGeneration > 0 { takeMark(knownGeneration) } else { unseal() }
+    }
+
+    /// A person has said that the values may be sent in clear. What waits, and what is agreed and may be
+    /// offered again, is then sent so.
+    private mutating func unseal() {
+        guard meta.generation > 0 else { return }
+        (meta.generation, meta.agreedGeneration) = (0, 0)
+        unsaved.meta = true
+        entries.isSealed = false
+        for key in ownRecords { entries.update(key) { $0.pending?.generation = 0 } }
+    }
+
+    /// Remembers that the account is sealed with a key of that number.
     mutating func takeMark(_ generation: UInt32) {
         if generation > meta.generation {
             meta.generation = generation
@@ -46,8 +59,8 @@ extension SyncEngine {
     /// Ends the connection of a device without the account's key, and says so.
     mutating func lock() {
         if link.stream != nil || link.polling != nil { link.close() }
-        if meta.link.state != .locked { setLink(.locked, error: Self.lockedSentence) }
-        failRequests(LinkFailure(.sealed(generation: neededGeneration), Self.lockedSentence))
+        if meta.link.state != .locked { setLink(.locked, error: LinkStatus.lockedReason) }
+        failRequests(LinkFailure(.sealed(generation: neededGeneration), LinkStatus.lockedReason))
     }
 
     // MARK: - Writes
@@ -175,28 +188,21 @@ extension SyncEngine {
 
     // MARK: - Answers
 
-    /// Opens what a server of a sealed account sent. A record that the account's key does not open
-    /// leaves the one that this device has.
+    /// Opens what a server of a sealed account sent. What the account's key does not open stays as it
+    /// came, see ``sifted(_:at:)``.
     /// - Throws: The reason the device takes nothing of it.
     func opened(_ changes: ChangeSet, at now: ClockReading) throws(LinkFailure) -> ChangeSet {
         guard let sealer else { return changes }
-        try checkTimes(changes.records, changes.serverMilliseconds, at: now)
-        var opened = changes
+        try checkTime(changes.serverMilliseconds, at: now)
         do throws(SealingFault) {
-            opened = try sealer.open(changes, within: intake.message)
+            return try sealer.open(changes, within: intake.message)
         } catch { throw LinkFailure(error) }
-        if opened.records.contains(where: { $0.content.isSealed }) {
-            opened.records = opened.records.compactMap { record in
-                record.content.isSealed ? entries[record.key]?.confirmed : record
-            }
-        }
-        return opened
     }
 
-    /// The same for an answer to a push. What the key does not open stays as it came.
+    /// The same for an answer to a push.
     func opened(_ answer: PushAnswer, at now: ClockReading) throws(LinkFailure) -> PushAnswer {
         guard let sealer else { return answer }
-        try checkTimes(answer.superseding, answer.serverMilliseconds, at: now)
+        try checkTime(answer.serverMilliseconds, at: now)
         do throws(SealingFault) {
             return try sealer.open(answer, within: intake.message)
         } catch { throw LinkFailure(error) }
@@ -218,13 +224,9 @@ extension SyncEngine {
         } catch { throw LinkFailure(error) }
     }
 
-    /// - Throws: If a time is too far ahead for a sealed account.
-    func checkTimes(
-        _ records: [Record], _ milliseconds: Int64, at now: ClockReading
-    ) throws(LinkFailure) {
-        let latest = max(
-            milliseconds, records.lazy.map { $0.stamp.timestamp.milliseconds }.max() ?? 0)
-        guard meta.generation > 0, latest > now.wall + Sealer.aheadMax else { return }
+    /// - Throws: If the server's time is too far ahead for a sealed account.
+    func checkTime(_ milliseconds: Int64, at now: ClockReading) throws(LinkFailure) {
+        guard meta.generation > 0, milliseconds > now.wall + Sealer.aheadMax else { return }
         throw LinkFailure(
             .unreachable,
             "the server's time is more than a day ahead of this device's, which a sealed account does "
@@ -258,4 +260,7 @@ extension Refusal {
     static let unopened = Refusal(
         code: "unopened",
         detail: "the server has a later value, which the account's key does not open")
+    /// Not the server's either: of the time of that, there is no proof.
+    static let ahead = Refusal(
+        code: "unopened", detail: "the server has a deletion or a count that it dates in the future")
 }

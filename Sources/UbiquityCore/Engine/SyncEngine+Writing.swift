@@ -35,7 +35,7 @@ extension SyncEngine {
         }
         let plain = changes.filter { operations[$0.key] == nil }
         var all: [Change] = []
-        if plain.contains(where: { $0.value.value != self[$0.key] }) {
+        if plain.contains(where: { $0.value.value != self[$0.key] || isChange($0.key, $0.value) }) {
             for (key, content) in plain { all += replacing(key, by: content) }
         }
         for (key, operation) in operations { all += merging(operation, into: key) }
@@ -159,8 +159,7 @@ extension SyncEngine {
     private mutating func write(
         _ changes: some Collection<Change>, at now: ClockReading
     ) throws(LimitViolation) {
-        guard changes.contains(where: { $0.content.value != entries.content($0.key) })
-        else { return }
+        guard changes.contains(where: { isChange($0.key, $0.content) }) else { return }
         let changed =
             notifiesOwnWrites ? changes.filter { $0.content.value != entries.content($0.key) } : []
         do throws(LimitViolation) {

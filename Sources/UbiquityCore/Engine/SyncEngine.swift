@@ -39,8 +39,6 @@ package struct SyncEngine: Sendable {
     package internal(set) var meta: StoredMeta
     package internal(set) var device = DeviceID.unassigned
     package internal(set) var isSignedIn = false
-    /// Whether nothing may be sent without a key, as its sign-in says.
-    var needsKey = false
     /// The process that leads, as this one sees it; nil if this process leads.
     var leader: LeaderMonitor? = LeaderMonitor()
     var link = Link()
@@ -57,8 +55,12 @@ package struct SyncEngine: Sendable {
     // The account's keys: SyncEngine+Sealing.swift
     /// Nil if the account is not sealed, or this device does not have the newest key of the store.
     package internal(set) var sealer: Sealer?
-    /// The number of the newest key that this device has, of any store; 0 for none.
-    var newestKey: UInt32 = 0
+    /// The number of the newest key that the device has, of any store; 1 if it only knows that the account
+    /// is sealed, and 0 if it does not.
+    var knownGeneration: UInt32 = 0
+    /// Whether the server has refused a request because the account is sealed, of which the device's state
+    /// does not know yet.
+    package internal(set) var hasHeardSealed = false
     /// The names of raises that this process has given another one, and that.
     var renamedRaises: [Key: PartID] = [:]
 
@@ -233,6 +235,8 @@ package struct EngineStatus: Hashable, Sendable {
     package var usage: Usage
     package var limits: StoreLimits
     package var hasCompletedFirstSync: Bool
+    /// What the server has and this device does not take.
+    package var setAside: SetAside
     /// The reason the disk refused the last save; nil if it did not.
     @Exact package var diskFailure: String?
 }
@@ -259,7 +263,8 @@ extension SyncEngine {
             link: linkStatus,
             pendingKeys: Set(waiting.map { $0.whole }), unsendable: unsendable, usage: usage,
             limits: meta.limits,
-            hasCompletedFirstSync: meta.hasCompletedFirstSync, diskFailure: diskFailure)
+            hasCompletedFirstSync: meta.hasCompletedFirstSync, setAside: meta.setAside,
+            diskFailure: diskFailure)
     }
 
     private var linkStatus: LinkStatus {

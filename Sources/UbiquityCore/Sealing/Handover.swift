@@ -1,35 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The keys of an account on their way to another device, which only who has the secret can open.
-package enum Handover {
+/// What a device leaves for another one of its account, which only who has the secret can open.
+package enum Handover: Hashable, Sendable {
+    /// The account's keys, or those of some stores.
+    case keys(Keyring)
+    /// The account is sealed, and the device that leaves this does not have the key.
+    case noKey
+    /// The account is not sealed.
+    case notSealed
+
+    package var hasKeys: Bool { if case .keys = self { true } else { false } }
+
     /// The largest that a server keeps.
     package static let bytesMax = 16_384
 
-    /// Seals the keys. If there are too many generations, only the newest that fit: the new device
-    /// does not open the history from before them.
+    /// Seals it. If there are too many generations of keys, only the newest that fit: the new device does
+    /// not open the history from before them.
     /// - Parameters:
     ///   - account: The account's identifier, without which the other device cannot open it.
     ///   - secret: Used for this handover alone.
-    /// - Returns: Nil if not even the keys of the current generation fit, of very many stores.
-    package static func seal(
-        _ keyring: Keyring, of account: String, with secret: HandoverSecret
-    ) -> [UInt8]? {
-        keyring.sealed(with: keys(account, secret), word, bytesMax: bytesMax)
+    /// - Throws: ``KeyringRefusal/tooMany`` if not even the keys of the current generation fit.
+    package func sealed(
+        of account: String, with secret: HandoverSecret
+    ) throws(KeyringRefusal) -> [UInt8] {
+        let keys = Self.boxKeys(account, secret)
+        switch self {
+        case .keys(let keyring):
+            guard let box = keyring.sealed(with: keys, Self.word, bytesMax: Self.bytesMax) else {
+                throw .tooMany
+            }
+            return box
+        case .noKey: return keys.seal(Self.noKeyText, Self.word)
+        case .notSealed: return keys.seal(Self.notSealedText, Self.word)
+        }
     }
 
+    /// Opens one.
     /// - Parameter account: The identifier of the account that the device has signed in to.
-    /// - Returns: Nil for keys of another account, with another secret, of no generation, or of no store:
-    ///   with these, no others could be joined any more.
-    package static func open(
-        _ bytes: [UInt8], of account: String, with secret: HandoverSecret
-    ) -> Keyring? {
-        let keyring = Keyring(bytes, with: keys(account, secret), word, bytesMax: bytesMax)
-        return keyring.flatMap { $0.isOfNoStore ? nil : $0 }
+    /// - Returns: Nil for one of another account or with another secret, and for keys of no generation or
+    ///   of no store: with these, no others could be joined any more.
+    package init?(_ box: [UInt8], of account: String, with secret: HandoverSecret) {
+        let keys = Self.boxKeys(account, secret)
+        switch keys.open(box, Self.word, bytesMax: Self.bytesMax) {
+        case Self.noKeyText?: self = .noKey
+        case Self.notSealedText?: self = .notSealed
+        case let fields?:
+            guard let keyring = Keyring(handed: fields), !keyring.isOfNoStore else { return nil }
+            self = .keys(keyring)
+        case nil: return nil
+        }
     }
 
     private static let word = "ubiquity handover 1"
+    private static let noKeyText = PropertyListValue.string("sealed")
+    private static let notSealedText = PropertyListValue.string("not sealed")
 
-    private static func keys(_ account: String, _ secret: HandoverSecret) -> SealedBytes {
+    private static func boxKeys(_ account: String, _ secret: HandoverSecret) -> SealedBytes {
         var info = SealingFields(word)
         info.add(account.utf8)
         return SealedBytes(secret: secret.bytes, info: info)
@@ -80,9 +106,25 @@ package struct RecoveryKey: TypedSecret {
         keyring.sealed(with: keys, Self.word, bytesMax: Self.wrapBytesMax)
     }
 
-    /// - Returns: Nil for what was wrapped with another recovery key.
-    package func open(_ wrap: [UInt8]) -> Keyring? {
-        Keyring(wrap, with: keys, Self.word, bytesMax: Self.wrapBytesMax)
+    /// Reads what a person typed.
+    /// - Throws: ``KeyringRefusal/recoveryKeyLength(_:)``, ``KeyringRefusal/recoveryKeyMistyped``.
+    package init(given text: String) throws(KeyringRefusal) {
+        do throws(TypedSecretFault) { try self.init(typed: text) } catch {
+            switch error {
+            case .length(let count): throw .recoveryKeyLength(count)
+            case .mistyped: throw .recoveryKeyMistyped
+            }
+        }
+    }
+
+    /// - Parameter wrap: What the account's server keeps for its recovery key; empty if it has none for
+    ///   this device.
+    /// - Throws: ``KeyringRefusal/noRecoveryKey``, ``KeyringRefusal/recoveryKeyOther``.
+    package func open(_ wrap: [UInt8]) throws(KeyringRefusal) -> Keyring {
+        guard !wrap.isEmpty else { throw .noRecoveryKey }
+        let fields = keys.open(wrap, Self.word, bytesMax: Self.wrapBytesMax)
+        guard let keyring = fields.flatMap({ Keyring(handed: $0) }) else { throw .recoveryKeyOther }
+        return keyring
     }
 
     private static let word = "ubiquity recovery 1"
@@ -95,8 +137,7 @@ extension Keyring {
         with keys: SealedBytes, _ word: String, bytesMax: Int
     ) -> [UInt8]? {
         func sealed(_ count: Int) -> [UInt8]? {
-            let box = keys.seal(
-                SealedText.encode(newest(count).fields), for: SealingFields(word))
+            let box = keys.seal(newest(count).fields, word)
             return box.count <= bytesMax ? box : nil
         }
         // The greatest number that fits.
@@ -113,13 +154,24 @@ extension Keyring {
         return fitting
     }
 
-    fileprivate init?(_ box: [UInt8], with keys: SealedBytes, _ word: String, bytesMax: Int) {
+    /// Nil for no keys, and for those of no generation.
+    fileprivate init?(handed fields: PropertyListValue) {
+        guard let keyring = try? Keyring(fields: fields), keyring.current > 0 else { return nil }
+        self = keyring
+    }
+}
+
+extension SealedBytes {
+    fileprivate func seal(_ value: PropertyListValue, _ word: String) -> [UInt8] {
+        seal(SealedText.encode(value), for: SealingFields(word))
+    }
+
+    fileprivate func open(_ box: [UInt8], _ word: String, bytesMax: Int) -> PropertyListValue? {
         // Each element needs more than one byte.
         var elements = bytesMax
-        guard box.count <= bytesMax, let text = keys.open(box, for: SealingFields(word)),
-            let fields = SealedText.decode(text, within: &elements),
-            let keyring = try? Keyring(fields: fields), keyring.current > 0
-        else { return nil }
-        self = keyring
+        guard box.count <= bytesMax, let text = open(box, for: SealingFields(word)) else {
+            return nil
+        }
+        return SealedText.decode(text, within: &elements)
     }
 }

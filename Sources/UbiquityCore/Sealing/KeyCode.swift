@@ -18,12 +18,27 @@ package struct KeyCode: Hashable, Sendable {
     private static let scheme = "ubiquity:"
     private static let bytesMax = 4_096
 
-    /// Reads a code of any kind. Whether the front means anything is not checked.
+    /// Reads a code that a server may see.
+    /// - Throws: ``KeyringRefusal/mistyped`` for what ``init(_:)`` does not read, and
+    ///   ``KeyringRefusal/secretAlone`` for a secret without the rest of its code, or a recovery key.
+    package init(given text: String) throws(KeyringRefusal) {
+        guard let code = KeyCode(text) else { throw .mistyped }
+        let isAlone =
+            code.secret == nil
+            && (RecoveryKey(text: text) != nil || HandoverSecret(text: text) != nil)
+        guard !isAlone else { throw .secretAlone }
+        self = code
+    }
+
+    /// Reads a code of any kind, without the blanks around it. Whether the front means anything is not
+    /// checked.
     /// - Returns: Nil if it is empty or longer than 4,096 bytes, or if it begins with `ubiquity:` and
     ///   its secret cannot be read: a part of it is missing, or was mistyped.
     package init?(_ text: String) {
-        guard (1...Self.bytesMax).contains(text.utf8.count) else { return nil }
-        let bytes = Array(text.utf8)
+        let isBlank: (UInt8) -> Bool = { $0 <= 0x20 }
+        var bytes = Array(text.utf8.drop(while: isBlank))
+        while let last = bytes.last, isBlank(last) { bytes.removeLast() }
+        guard (1...Self.bytesMax).contains(bytes.count) else { return nil }
         let scheme = Array(Self.scheme.utf8)
         // Scanners and keyboards make capitals.
         let begins =
@@ -32,26 +47,16 @@ package struct KeyCode: Hashable, Sendable {
                 byte == letter || (0x41...0x5A) ~= byte && byte + 0x20 == letter
             }
         guard begins else {
-            self.init(front: text, secret: nil)
+            self.init(front: String(decoding: bytes, as: UTF8.self), secret: nil)
             return
         }
-        guard let end = bytes.lastIndex(of: UInt8(ascii: ";")), end >= scheme.count,
+        guard let end = bytes.lastIndex(of: UInt8(ascii: ";")), end > scheme.count,
             let secret = HandoverSecret(
                 text: String(decoding: bytes[(end + 1)...], as: UTF8.self))
         else { return nil }
         self.init(
             front: String(decoding: bytes[scheme.count..<end], as: UTF8.self), secret: secret)
-        guard !front.utf8.isEmpty else { return nil }
     }
-
-    /// Whether it is a secret without the rest of its code, or a recovery key, which no server must see.
-    package var isSecretAlone: Bool {
-        secret == nil && (RecoveryKey(text: front) != nil || HandoverSecret(text: front) != nil)
-    }
-
-    package static let mistyped = "the code was mistyped, or a part of it is missing"
-    package static let secretAlone =
-        "that is a recovery key, or a part of a code, which is shown to nobody; give the whole code"
 
     /// The whole code. With a secret, to be shown on this device's screen alone.
     package var text: String {

@@ -31,14 +31,18 @@ package struct Keyring: Hashable, Sendable {
         return Sealer(generation: current, keys: keys)
     }
 
-    /// Says to whoever has the account's key that somebody with it has made the current generation.
-    /// Nil without the account's key.
-    package var check: Bytes32? {
-        guard case .account(let key)? = roots[current] else { return nil }
-        var info = SealingFields("ubiquity check 1")
-        info.add(UInt64(current))
+    /// What a device shows a server to prove that it has the account's key of a generation, see
+    /// ``AccountSealing/check``.
+    /// - Returns: Nil without that key, which a confined device never has.
+    package func proof(of generation: UInt32) -> Bytes32? {
+        guard case .account(let key)? = roots[generation] else { return nil }
+        var info = SealingFields("ubiquity proof 1")
+        info.add(UInt64(generation))
         return HKDF.derive(from: key.bytes, info: info.bytes)[0]
     }
+
+    /// The ``AccountSealing/check`` of the current generation; nil without the account's key.
+    package var check: Bytes32? { proof(of: current).map { SHA256.hash($0.bytes) } }
 
     /// These keys and another generation, which seals from then on. Of too many generations, the
     /// newest ``generationsMax`` stay.
@@ -54,9 +58,13 @@ package struct Keyring: Hashable, Sendable {
         guard current < UInt32.max else { return nil }
         if case .stores? = roots[current] { return nil }
         var roots = roots
-        let first = UInt32(clamping: (seconds - Self.secondsMin) / 60 * 16)
-        roots[current == 0 ? max(1, first) : current + 1] = .account(key)
+        roots[current == 0 ? Self.firstGeneration(at: seconds) : current + 1] = .account(key)
         return Keyring(roots).newest(Self.generationsMax)
+    }
+
+    /// The number of a first key that is made at a time, in seconds since 1970.
+    static func firstGeneration(at seconds: Int64) -> UInt32 {
+        max(1, UInt32(clamping: (seconds - secondsMin) / 60 * 16))
     }
 
     /// 2020 in UTC, since 1970.
@@ -147,6 +155,12 @@ package struct Keyring: Hashable, Sendable {
         return Keyring(confined)
     }
 
+    /// The keys for a device with the rights to these stores only; to all of this device's if there are
+    /// none.
+    package func granted(_ stores: [StoreIdentifier]) -> Keyring {
+        stores.isEmpty ? self : confined(to: Set(stores))
+    }
+
     /// Whether the present key of a store is among them.
     func isOf(_ store: StoreIdentifier) -> Bool { key(of: store, current) != nil }
 
@@ -159,31 +173,6 @@ package struct Keyring: Hashable, Sendable {
             info.add(UInt64(generation))
             info.add(store.string.utf8)
             return HKDF.derive(from: key.bytes, info: info.bytes)[0]
-        }
-    }
-}
-
-/// The reason that keys from outside are not taken.
-package enum KeyringRefusal: Error, Hashable, Sendable {
-    /// They are from before the account's present key.
-    case older
-    /// They are not the ones that the account is sealed with, according to its server.
-    case other
-    /// They do not go on from the keys that the device has.
-    case unrelated
-}
-
-extension KeyringRefusal: CustomStringConvertible {
-    package var description: String {
-        switch self {
-        case .older:
-            "these keys are from before the account's present key; use a device that has the newest, or "
-                + "the newest recovery key"
-        case .other: "these keys are not the ones that the account is sealed with on this server"
-        case .unrelated:
-            "these keys do not go on from the ones that this device has of the account, so they were "
-                + "not taken: use another of your own devices. If the account was reset, save what you "
-                + "need from this device, sign it out and wipe it, and sign in again"
         }
     }
 }

@@ -136,6 +136,16 @@ package enum SealingFault: Error, Hashable, Sendable {
     case contradictory(Key)
 }
 
+extension SealingFault {
+    /// Whether a server that was restored has it, too.
+    package var isOfRestored: Bool {
+        switch self {
+        case .clearValue, .otherGeneration: true
+        case .repeated, .ahead, .contradictory: false
+        }
+    }
+}
+
 extension SealingFault: CustomStringConvertible {
     package var description: String {
         switch self {
@@ -161,5 +171,5 @@ extension SealingFields {
 
 extension Sequence<UInt8> {
     /// Of the first eight, or fewer.
-    fileprivate var bigEndianNumber: UInt64 { reduce(0) { $0 << 8 | UInt64($1) } }
+    var bigEndianNumber: UInt64 { reduce(0) { $0 << 8 | UInt64($1) } }
 }

@@ -29,24 +29,41 @@ extension TypedSecret {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Reads what a person typed: capitals or not, with hyphens and spaces anywhere, and with O for 0
-    /// and I or L for 1.
-    /// - Returns: Nil for other characters, too few or too many, and if the last four do not fit.
-    package init?(text: some StringProtocol) {
-        let count = (Self.bytesCount * 8 + 4) / 5
-        guard text.utf8.count <= Base32.textBytesMax, let digits = Base32.digits(in: text.utf8),
-            digits.count == count + Base32.checkDigits,
-            Base32.check(Array(digits[..<count])) == Array(digits[count...]),
-            let bytes = Base32.bytes(of: digits[..<count])
-        else { return nil }
-        self.init(bytes)
+    /// Reads what a person typed: capitals or not, with dashes, blanks and line ends of any kind anywhere,
+    /// and with O for 0 and I or L for 1.
+    /// - Throws: ``TypedSecretFault``.
+    package init(typed text: some StringProtocol) throws(TypedSecretFault) {
+        guard let digits = Base32.digits(in: text) else { throw .mistyped }
+        guard digits.count == Self.textDigits else { throw .length(digits.count) }
+        let count = Self.textDigits - Base32.checkDigits
+        guard Base32.check(Array(digits[..<count])) == Array(digits[count...]),
+            let bytes = Base32.bytes(of: digits[..<count]), let secret = Self(bytes)
+        else { throw .mistyped }
+        self = secret
     }
+
+    /// Reads what a person typed, as ``init(typed:)``. Nil for anything else.
+    package init?(text: some StringProtocol) {
+        guard let secret = try? Self(typed: text) else { return nil }
+        self = secret
+    }
+
+    /// The letters and digits of ``text``.
+    static var textDigits: Int { (bytesCount * 8 + 4) / 5 + Base32.checkDigits }
+}
+
+/// What is wrong with a text that a person typed in place of a secret.
+package enum TypedSecretFault: Error, Hashable, Sendable {
+    /// It has so many letters and digits, which are too few or too many.
+    case length(Int)
+    /// Its last four letters and digits do not fit the others, or there is something else among them.
+    case mistyped
 }
 
 /// Crockford's base32, whose characters are not taken for one another.
 private enum Base32 {
     static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
-    static let textBytesMax = 256
+    static let textBytesMax = 512
     static let checkDigits = 4
 
     /// Each has five bits; after the last byte there are zeros.
@@ -81,14 +98,16 @@ private enum Base32 {
         return bits == 0 ? bytes : nil
     }
 
-    /// Nil if a character is none of the alphabet's, or what it is taken for.
-    static func digits(in text: some Sequence<UInt8>) -> [UInt8]? {
+    /// Nil if there is anything else than the alphabet, what is taken for it, dashes and blanks, and for a
+    /// text that is longer than any secret.
+    static func digits(in text: some StringProtocol) -> [UInt8]? {
+        guard text.utf8.count <= textBytesMax else { return nil }
         var digits: [UInt8] = []
-        for character in text {
+        for scalar in text.unicodeScalars where !isIgnored(scalar.value) {
+            guard let character = UInt8(exactly: scalar.value) else { return nil }
             let capital = (0x61...0x7A) ~= character ? character - 0x20 : character
             let meant: UInt8
             switch capital {
-            case UInt8(ascii: "-"), UInt8(ascii: " "), 0x09, 0x0A, 0x0D: continue
             case UInt8(ascii: "O"): meant = UInt8(ascii: "0")
             case UInt8(ascii: "I"), UInt8(ascii: "L"): meant = UInt8(ascii: "1")
             default: meant = capital
@@ -97,6 +116,18 @@ private enum Base32 {
             digits.append(UInt8(digit))
         }
         return digits
+    }
+
+    /// Whether it is what word processors, screens and papers put between characters: blanks and line
+    /// ends, also those without a width, and hyphens, dashes and the minus sign.
+    private static func isIgnored(_ scalar: UInt32) -> Bool {
+        switch scalar {
+        case 0x09...0x0D, 0x20, 0x85, 0xA0, 0x2000...0x200D, 0x2028, 0x2029, 0x202F, 0x205F, 0x2060,
+            0x3000, 0xFEFF:
+            true
+        case 0x2D, 0xAD, 0x2010...0x2015, 0x2212, 0xFE58, 0xFE63, 0xFF0D: true
+        default: false
+        }
     }
 
     /// A polynomial of the digits modulo the greatest prime of 20 bits: each digit has a factor of its

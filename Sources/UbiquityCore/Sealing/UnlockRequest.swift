@@ -35,14 +35,20 @@ package struct UnlockRequest: Hashable, Sendable {
         }
         return front
     }
+}
 
-    /// Those of the keys that answer it.
-    /// - Returns: Nil if the present key of a store is not among them.
-    package func keys(of keyring: Keyring) -> Keyring? {
-        guard stores.allSatisfy(keyring.isOf) else { return nil }
-        return stores.isEmpty ? keyring : keyring.confined(to: Set(stores))
+/// What a person gives a device to unlock it: a code that it has shown itself, or that signs it in, or the
+/// account's recovery key.
+package enum UnlockSecret: Hashable, Sendable {
+    case handover(HandoverSecret)
+    case recovery(RecoveryKey)
+
+    /// - Throws: ``KeyringRefusal/mistyped`` for a damaged code, and what is wrong with a recovery key.
+    package init(given text: String) throws(KeyringRefusal) {
+        guard let code = KeyCode(text) else { throw .mistyped }
+        self =
+            if let secret = code.secret { .handover(secret) } else {
+                .recovery(try RecoveryKey(given: text))
+            }
     }
-
-    package static let lackingKeys =
-        "this device does not have the keys that the other one asks for"
 }

@@ -45,7 +45,9 @@ struct PairingRoutes: Sendable {
         let server = settings.reachedAddress.flatMap {
             PlainHTTPRule.obstacle(at: $0) == nil ? $0 : nil
         }
-        return Answer(WireNewAccountAnswer(invitation, server: server, pin: tls?.pin), format)
+        var answer = WireNewAccountAnswer(invitation, server: server, pin: tls?.pin)
+        answer.others = settings.otherAddresses(port: settings.port).map(\.address)
+        return Answer(answer, format)
     }
 
     // MARK: Requests of devices without a code

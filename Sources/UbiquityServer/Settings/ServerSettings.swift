@@ -101,9 +101,15 @@ extension ServerSettings {
     /// The same; nil if the port is not known beforehand.
     var reachedAddress: String? { port == 0 ? nil : address(port: port) }
 
-    /// The same by another address of the machine.
-    package func address(_ address: IPAddress, port: Int) -> String {
-        "\(isTLS ? "https" : "http")://\(host(port: port, address.description))"
+    /// The other addresses of a server of a local network, if it has any, with their interfaces.
+    /// - Parameter port: The port that it listens on.
+    package func otherAddresses(port: Int) -> [(address: String, interface: String)] {
+        guard isHouse, port > 0, hostNames.isEmpty, IPAddress(host)?.isUnspecified ?? false else {
+            return []
+        }
+        return network().others.map { other in
+            ("https://\(self.host(port: port, other.address.description))", other.interface)
+        }
     }
 
     private func host(port: Int, _ name: String) -> String {

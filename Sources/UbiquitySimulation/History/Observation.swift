@@ -158,6 +158,8 @@ package struct Settlement {
         package var merged: [Key: PropertyListValue]
         /// The store's report about its disk; nil if it has no problem.
         package var diskFailure: String?
+        /// The keys of records of the server that it says it does not take.
+        package var setAside: Set<Key> = []
         /// The number of wakes caused by time alone since the faults ended.
         package var wakes: Int
         /// The number of streams that it holds beside the one that it may have.

@@ -103,8 +103,8 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         state.signIn(
             SignedInAccount(
                 server: "", account: "\(account)", accountName: accountName ?? "\(account)",
-                device: "\(name)", deviceName: deviceName ?? "\(number)", credential: "",
-                isSealed: world.keyring(of: account) != nil))
+                device: "\(name)", deviceName: deviceName ?? "\(number)", credential: ""),
+            isSealed: world.keyring(of: account) != nil)
         world.note(.signedIn(device: number, folder: state.folder, account: account))
         notifyProcesses()
         guard !isLocked, let keyring = world.keyring(of: account), state.keyring != keyring else {
@@ -121,20 +121,24 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         keep(keyring)
     }
 
+    /// A process has heard that the account is sealed.
+    package func noteSealed(_ account: ExactString) {
+        guard state.sealedAccounts.insert(account).inserted else { return }
+        notifyProcesses()
+    }
+
     /// Makes these the account's keys on this device.
     func keep(_ keyring: Keyring) {
         do { try state.keep(keyring) } catch { preconditionFailure("\(error)") }
         notifyProcesses()
     }
 
-    /// Makes those that it has proposed the account's.
-    func adoptProposal() {
-        state.adoptProposal()
-        notifyProcesses()
+    /// Keeps what it knows of the keys of its account.
+    func take(_ session: SealingSession) {
+        let keyring = state.keyring
+        state.sealing = session
+        if state.keyring != keyring { notifyProcesses() }
     }
-
-    /// - Parameter keyring: Nil for no proposal.
-    func propose(_ keyring: Keyring?) { state.proposal = keyring }
 
     /// The account that was signed in last.
     private(set) var lastAccount: Int?

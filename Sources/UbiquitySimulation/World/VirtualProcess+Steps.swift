@@ -13,6 +13,10 @@ extension VirtualProcess {
             handle(
                 device.isAccountUnreadable
                     ? .accountUnreadable("it cannot be read") : .accountRead(device.state))
+        case .noteSealed(let account):
+            if device.isAccountUnreadable { return handle(.accountUnreadable("it is not writable")) }
+            device.noteSealed(account)
+            handle(.accountRead(device.state))
         case .connect(let account, let device, let generation):
             self.generation = generation
             address = Int(account.account).map {

@@ -120,6 +120,11 @@ final class TestProgram: VirtualProgram, @unchecked Sendable {
 extension TestProgram: StoreDevice {
     func current() throws -> DeviceState { machine.device.state }
 
+    func noteSealed(_ account: ExactString) -> DeviceState {
+        machine.device.noteSealed(account)
+        return machine.device.state
+    }
+
     func watch(changed: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         accountChanged = changed
         return { [weak self] in self?.stopFollowing() }

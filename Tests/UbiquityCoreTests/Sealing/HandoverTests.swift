@@ -81,17 +81,33 @@ import Testing
         }
         var shelf = HandoverShelf([])
         for number in 0..<16 {
-            #expect(shelf.add(try name(UInt8(number)), at: Int64(number)).isEmpty)
+            let removed = shelf.add(try name(UInt8(number)), isConfined: false, at: Int64(number))
+            #expect(removed.isEmpty)
         }
-        #expect(shelf.add(try name(3), at: 20) == [try name(3)])
-        #expect(shelf.add(try name(99), at: 21) == [try name(0)])
+        #expect(shelf.add(try name(3), isConfined: false, at: 20) == [try name(3)])
+        #expect(shelf.add(try name(99), isConfined: false, at: 21) == [try name(0)])
         #expect(shelf.items.count == 16 && shelf.items.last?.expires == 900_021)
         // Those of the times 1 and 2 have expired.
-        let removed = shelf.add(try name(100), at: 900_002)
+        let removed = shelf.add(try name(100), isConfined: false, at: 900_002)
         #expect(Set(removed) == [try name(1), try name(2)])
         #expect(shelf.items.count == 15)
-        let item = HandoverShelf.Item(name: try name(1), expires: 10)
+        let item = HandoverShelf.Item(name: try name(1), expires: 10, isConfined: false)
         #expect(item.isKept(at: 9) && !item.isKept(at: 10))
+    }
+
+    @Test func `of confined devices displace only each other`() throws {
+        func name(_ number: UInt8) throws -> HandoverName {
+            try #require(HandoverName([UInt8](repeating: number, count: 16)))
+        }
+        var shelf = HandoverShelf([])
+        for number in 0..<16 as Range<UInt8> {
+            #expect(shelf.add(try name(number), isConfined: false, at: 1).isEmpty)
+        }
+        for number in 100..<116 as Range<UInt8> {
+            #expect(shelf.add(try name(number), isConfined: true, at: Int64(number)).isEmpty)
+        }
+        #expect(shelf.add(try name(200), isConfined: true, at: 200) == [try name(100)])
+        #expect(shelf.items.filter { !$0.isConfined }.count == 16 && shelf.items.count == 32)
     }
 
     // MARK: - Handover and recovery
@@ -99,21 +115,45 @@ import Testing
     @Test func `are handed over to whoever has the secret and the account`() throws {
         let stores = try ["com.example.app", "b"].map { try StoreIdentifier($0) }
         for keyring in [Self.keyring, Self.keyring.confined(to: Set(stores))] {
-            let box = try #require(Handover.seal(keyring, of: "A", with: Self.secret))
-            #expect(Handover.open(box, of: "A", with: Self.secret) == keyring)
-            #expect(Handover.open(box, of: "B", with: Self.secret) == nil)
+            let box = try Self.box(.keys(keyring))
+            #expect(Self.opened(box) == .keys(keyring))
+            #expect(Handover(box, of: "B", with: Self.secret) == nil)
             let other = HandoverSecret([UInt8](51..<67))!
-            #expect(Handover.open(box, of: "A", with: other) == nil)
-            #expect(Handover.seal(keyring, of: "A", with: Self.secret) == box)
+            #expect(Handover(box, of: "A", with: other) == nil)
+            #expect(try Self.box(.keys(keyring)) == box)
         }
+    }
+
+    @Test func `are not handed over by a device that has none, which says so`() throws {
+        let boxes = try [Handover.noKey, .notSealed].map { handover in
+            let box = try Self.box(handover)
+            #expect(Self.opened(box) == handover && !handover.hasKeys)
+            #expect(Handover(box, of: "B", with: Self.secret) == nil)
+            return box
+        }
+        // Nobody else can turn one into the other, or learns which one it is.
+        #expect(boxes[0].count == boxes[1].count)
+        #expect(Self.opened([1] + boxes[0][1..<17] + boxes[1][17...]) == nil)
+        #expect(throws: KeyringRefusal.recoveryKeyOther) { try Self.recovery.open(boxes[0]) }
+    }
+
+    private static func box(_ handover: Handover) throws -> [UInt8] {
+        try handover.sealed(of: "A", with: secret)
+    }
+
+    private static func opened(_ box: [UInt8]) -> Handover? {
+        Handover(box, of: "A", with: secret)
     }
 
     @Test func `come back with the recovery key, and with no other`() throws {
         let wrap = try #require(Self.recovery.wrap(Self.keyring))
-        #expect(Self.recovery.open(wrap) == Self.keyring)
-        #expect(RecoveryKey([UInt8](201..<221))!.open(wrap) == nil)
+        #expect(try Self.recovery.open(wrap) == Self.keyring)
+        #expect(throws: KeyringRefusal.recoveryKeyOther) {
+            try RecoveryKey([UInt8](201..<221))!.open(wrap)
+        }
+        #expect(throws: KeyringRefusal.noRecoveryKey) { try Self.recovery.open([]) }
         // What is for one way in is not for another.
-        #expect(Handover.open(wrap, of: "A", with: Self.secret) == nil)
+        #expect(Self.opened(wrap) == nil)
     }
 
     @Test func `give each generation a first recovery key, which only the account's key tells`()
@@ -125,14 +165,15 @@ import Testing
         #expect(RecoveryKey(of: next) != key)
         #expect(RecoveryKey(of: Self.keyring.confined(to: [try StoreIdentifier("a")])) == nil)
         #expect(RecoveryKey(of: Keyring([:])) == nil)
-        #expect(key.open(try #require(key.wrap(Self.keyring))) == Self.keyring)
+        #expect(try key.open(try #require(key.wrap(Self.keyring))) == Self.keyring)
     }
 
     @Test func `do not open if a bit is another, or a byte too few or too many`() throws {
-        let box = try #require(Handover.seal(Self.keyring, of: "A", with: Self.secret))
+        let box = try Self.box(.keys(Self.keyring))
         let wrap = try #require(Self.recovery.wrap(Self.keyring))
-        for (bytes, open): ([UInt8], ([UInt8]) -> Keyring?) in [
-            (box, { Handover.open($0, of: "A", with: Self.secret) }), (wrap, Self.recovery.open),
+        for (bytes, open): ([UInt8], ([UInt8]) -> Handover?) in [
+            (box, Self.opened), (try Self.box(.notSealed), Self.opened),
+            (wrap, { bytes in (try? Self.recovery.open(bytes)).map { .keys($0) } }),
         ] {
             for index in bytes.indices {
                 var changed = bytes
@@ -147,11 +188,14 @@ import Testing
 
     @Test func `leave the oldest generations out where not all of them fit`() throws {
         let many = Self.keyring(Keyring.generationsMax)
-        let box = try #require(Handover.seal(many, of: "A", with: Self.secret))
+        let box = try Self.box(.keys(many))
         let wrap = try #require(Self.recovery.wrap(many))
         #expect(box.count <= Handover.bytesMax && wrap.count <= RecoveryKey.wrapBytesMax)
-        let handed = try #require(Handover.open(box, of: "A", with: Self.secret))
-        let recovered = try #require(Self.recovery.open(wrap))
+        guard case .keys(let handed)? = Self.opened(box) else {
+            Issue.record("no keys")
+            return
+        }
+        let recovered = try Self.recovery.open(wrap)
         for (keyring, least) in [(handed, 200), (recovered, 50)] {
             #expect(keyring.current == many.current && keyring.check == many.check)
             #expect(keyring.roots.count >= least && keyring.roots.count < 1_000)
@@ -159,8 +203,9 @@ import Testing
         }
         let stores = try (0..<400).map { try StoreIdentifier("com.example.app.number\($0)") }
         let confined = Self.keyring.confined(to: Set(stores))
-        #expect(Handover.seal(confined, of: "A", with: Self.secret) == nil)
-        #expect(Handover.seal(Keyring([:]), of: "A", with: Self.secret) == nil)
+        for keyring in [confined, Keyring([:])] {
+            #expect(throws: KeyringRefusal.tooMany) { try Self.box(.keys(keyring)) }
+        }
     }
 
     /// What only somebody with the secret can make.
@@ -172,10 +217,11 @@ import Testing
         for (value, opens): (PropertyListValue, Bool) in [
             (.dictionary(["1": key]), true), (.dictionary([:]), false), (key, false),
             (.dictionary(["0": key]), false), (.dictionary(["1": .string("")]), false),
+            (.string("sealed"), true), (.string("not  sealed"), false), (.boolean(true), false),
         ] {
             let box = keys.seal(
                 SealedText.encode(value), for: SealingFields("ubiquity handover 1"))
-            #expect((Handover.open(box, of: "A", with: Self.secret) != nil) == opens)
+            #expect((Self.opened(box) != nil) == opens)
         }
     }
 
@@ -223,19 +269,43 @@ import Testing
         let key = try #require(RecoveryKey([0, 0x44, 0x32] + [UInt8](1...17)))
         let text = key.text
         #expect(text.hasPrefix("0123-"))
-        for typed in [
+        var typed: [String] = [
             text.lowercased(), "OI23" + text.dropFirst(4), "ol23" + text.dropFirst(4),
             text.filter { $0 != "-" }, "  " + text.map { "\($0) " }.joined() + "\n",
-        ] {
-            #expect(RecoveryKey(text: typed) == key, "\(typed)")
-        }
+            text.prefix(22) + "\r\n  " + text.dropFirst(22), "\u{FEFF}\(text)\u{2028}",
+        ]
+        let between = [
+            " ", "\u{A0}\u{2009}", "\u{2010}", "\u{2011}", "\u{2012}", "–", "—", "\u{2212}",
+            "\u{AD}-",
+            "－",
+        ]
+        for dash in between { typed.append(text.replacing("-", with: dash)) }
+        for typed in typed { #expect(RecoveryKey(text: typed) == key, "\(typed)") }
         for wrong in [
             "", "-", String(text.dropLast()), text + "0", text + "é", "U" + text.dropFirst(),
-            "é" + text.dropFirst(), text + String(repeating: " ", count: 300),
+            "é" + text.dropFirst(), text + String(repeating: " ", count: 600),
             String(repeating: "0", count: 1_000_000), "\0" + text,
         ] {
             #expect(RecoveryKey(text: wrong) == nil)
         }
+    }
+
+    @Test func `says what is wrong with it`() throws {
+        let key = try #require(RecoveryKey([UInt8](1...20)))
+        let text = key.text
+        func refusal(_ text: String) -> KeyringRefusal? {
+            do {
+                _ = try RecoveryKey(given: text)
+                return nil
+            } catch { return error }
+        }
+        #expect(refusal(text) == nil)
+        #expect(refusal("7KQ2-M9XD-4TRW") == .recoveryKeyLength(12))
+        #expect(refusal(text.prefix(22) + "\n") == .recoveryKeyLength(18))
+        #expect(refusal(text + text) == .recoveryKeyLength(72))
+        #expect(refusal("") == .recoveryKeyLength(0))
+        #expect(refusal((text.first == "0" ? "1" : "0") + text.dropFirst()) == .recoveryKeyMistyped)
+        #expect(refusal("U" + text.dropFirst()) == .recoveryKeyMistyped)
     }
 
     @Test func `shows each wrong character, and each two that were exchanged`() throws {
@@ -305,26 +375,36 @@ import Testing
             #expect(UnlockRequest(front: front) == nil, "\(front)")
         }
         let keyring = Keyring([1: .account(Bytes32([UInt8](0..<32))!)])
-        #expect(UnlockRequest(stores: []).keys(of: keyring) == keyring)
+        func keys(
+            _ asked: [StoreIdentifier], of keyring: Keyring?, within stores: [StoreIdentifier] = []
+        ) -> Handover? {
+            let session = SealingSession(account: "A", keyring: keyring)
+            return try? session.handover(for: UnlockRequest(stores: asked), within: stores)
+        }
+        #expect(keys([], of: keyring) == .keys(keyring))
         let confined = keyring.confined(to: [a])
-        #expect(UnlockRequest(stores: [a]).keys(of: keyring) == confined)
-        #expect(UnlockRequest(stores: [a]).keys(of: confined) == confined)
+        #expect(keys([a], of: keyring) == .keys(confined))
+        #expect(keys([a], of: confined) == .keys(confined))
+        #expect(keys([], of: keyring, within: [a]) == .keys(confined))
         // It would be locked for ever by keys that are of no store.
-        #expect(UnlockRequest(stores: [b]).keys(of: confined) == nil)
-        #expect(UnlockRequest(stores: [a, b]).keys(of: confined) == nil)
-        let empty = try #require(
-            Handover.seal(confined.confined(to: [b]), of: "account", with: Self.secret))
-        #expect(Handover.open(empty, of: "account", with: Self.secret) == nil)
+        #expect(keys([b], of: confined) == nil && keys([a, b], of: confined) == nil)
+        #expect(keys([a], of: keyring, within: [b]) == nil && keys([], of: nil) == nil)
+        #expect(keys([], of: confined, within: [b]) == nil)
+        let empty = try Handover.keys(confined.confined(to: [b])).sealed(
+            of: "account", with: Self.secret)
+        #expect(Handover(empty, of: "account", with: Self.secret) == nil)
     }
 
     @Test func `a secret without its code is known as one, and no code is`() throws {
         let recovery = try #require(RecoveryKey([UInt8](0..<20)))
         for secret in [Self.secret.text, recovery.text, recovery.text.lowercased()] {
-            #expect(try #require(KeyCode(secret)).isSecretAlone, "\(secret.count)")
+            #expect(throws: KeyringRefusal.secretAlone, "\(secret.count)") {
+                try KeyCode(given: secret)
+            }
         }
         for code in [
             "7KQ2-M9XD-4TRW", "https://s#7KQ2", "ubiquity:unlock;" + Self.secret.text,
             String(repeating: "7", count: 36),
-        ] { #expect(try !#require(KeyCode(code)).isSecretAlone, "\(code)") }
+        ] { #expect(try KeyCode(given: " \(code)\n") == KeyCode(code), "\(code)") }
     }
 }

@@ -148,6 +148,89 @@ import Testing
         #expect(new.engine.status.link.lastError?.contains("not sealed") == true)
     }
 
+    // MARK: - What is set aside
+
+    private func setAside(_ device: SteppedDevice) -> [String: SetAside.Reason] {
+        Dictionary(
+            uniqueKeysWithValues: device.engine.status.setAside.reasons.map { ($0.key.string, $0.value) })
+    }
+
+    @Test func `swaps and damages no boxes without a word`() throws {
+        let (a, b) = devices()
+        let (x, y) = (try record("x"), try record("y"))
+        cloud.forge(Record(key: x.key, content: y.content, stamp: x.stamp))
+        cloud.forge(Record(key: y.key, content: x.content, stamp: y.stamp))
+        var new = cloud.device()
+        new.keep(keyring)
+        settle(a, b, new)
+        #expect(new["x"] == nil && new["y"] == nil && a["x"] == .string("good"))
+        for device in [a, b, new] {
+            #expect(setAside(device) == ["x": .unopened, "y": .unopened])
+            #expect(device.reports.count == 1 && device.reports[0].contains("\"x\" and \"y\""))
+        }
+        new = new.restarted()
+        settle(new)
+        #expect(setAside(new).count == 2 && new.reports.count == 1)
+        // To write again what a device has had all along is a change now.
+        a["x"] = .string("good")
+        a["y"] = nil
+        settle(a, b, new)
+        #expect(new["x"] == .string("good") && b["y"] == nil)
+        for device in [a, b, new] { #expect(setAside(device).isEmpty) }
+        #expect(try record("x").stamp.timestamp > x.stamp.timestamp && isAllSealed())
+    }
+
+    @Test(arguments: [false, true])
+    func `shows nobody an older value than the one agreed on`(polls: Bool) throws {
+        let (a, b) = devices()
+        let old = try record("x")
+        a["x"] = .string("better")
+        cloud.settle()
+        if polls {
+            b.streamFailure = LinkFailure(
+                .tooManyStreams(retryAfterMilliseconds: 30_000), "too many")
+            b.cut()
+        }
+        cloud.forge(old)
+        for _ in 0..<3 {
+            cloud.pass(milliseconds: 120_000)
+            settle(a, b)
+        }
+        for device in [a, b] {
+            #expect(device["x"] == .string("better") && setAside(device) == ["x": .older])
+        }
+        #expect(try record("x") == old)
+        b["x"] = .string("better")
+        for _ in 0..<3 {
+            cloud.pass(milliseconds: 120_000)
+            settle(a, b)
+        }
+        #expect(setAside(a).isEmpty && setAside(b).isEmpty)
+        #expect(a["x"] == .string("better") && cloud.server["x"] != nil)
+    }
+
+    @Test func `shows nobody an older value by forgetting a cursor`() throws {
+        let (a, b) = devices()
+        let old = try record("x")
+        a["x"] = .string("better")
+        a["y"] = nil
+        cloud.settle()
+        b.isOnline = false
+        b.cut()
+        a["z"] = 1
+        settle(a)
+        a["z"] = nil
+        settle(a)
+        cloud.compactTombstones()
+        cloud.forge(old)
+        b.isOnline = true
+        cloud.pass(milliseconds: 120_000)
+        let pushes = b.pushes.count
+        settle(b)
+        #expect(b["x"] == .string("better") && setAside(b) == ["x": .older])
+        #expect(b.pushes.count == pushes && b.engine.waitingRecords.isEmpty)
+    }
+
     // MARK: - Keys
 
     @Test func `keeps no box of an older key among the values`() throws {
@@ -213,31 +296,35 @@ import Testing
         func step(
             _ generation: UInt32, _ check: Bytes32?, proposal: Keyring? = nil
         ) throws -> SealingStep {
-            SealingStep.next(
-                keyring: newer, proposal: proposal, generation: generation, check: check,
-                wasSealed: true, unsealed: [try StoreIdentifier("store")])
+            var session = SealingSession(account: "A", keyring: newer, proposal: proposal)
+            let step = session.mark(
+                generation: generation, check: check, unsealed: [try StoreIdentifier("store")])
+            let isAdopted = generation == proposal?.current && check == proposal?.check
+            #expect(session.keyring == (isAdopted ? proposal : newer))
+            return step
         }
         #expect(try step(1, first) == .restored && step(0, nil) == .restored)
         // Nothing is sealed for a mark of the same number that its keys did not make.
         for check in [first, Self.key(7), nil] { #expect(try step(2, check) == .getKey) }
         // A proposal is only adopted if the mark is its own.
         let proposal = try #require(newer.adding(Self.key(3), at: 1))
-        #expect(try step(3, Self.key(7), proposal: proposal) == .drop)
-        #expect(try step(3, second, proposal: proposal) == .drop)
-        #expect(try step(3, proposal.check, proposal: proposal) == .adopt)
-        #expect(try step(1, first, proposal: proposal) == .drop)
+        #expect(try step(3, Self.key(7), proposal: proposal) == .getKey)
+        #expect(try step(3, second, proposal: proposal) == .getKey)
+        #expect(
+            try step(3, proposal.check, proposal: proposal) == .seal(StoreIdentifier("store")))
+        #expect(try step(1, first, proposal: proposal) == .restored)
     }
 
     @Test func `passes off no other recovery: each key has its own`() throws {
         let before = try #require(RecoveryKey([UInt8](repeating: 1, count: 20)))
         let after = try #require(RecoveryKey([UInt8](repeating: 2, count: 20)))
         let wrap = try #require(before.wrap(keyring))
-        #expect(after.open(wrap) == nil)
+        #expect(throws: KeyringRefusal.recoveryKeyOther) { try after.open(wrap) }
         // Who kept an old recovery key sees by the mark that its keys are not the account's.
-        #expect(before.open(wrap)?.check != newer.check)
+        #expect(try before.open(wrap).check != newer.check)
         // A wrap in a handover's place opens as little.
         let secret = try #require(HandoverSecret([UInt8](repeating: 1, count: 16)))
-        #expect(Handover.open(wrap, of: "account", with: secret) == nil)
+        #expect(Handover(wrap, of: "account", with: secret) == nil)
     }
 
     // MARK: - Clocks
@@ -270,6 +357,51 @@ import Testing
         #expect(a.engine.status.link.lastError?.contains("more than a day") == true)
         a.holdsAnswers = false
         try expectNow(a, b)
+    }
+
+    private func deletion(_ key: String, at milliseconds: Int64) throws -> Record {
+        let stamp = Stamp(HybridTimestamp(milliseconds: milliseconds), DeviceID(rawValue: 7))
+        return Record(key: try Key(key), content: .deleted, stamp: stamp)
+    }
+
+    @Test func `stops no writes by a deletion that it dates in the future`() throws {
+        let (a, b) = devices()
+        cloud.forge(try deletion("y", at: cloud.now + 23 * 3_600_000))
+        settle(a, b)
+        for device in [a, b] {
+            #expect(device["y"] == .string("other") && setAside(device) == ["y": .ahead])
+            #expect(device.engine.status.link.state == .connected)
+        }
+        a["x"] = .string("later")
+        settle(a, b)
+        #expect(b["x"] == .string("later"))
+        #expect(try record("x").stamp.timestamp.milliseconds < cloud.now + 60_000)
+        a["y"] = .string("mine")
+        settle(a, b)
+        #expect(a["y"] == .string("other"))
+        #expect(a.disk.refused.map(\.record.content) == [.value(.string("mine"))])
+        // What an honest server may have.
+        cloud.forge(try deletion("x", at: cloud.now + 59_000))
+        settle(a, b)
+        #expect(a["x"] == nil && b["x"] == nil)
+    }
+
+    @Test func `stops no writes by a clock that was ahead`() throws {
+        let (a, b) = devices()
+        cloud.serverClockError = 20 * 3_600_000
+        for device in [a, b] { device.cut() }
+        cloud.pass(milliseconds: 120_000)
+        settle(a, b)
+        cloud.forge(try deletion("y", at: cloud.serverNow))
+        settle(a, b)
+        #expect(a["y"] == nil && b["y"] == nil)
+        cloud.serverClockError = 0
+        for device in [a, b] { device.cut() }
+        cloud.pass(milliseconds: 120_000)
+        settle(a, b)
+        a["x"] = .string("later")
+        try expectNow(a, b)
+        #expect(try record("x").stamp.timestamp.milliseconds < cloud.now)
     }
 
     /// Both devices have the later value, of the present.

@@ -92,7 +92,7 @@ import UbiquityWire
         // Another device began it: a person has to say so.
         #expect(try await home.continueSealing().step == .seal(Self.store))
         #expect(server.requests.allSatisfy { $0.method == .GET })
-        let progress = try await home.continueSealing(finishing: true) { store in
+        let progress = try await home.continueSealing(finishing: true) { store, _ in
             sealed.withLock { $0 += [store] }
         }
         #expect(progress.step == .done && !progress.isLocked)
@@ -124,7 +124,13 @@ import UbiquityWire
             try await home.continueSealing(finishing: true)
         }
         #expect(server.requests.allSatisfy { $0.method == .GET })
-        #expect(try await home.continueSealing(finishing: true, drops: true).step == .done)
+        var plan = SealingPlan(next)
+        plan.removed[Self.store] = [try Key("another")]
+        await #expect(throws: SealingError.unopened(Self.store, [strange.key])) {
+            try await home.continueSealing(plan, finishing: true)
+        }
+        plan.removed[Self.store] = [strange.key]
+        #expect(try await home.continueSealing(plan, finishing: true).step == .done)
         let put = try #require(server.requests.first { $0.method == .PUT })
         let sent = try WireFormat.protobuf.decode(WireWholeStore.self, from: put.body)
         #expect(sent.records.map(\.key) == ["own"])
@@ -138,9 +144,12 @@ import UbiquityWire
                 ? Self.mark(next, unsealed: ["notes"]) : Self.whole([clear])
         }
         try signIn(to: server)
-        try keep(next)
-        await #expect(throws: SealingError.fault(Self.store, .clearValue(clear.key))) {
-            try await home.continueSealing(finishing: true)
+        try keep(Self.keyring)
+        try home.update { $0.proposal = next }
+        for finishing in [false, true] {
+            await #expect(throws: SealingError.fault(Self.store, .clearValue(clear.key))) {
+                try await home.continueSealing(finishing: finishing)
+            }
         }
         #expect(server.requests.allSatisfy { $0.method == .GET })
     }
@@ -149,18 +158,20 @@ import UbiquityWire
         let mark = Mutex<Keyring?>(nil)
         let server = try await StubServer { _ in Self.mark(mark.withLock { $0 }) }
         try signIn(to: server)
-        let account = try #require(try home.load().signedIn)
         #expect(try await home.continueSealing().step == .propose)
-        let proposal = try #require(try home.propose(account))
-        #expect(try home.propose(account) == proposal)
+        func propose() throws -> Keyring {
+            let proposal = try #require(Keyring([:]).adding(.random(), at: 1))
+            try home.update { $0.proposal = proposal }
+            return proposal
+        }
+        _ = try propose()
         #expect(try await home.continueSealing().step == .mark)
         mark.withLock { $0 = Self.keyring }
         let lost = try await home.continueSealing()
         #expect(lost.step == .getKey && lost.isLocked)
         #expect(try home.load().proposal == nil)
         mark.withLock { $0 = nil }
-        let second = try #require(try home.propose(account))
-        #expect(second != proposal)
+        let second = try propose()
         mark.withLock { $0 = second }
         #expect(try await home.continueSealing().step == .done)
         #expect(try home.load().keyring == second)
@@ -211,16 +222,48 @@ import UbiquityWire
         }
     }
 
-    @Test func `is not signed in by a code with a secret if there are no keys`() async throws {
-        for mark in [nil, Self.keyring] {
-            let server = try await server(mark)
-            await #expect(throws: SealingError.noHandover) {
+    @Test func `is not signed in to a clear account by a code whose secret nobody has answered`()
+        async throws
+    {
+        let strange = try Handover.notSealed.sealed(of: "42", with: .random())
+        for box in [nil, strange, []] {
+            let server = try await server(nil, box: box)
+            await #expect(throws: UnsealedDoubt.unanswered) {
                 try await home.signIn(
                     server: server.address, by: .code("1"), deviceName: "d", secret: .random())
             }
             #expect(try home.load().signedIn == nil)
             #expect(server.requests.last?.method == .DELETE)
+            let asked = try await home.signIn(
+                server: server.address, by: .code("1"), deviceName: "d", secret: .random(),
+                acceptsUnsealed: { $0 == .unanswered })
+            #expect(!asked.sealing.isSealed && !asked.isVouched)
+            _ = try home.endSignIn(wipes: true)
         }
+    }
+
+    @Test func `is locked by what another device says, or else the server`() async throws {
+        let secret = HandoverSecret.random()
+        for (handover, mark): (Handover?, Keyring?) in [
+            (.noKey, nil), (.noKey, Self.keyring), (.notSealed, Self.keyring), (nil, Self.keyring),
+        ] {
+            let box = try handover?.sealed(of: "42", with: secret)
+            let server = try await server(mark, box: box)
+            let signedIn = try await home.signIn(
+                server: server.address, by: .code("1"), deviceName: "d", secret: secret)
+            #expect(signedIn.sealing.isSealed && signedIn.isVouched == (handover != nil))
+            #expect(signedIn.sealing.isLocked == (mark != nil))
+            #expect(signedIn.sealing.step == (mark == nil ? .restored : .getKey))
+            #expect(try home.load().sealing?.isSealed == true)
+            _ = try home.endSignIn(wipes: true)
+        }
+        // A device that has never had another one is asked nothing.
+        let box = try Handover.notSealed.sealed(of: "42", with: secret)
+        let clear = try await server(nil, box: box)
+        let other = try DeviceHome(path: home.path + "/other")
+        let signedIn = try await other.signIn(
+            server: clear.address, by: .code("1"), deviceName: "d", secret: secret)
+        #expect(!signedIn.sealing.isSealed && signedIn.isVouched)
     }
 
     @Test func `takes no keys at a sign-in that do not go on from its own`() async throws {
@@ -228,7 +271,7 @@ import UbiquityWire
         let other = Keyring([1: .account(Bytes32([UInt8](1...32))!)])
         let secret = HandoverSecret.random()
         func signIn(_ keyring: Keyring, mark: Keyring?) async throws -> DeviceHome.SignIn {
-            let box = try #require(Handover.seal(keyring, of: "42", with: secret))
+            let box = try Handover.keys(keyring).sealed(of: "42", with: secret)
             let server = try await server(mark, box: box)
             do {
                 return try await home.signIn(
@@ -256,7 +299,7 @@ import UbiquityWire
     @Test func `is locked after a sign-in with keys from before the present one`() async throws {
         let next = try #require(Self.keyring.adding(Bytes32([UInt8](2...33))!, at: 1))
         let secret = HandoverSecret.random()
-        let box = try #require(Handover.seal(Self.keyring, of: "42", with: secret))
+        let box = try Handover.keys(Self.keyring).sealed(of: "42", with: secret)
         let server = try await server(next, box: box)
         let signedIn = try await home.signIn(
             server: server.address, by: .code("1"), deviceName: "d", secret: secret)
@@ -265,30 +308,49 @@ import UbiquityWire
         #expect(try home.load().keyring == next)
     }
 
-    @Test func `sends no mark of a key that it no longer has`() async throws {
-        let server = try await server(nil)
-        try signIn(to: server)
-        let account = try #require(try home.load().signedIn)
-        let proposal = try #require(try home.propose(account))
-        try home.update { $0.proposal = nil }
-        await #expect(throws: SealingError.otherProposal) {
-            try await home.mark(proposal, recovery: [], account)
+    @Test func `keeps a key before its mark is sent, unless another program has gone on`()
+        async throws
+    {
+        let statuses = Mutex<[Int]>([204])
+        let isKept = Mutex(false)
+        let home = home
+        let server = try await StubServer { request in
+            guard request.method == .PUT else { return Self.mark(nil) }
+            isKept.withLock { $0 = (try? home.load().proposal) != nil }
+            let status = statuses.withLock { $0.removeFirst() }
+            return status == 204 ? .init(status: .noContent) : Self.problem(status, "proof")
         }
-        #expect(server.requests.isEmpty)
-        try home.update { $0.proposal = proposal }
-        try await home.mark(proposal, recovery: [1], account)
-        #expect(server.requests.map(\.method) == [.PUT])
+        try signIn(to: server)
+        let progress = try await home.sealing()
+        let plan = SealingPlan(try #require(Keyring([:]).adding(.random(), at: 1)))
+        try home.update { $0.proposal = Self.keyring }
+        await #expect(throws: SealingError.otherProposal) {
+            try await home.mark(plan, recovery: [], after: progress)
+        }
+        #expect(server.requests.allSatisfy { $0.method == .GET })
+        try home.update { $0.proposal = nil }
+        try await home.mark(plan, recovery: [1], after: progress)
+        #expect(isKept.withLock { $0 })
+        #expect(try home.load().proposal == plan.keyring)
+        // What the server has refused is nobody's key.
+        statuses.withLock { $0 = [403] }
+        await #expect(throws: LinkFailure.self) {
+            try await home.mark(plan, recovery: [1], after: progress)
+        }
+        #expect(try home.load().proposal == nil)
     }
 
-    @Test func `is asked before it signs in to an account that is not sealed`() async throws {
+    @Test func `is asked before it signs in to an account that is not sealed, at any address`()
+        async throws
+    {
         let server = try await server(nil)
-        try home.update { $0.sealedServers = [ExactString(server.address)] }
-        await #expect(throws: SealingError.notSealed) {
+        try home.update { $0.sealedAccounts = ["another"] }
+        await #expect(throws: UnsealedDoubt.hadSealed) {
             try await home.signIn(server: server.address, by: .code("1"), deviceName: "d")
         }
         #expect(try home.load().signedIn == nil)
         let signedIn = try await home.signIn(
-            server: server.address, by: .code("1"), deviceName: "d", acceptsUnsealed: { true })
+            server: server.address, by: .code("1"), deviceName: "d", acceptsUnsealed: { _ in true })
         #expect(signedIn.sealing.step == .propose)
         #expect(try home.load().signedIn?.account == "42")
     }

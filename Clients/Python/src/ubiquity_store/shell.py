@@ -68,6 +68,11 @@ class Answer:
 _Act = Callable[[Answer], None]
 
 
+def with_sealed(device: Word, *accounts: str) -> Word:
+    """Keeps that accounts are sealed, whatever a server says later."""
+    return device | {"sealedAccounts": sorted({*device.get("sealedAccounts", []), *accounts})}
+
+
 class Shell:
     """A store's engine, disk and connection, and the threads that own them.
 
@@ -172,14 +177,15 @@ class Shell:
 
         self._wait(sync, seconds, "sync")
 
-    def adopt(self, device: Word) -> None:
-        """Follows a sign-in or a sign-out, which is on the disk when this returns."""
+    def adopt(self, device: Word, old: Word) -> None:
+        """Follows a sign-in or a sign-out, which is on the disk when this returns. What was noted
+        since `old`, of which `device` was made, stays."""
         def save(answer: Answer) -> None:
             try:
                 if self._end_reason:
                     raise self._ended()
-                self._disk.save(_DEVICE, {"entries": [], "meta": encode(device, 5)})
-                self.device = device
+                noted = {*self.device.get("sealedAccounts", [])} - {*old.get("sealedAccounts", [])}
+                self._save_device(with_sealed(device, *noted) if noted else device)
                 answer.give()
             except Exception as error:
                 answer.give(_unsaved_sign_in(reason(error)))
@@ -341,6 +347,8 @@ class Shell:
             case "save": self._on_disk("notSaved", functools.partial(self._save, self._name, step))
             case "read": return [{"do": "read"}]
             case "readAccount": return [{"do": "account", "device": self.device}]
+            case "noteSealed":
+                self._on_disk("noAccount", functools.partial(self._note_sealed, step["account"]))
             case "open":
                 self._opened = f"{step['folder']}/{self.identifier}"
                 self._on_disk("notOpened", functools.partial(self._open, self._opened))
@@ -524,6 +532,14 @@ class Shell:
 
     def _open(self, name: str) -> Word:
         return {"do": "opened", "content": self._disk.load(name)}
+
+    def _note_sealed(self, account: str) -> Word:
+        self._save_device(with_sealed(self.device, account))
+        return {"do": "account", "device": self.device}
+
+    def _save_device(self, device: Word) -> None:
+        self._disk.save(_DEVICE, {"entries": [], "meta": encode(device, 5)})
+        self.device = device
 
     def _unsaved_text(self) -> str:
         why = f": {self._disk_error}" if self._disk_error else ""

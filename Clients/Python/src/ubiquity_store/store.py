@@ -17,7 +17,7 @@ from typing import Any, Literal, TypedDict, cast
 from .engine import DEPTH_MAX, UbiquityError, Word, encoded, reason
 from .link import checked_address, exchange
 from .plist import Value, encode
-from .shell import WAIT_SECONDS, Change, Shell
+from .shell import WAIT_SECONDS, Change, Shell, with_sealed
 
 _log = logging.getLogger("ubiquity_store")
 #: The path of an account's mark.
@@ -36,6 +36,9 @@ class Status(TypedDict):
     lastSync: int | None
     nextRetry: int | None
     pendingKeys: list[str]
+    #: Of these, the server has what this device does not take, such as a value that the account's key
+    #: does not open. The device keeps what it has; writing the key again replaces what the server has.
+    setAsideKeys: list[str]
     isInitialSyncComplete: bool
     #: Why the last save failed; None if it did not.
     diskError: str | None
@@ -180,24 +183,26 @@ class Store(MutableMapping[str, Value]):
         return self._device["signedIn"]["accountName"] if "signedIn" in self._device else None
 
     def sign_in(self, server: str, code: str, *, device_name: str, account_name: str = "",
-                allows_plain_http: bool = False, allows_unsealed: bool = False) -> None:
+                allows_plain_http: bool = False, allows_unsealed: bool = False) -> bool:
         """Signs in with a code of the server's operator, or of another device. One that begins with
         `ubiquity:` brings the keys of a sealed account, and may have the address for `server`.
         `account_name` is for the code of an empty server: the name of its first account.
 
-        A server that had a sealed account of this device could make up one that is not, to get
-        values that it can read: that is `notSealed`, unless `allows_unsealed`."""
+        Returns whether the account is sealed. A server could make up one that is not, to get values
+        that it can read. So where only the server says so, and this device has had a sealed account,
+        or no device has answered the secret of the code, that is `notSealed`, unless
+        `allows_unsealed`."""
         address, _, front = self._ask_keys("code", code=code)["front"].rpartition("#")
         server = checked_address(server or address, allows_plain_http)
         if ";" in front:
             raise UbiquityError("refused", "the server's key, after the ;, cannot be checked here")
         with self._alone():
-            self._sign_in(server, code, front, device_name, account_name, allows_unsealed)
+            return self._sign_in(server, code, front, device_name, account_name, allows_unsealed)
 
     def _sign_in(self, server: str, code: str, front: str, device_name: str, name: str,
-                 allows_unsealed: bool) -> None:
+                 allows_unsealed: bool) -> bool:
         # A disk that does not work does not use up a code.
-        self._shell.adopt(self._device)
+        self._shell.adopt(self._device, self._device)
         body = {"code": front, "deviceName": device_name, "accountName": name}
         answer = exchange("POST", server, "/v1/sign-in", {k: v for k, v in body.items() if v})
         fields = {name: answer.get(name) for name in ("account", "device", "credential")}
@@ -216,20 +221,38 @@ class Store(MutableMapping[str, Value]):
         device = old | {"signedIn": account, "folder": folder, "lastFolder": last,
                         "folders": folders | {account["account"]: folder}}
         try:
-            # A secret says that the account is sealed. Without the keys, it is another one.
-            if ";" in code:
-                device = self._with_keys(device, account, self._keys(code, account))
-            elif _is_sealed(account):
-                # Kept on the disk: nothing clear is sent, whatever the server says later.
-                account["isSealed"] = True
-                device = self._with_server(device, account)
-            elif not allows_unsealed:
-                self._check_unsealed(account)
-            self._shell.adopt(device)
+            device = self._with_sealing(device, account, code if ";" in code else "", allows_unsealed)
+            self._shell.adopt(device, old)
         except UbiquityError:
             _revoke(device)
             raise
         _revoke(old)
+        return account["account"] in device.get("sealedAccounts", [])
+
+    def _with_sealing(self, device: Word, account: Word, code: str, allows_unsealed: bool) -> Word:
+        """Adds what the device learns of an account that it signs in to, by a code with a secret."""
+        name, sealed = account["account"], {*device.get("sealedAccounts", [])}
+        keyrings = {**device.get("keyrings", {})}
+        asked: Word = {"account": name, "isSealed": name in sealed, "hadSealed": bool(sealed)}
+        if keyring := keyrings.pop(name, None):
+            asked["keyring"] = keyring
+        if code:
+            asked["code"] = code
+            path = self._ask_keys("code", code=code, account=name)["path"]
+            # If the server keeps it to itself, for whatever reason, that is for the person to judge.
+            with suppress(UbiquityError):
+                asked["answer"] = _json(_request("GET", account, path))
+        asked["mark"] = _json(_request("GET", account, _SEALING))
+        learned = self._ask_keys("signIn", **asked)
+        if "doubt" in learned:
+            if not allows_unsealed:
+                raise UbiquityError("notSealed", f"{learned['doubt']}: nobody was signed in, and the "
+                                    "code is used up")
+            learned = {"isSealed": False}
+        if "keyring" in learned:
+            keyrings[name] = learned["keyring"]
+        sealed = sealed | {name} if learned["isSealed"] else sealed - {name}
+        return device | {"keyrings": keyrings, "sealedAccounts": sorted(sealed)}
 
     def unlock_code(self) -> str:
         """A code to show, and to pass to `unlock`: a device with the account's keys approves it."""
@@ -245,7 +268,8 @@ class Store(MutableMapping[str, Value]):
         with self._alone():
             if self._signed_in()["account"] != account["account"]:
                 raise UbiquityError("unauthorized", "this device is signed in to another account")
-            self._shell.adopt(self._with_keys(self._device, account, keys))
+            old = self._device
+            self._shell.adopt(self._with_keys(old, account, keys), old)
 
     def _signed_in(self) -> Word:
         if "signedIn" not in self._device:
@@ -274,20 +298,8 @@ class Store(MutableMapping[str, Value]):
         keyrings = device.get("keyrings", {})
         known = keyrings.get(account["account"])
         joined = self._ask_keys("unlock", **keys, **({"keyring": known} if known else {}))
-        return self._with_server(device, account) | {
+        return with_sealed(device, account["account"]) | {
             "keyrings": keyrings | {account["account"]: joined["keyring"]}}
-
-    def _with_server(self, device: Word, account: Word) -> Word:
-        return device | {"sealedServers": sorted({*device.get("sealedServers", []), account["server"]})}
-
-    def _check_unsealed(self, account: Word) -> None:
-        device = self._device
-        if account["account"] in device.get("keyrings", {}):
-            return
-        if account["server"] in device.get("sealedServers", []):
-            raise UbiquityError("notSealed", "the account is not sealed, although this device has "
-                                "had a sealed one at this server: nobody was signed in, and the "
-                                "code is used up")
 
     def _ask_keys(self, do: str, **fields: Any) -> Word:
         answer: Word = self._shell.ask(lambda engine: engine.handle({"do": do, **fields}))
@@ -299,7 +311,8 @@ class Store(MutableMapping[str, Value]):
         """Signs out. The values stay here; the server is asked to revoke the credential."""
         with self._alone():
             old = self._device
-            self._shell.adopt({name: field for name, field in old.items() if name != "signedIn"})
+            device = {name: field for name, field in old.items() if name != "signedIn"}
+            self._shell.adopt(device, old)
             _revoke(old)
 
     @property
@@ -327,16 +340,6 @@ def _observe(store: "weakref.ref[Store]", change: Change) -> None:
 
 def _request(method: str, account: Word, path: str) -> Word:
     return exchange(method, account["server"], path, None, account["credential"])
-
-
-def _is_sealed(account: Word) -> bool:
-    try:
-        return bool(_request("GET", account, _SEALING).get("generation"))
-    except UbiquityError as error:
-        # An older server knows no sealed accounts.
-        if error.code == "not-found":
-            return False
-        raise
 
 
 def _json(fields: Word) -> bytes:

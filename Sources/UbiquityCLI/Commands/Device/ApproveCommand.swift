@@ -45,6 +45,7 @@ struct ApproveCommand: AsyncParsableCommand {
 
     func run() async throws {
         let keyCode = try KeyCode.given(code, prompt: "The code that the device shows:")
+        keyCode.warn(ifGiven: code)
         if let secret = keyCode.secret, let asked = UnlockRequest(front: keyCode.front) {
             return try await unlock(asked, secret)
         }
@@ -62,7 +63,6 @@ struct ApproveCommand: AsyncParsableCommand {
             try Question.confirm(
                 "Let it sign in?", isGiven: yes,
                 otherwise: "nothing was approved; --deny tells the device so")
-            // The new device looks for the keys as soon as it is approved.
             let hasKey = try await handOver(keyCode.secret, granted, account)
             try await account.approve(userCode, granted)
             report(request, granted, isApproved: true, hasKey: hasKey)
@@ -71,31 +71,36 @@ struct ApproveCommand: AsyncParsableCommand {
 
     // MARK: - Keys
 
-    /// Leaves this device's keys for the new device, if its code has a secret. The server has no say in
-    /// that: it could tell this device that the account is not sealed, and then the new one.
-    /// - Returns: Whether it has.
+    /// Leaves for the new device what this one knows, if its code has a secret.
+    /// - Returns: Whether it gets the account's key.
     private func handOver(
         _ secret: HandoverSecret?, _ granted: Grant, _ account: ManagedAccount
     ) async throws -> Bool {
-        guard account.own != nil else { return false }
-        let sealing = try await options.home.open().sealing()
-        guard sealing.server.generation > 0 || sealing.keyring != nil else { return false }
-        let locked: TerminalText =
-            "The account is sealed, and the new device is locked until you run "
-            + "`ubiquity unlock` on it: "
-        if sealing.isLocked { Output.note(locked + "this device does not have the key either.") }
-        guard let keyring = sealing.keyring else { return false }
-        guard let secret else {
-            if !sealing.isLocked {
-                Output.note(
-                    locked + "only the whole code, which begins with `ubiquity:`, brings the key.")
-            }
+        guard account.own != nil else {
+            Output.note(Self.asksThere)
             return false
         }
-        try await AccountClient.handOver(
-            keyring.granted(granted.stores), with: secret, sealing.account)
-        return !sealing.isLocked
+        let sealing = try await options.home.open().sealing()
+        let handover = try sealing.handover(toStores: granted.stores)
+        if let secret {
+            try await AccountClient.leave(handover, with: secret, sealing.account)
+        }
+        let hasKey = handover.hasKeys && !sealing.isLocked
+        if handover == .notSealed {
+            if secret == nil { Output.note(Self.asksThere) }
+        } else if !hasKey || secret == nil {
+            Output.note(
+                "The account is sealed, and the new device is locked until you run `ubiquity unlock` on it: "
+                    + (hasKey
+                        ? "only the whole code, which begins with `ubiquity:`, brings the key."
+                        : "this device does not have the key either."))
+        }
+        return hasKey && secret != nil
     }
+
+    private static let asksThere: TerminalText =
+        "The new device asks whether the account is sealed: only one of the account's devices tells it, by "
+        + "the whole code, which begins with `ubiquity:`."
 
     /// Gives a device that is locked the keys that it asks for.
     private func unlock(_ asked: UnlockRequest, _ secret: HandoverSecret) async throws {
@@ -106,10 +111,7 @@ struct ApproveCommand: AsyncParsableCommand {
         let sealing = AccountSealer(home: try options.home.open())
         let progress = try await sealing.progress()
         try sealing.checkKey(progress)
-        guard let keyring = progress.keyring else { throw AccountSealer.locked }
-        guard let keys = asked.keys(of: keyring) else {
-            throw Failure(.noPermission, UnlockRequest.lackingKeys)
-        }
+        let handover = try progress.session.handover(for: asked)
         let stores = asked.stores.map(\.string)
         Output.note(
             """
@@ -118,7 +120,7 @@ struct ApproveCommand: AsyncParsableCommand {
             Give it only to a device in front of you that shows this code.
             """)
         try Question.confirm("Give it the key?", isGiven: yes, otherwise: "no key was given")
-        try await AccountClient.handOver(keys, with: secret, progress.account)
+        try await AccountClient.leave(handover, with: secret, progress.account)
         json.print(
             [
                 "deviceName": .null, "address": .null,

@@ -22,11 +22,12 @@ struct PairCommand: AsyncParsableCommand {
             device in the folder --home, and the code comes from the device of UBIQUITY_HOME or the \
             system's folder. It then prints what `ubiquity sign-in` does.
 
-            In a sealed account, the code begins with `ubiquity:` and brings the account's key: it is \
-            a secret that only the new device should see.
+            In a sealed account, the code begins with `ubiquity:` and brings the account's key, if this \
+            device has it: it is a secret that only the new device should see.
 
-            JSON: {"server", "code", "expires", "link", "signIn"}; "link" is the whole code, and \
-            "signIn" the command, which asks for a code that is a secret.
+            JSON: {"server", "code", "expires", "link", "signIn", "hasKey", "others"}; "link" is the whole \
+            code, "signIn" the command, which asks for a code that is a secret, "hasKey" says whether it \
+            brings the key, and "others" has further addresses of a server of a local network.
             """)
 
     @OptionGroup(title: "The new device") var grant: GrantOptions
@@ -51,7 +52,10 @@ struct PairCommand: AsyncParsableCommand {
             stores: grant.store, credentialSeconds: grant.credentialSeconds, account)
         let server = code.server ?? account.server
         let link = SignInLink(server: server, code: code.code, pin: code.pin)
-        let secret = try await handOver(sealing)
+        let handover = try sealing.handover(toStores: grant.store)
+        let secret = handover == .notSealed ? nil : HandoverSecret.random()
+        if let secret { try await AccountClient.leave(handover, with: secret, account) }
+        let bringsKey = handover.hasKeys && !sealing.isLocked
         if signIn.isOn {
             return try await signIn.run(
                 link, secret: secret, self.home, json, again: "ubiquity pair")
@@ -69,14 +73,21 @@ struct PairCommand: AsyncParsableCommand {
                 \(whole)
 
             \(QRCode.picture(of: whole) ?? "")
-            The code brings the account's key: show it to nobody else.
+            \(Self.meaning(bringsKey)) A browser cannot read it: open \(link.text) there, and unlock the \
+            browser then.
             """
+        // With its key, no other server is taken for it.
+        let others = (code.pin == nil ? [] : code.others).filter { $0 != server }
+        let also: TerminalText = others.reduce("") { text, other in
+            text + "\nAlso at \(SignInLink(server: other, code: code.code, pin: code.pin).text)"
+        }
         json.print(
             [
                 "server": .string(server), "code": .string(code.code),
                 "expires": .string(Phrase.isoTime(code.expiresMilliseconds)),
                 "link": .string(whole),
-                "signIn": .string(command),
+                "signIn": .string(command), "hasKey": .boolean(bringsKey),
+                "others": .array(others.map(JSON.string)),
             ],
             or: """
                 Code for another device of \(account.accountName): \
@@ -86,22 +97,13 @@ struct PairCommand: AsyncParsableCommand {
                     \(command)
 
                 \(below)
-                """ + (Phrase.reach(server).map { "\n\($0)\n" } ?? ""))
+                """ + also + (Phrase.reach(server).map { "\n\($0)\n" } ?? ""))
     }
 
-    /// Leaves this device's keys for the new device. The server has no say in that: it could tell this
-    /// device that the account is not sealed, and then the new one.
-    /// - Returns: The secret for the code; nil without keys.
-    private func handOver(_ sealing: SealingProgress) async throws -> HandoverSecret? {
-        if sealing.isLocked {
-            Output.note(
-                "The account is sealed, and neither this device nor the new one has its key. "
-                    + "`ubiquity unlock` gets it.")
-        }
-        guard let keyring = sealing.keyring else { return nil }
-        let secret = HandoverSecret.random()
-        try await AccountClient.handOver(
-            keyring.granted(grant.store), with: secret, sealing.account)
-        return secret
+    private static func meaning(_ bringsKey: Bool) -> String {
+        bringsKey
+            ? "The code brings the account's key: show it to nobody else."
+            : "The account is sealed, and this device does not have its key, so the new one is locked, too: "
+                + "`ubiquity unlock` gets it."
     }
 }

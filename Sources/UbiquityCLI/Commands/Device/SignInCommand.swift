@@ -18,7 +18,9 @@ struct SignInCommand: AsyncParsableCommand {
 
             With --server alone, this command shows a code itself, and waits until somebody runs \
             `ubiquity approve` with it on a device that is signed in, or on the server. --store and \
-            --for ask for limited rights.
+            --for ask for limited rights. A device that gets the whole code tells this one whether the \
+            account is sealed (see `ubiquity encryption`); otherwise, this command asks, because a server \
+            could be after values that it can read.
 
             A server that trusts an identity provider also accepts the provider's token, a JSON \
             Web Token. It is read from a file, because others can see a command line.
@@ -39,8 +41,7 @@ struct SignInCommand: AsyncParsableCommand {
             A device that is already signed in needs --replace: the old credential is revoked \
             once the new one works.
 
-            The code of a sealed account (see `ubiquity encryption`) begins with `ubiquity:`, and \
-            brings the account's key. It is a secret: let this command ask for it, because others can \
+            The code of a sealed account begins with `ubiquity:`, and brings the account's key. It is a secret: let this command ask for it, because others can \
             see a command line. A device that is signed in without the \
             key is locked until `ubiquity unlock` gets it.
 
@@ -72,7 +73,7 @@ struct SignInCommand: AsyncParsableCommand {
     @Flag(help: "Replace the current sign-in.")
     var replace = false
 
-    @Flag(help: "Yes, sign in though the account is not sealed, and others at this server were.")
+    @Flag(help: "Yes, sign in although only the server says that the account is not sealed.")
     var yes = false
 
     @Option(
@@ -156,6 +157,7 @@ struct SignInCommand: AsyncParsableCommand {
         let home = try home.open()
         let old = try home.load().signedIn
         if let old, !replace { throw refusal(old) }
+        if let given = link ?? code { KeyCode(given)?.warn(ifGiven: given) }
         let way = try way()
         try Failure.checkAddress(way.server, security)
         let name = deviceName ?? DeviceHome.usualDeviceName
@@ -168,7 +170,6 @@ struct SignInCommand: AsyncParsableCommand {
             let pending = try await AccountClient.requestSignIn(
                 server: way.server, deviceName: name, stores: grant.store,
                 credentialSeconds: grant.credentialSeconds, security: security)
-            // Whether the account is sealed is known when it is approved.
             let secret = HandoverSecret.random()
             show(pending, secret)
             signIn = try await home.signIn(
@@ -176,13 +177,12 @@ struct SignInCommand: AsyncParsableCommand {
                 review: review)
         }
         if let old = signIn.old { report(old) }
-        report(signIn, isUnsealed: try home.load().isUnsealedSignIn(signIn.account))
+        report(signIn)
     }
 
-    /// The server may not tell the truth, to get values that it can read.
-    private func acceptsUnsealed() throws -> Bool {
+    private func acceptsUnsealed(_ doubt: UnsealedDoubt) throws -> Bool {
         try Question.confirm(
-            "The account is not sealed, though this device has had a sealed one at this server. Sign in?",
+            "\(Phrase.sentence(doubt)) The server could be after values that it can read. Sign in?",
             isGiven: yes, otherwise: "this device was not signed in")
         return true
     }
@@ -204,16 +204,15 @@ struct SignInCommand: AsyncParsableCommand {
         let code = KeyCode(front: pending.link.text, secret: secret).text
         Output.note(
             """
-            To let this device sign in, run on a device that is signed in:
-
-                ubiquity approve \(Output.styled(TerminalText(pending.userCode), .bold))
-
-            In a sealed account, run `ubiquity approve` there, and paste the whole code when it asks, \
-            which brings the account's key, too:
+            To let this device sign in, run `ubiquity approve` on a device that is signed in, and paste \
+            this code there when it asks:
 
                 \(code)
 
             \(QRCode.picture(of: code, columns: Output.errorColumns) ?? "")
+            Where it cannot be pasted, `ubiquity approve \(pending.userCode)` does it, too. Then only \
+            the server says whether the account is sealed: a sealed one is locked here, and of any other \
+            one, this command asks.
             Waiting until \(Phrase.time(pending.expiresMilliseconds)).
             """)
     }
@@ -232,24 +231,24 @@ struct SignInCommand: AsyncParsableCommand {
                 + "be revoked: \(failure.detail)")
     }
 
-    /// - Parameter isUnsealed: Whether the device has had another account at the server that is sealed.
-    private func report(_ signIn: DeviceHome.SignIn, isUnsealed: Bool) {
+    private func report(_ signIn: DeviceHome.SignIn) {
         let (account, sealing) = (signIn.account, signIn.sealing)
-        let isSealed = sealing.server.generation > 0
-        let sentence: String
-        if sealing.isLocked {
-            sentence = " \(Phrase.locked)"
-        } else if sealing.step == .restored {
-            sentence = " " + AccountSealer.restored(sealing).sentence + "."
-        } else if isSealed {
-            sentence = " The account is sealed, and this device has its key."
-        } else {
-            sentence = isUnsealed ? " The account is not sealed: its server can read it." : ""
-        }
+        let isSealed = sealing.isSealed
+        let sentence =
+            if sealing.isLocked { Phrase.locked } else if sealing.step == .restored {
+                AccountSealer.restored(sealing).sentence + "."
+            } else if isSealed {
+                "The account is sealed, and this device has its key."
+            } else {
+                "The account is not sealed" + (signIn.isVouched ? "" : ", according to its server")
+                    + ": whoever has the server can read the values."
+            }
         json.print(
-            .signIn(account, isSealed: isSealed, hasKey: isSealed && !sealing.isLocked),
+            .signIn(
+                account, isSealed: isSealed,
+                hasKey: isSealed && ![.getKey, .restored].contains(sealing.step)),
             or: "Signed in to \(account.accountName) at \(account.server) as "
-                + "\(account.deviceName) (\(account.device.shortID)).\(sentence)")
+                + "\(account.deviceName) (\(account.device.shortID)). \(sentence)")
     }
 }
 

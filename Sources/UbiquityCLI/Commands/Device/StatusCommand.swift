@@ -21,12 +21,12 @@ struct StatusCommand: AsyncParsableCommand {
             "clockAhead" is how far this device's clock is ahead of the server's, in seconds, as \
             the server measured it with the last push, or null; "account" is null or {"name", \
             "id", "server", "device", "deviceName"}; "store" is null or {"identifier", \
-            "connection", "heldUpBy", "pendingKeys", "neverSent", "keys", "keysMax", "bytes", \
-            "bytesMax", "firstSyncCompleted", \
-            "lastSync", "lastError", "nextRetry", "diskError"}. "connection" is one of signedOut, \
+            "connection", "heldUpBy", "pendingKeys", "neverSent", "setAside", "keys", "keysMax", \
+            "bytes", "bytesMax", "firstSyncCompleted", "lastSync", "lastError", "nextRetry", "diskError"}. "connection" is one of signedOut, \
             connecting, connected, polling, waiting, locked and unauthorized, or null with --local if no \
             program is connected; "neverSent" is null or says which of the pending keys wait for \
-            ever, because they are too large to be sent; "heldUpBy" is null or a process, such as \
+            ever, because they are too large to be sent; "setAside" has the keys of which the server \
+            has something that this device does not take; "heldUpBy" is null or a process, such as \
             "notes (4711)", that \
             holds the connection and does not respond because it was stopped; "nextRetry" is null \
             unless another program will try again; times are ISO 8601 or null.

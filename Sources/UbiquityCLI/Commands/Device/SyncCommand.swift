@@ -11,11 +11,12 @@ struct SyncCommand: AsyncParsableCommand {
         discussion: """
             When it succeeds, the server has everything that this device had written, and this \
             device has everything that the server had. "pending" counts what was written \
-            meanwhile. With --until, it then waits until another device has it all on its disk, too.
+            meanwhile; "setAside" has the keys of which the server has something that this device does \
+            not take, such as a value that the account's key does not open. With --until, it then waits until another device has it all on its disk, too.
             Status 69: the server cannot be reached, or the other device does not have it in time; \
             77: not signed in, or not allowed.
 
-            JSON: {"keys", "pending", "bytes"}.
+            JSON: {"keys", "pending", "setAside", "bytes"}.
             """)
 
     @OptionGroup(title: "Store") var store: StoreOptions
@@ -43,10 +44,11 @@ struct SyncCommand: AsyncParsableCommand {
     }
 
     private func report(_ status: EngineStatus) {
+        if let note = Phrase.setAside(status.setAside) { Output.note(TerminalText(note)) }
         json.print(
             [
                 "keys": .integer(status.usage.keys), "pending": .integer(status.pendingKeys.count),
-                "bytes": .integer(status.usage.bytes),
+                "setAside": .strings(status.setAside), "bytes": .integer(status.usage.bytes),
             ],
             or: "\(Phrase.keys(status.usage.keys)) synced, \(status.pendingKeys.count) pending"
                 + (until.map { "; \($0) has everything" } ?? ""))

@@ -25,46 +25,47 @@ struct UnlockCommand: AsyncParsableCommand {
         let progress = try await AccountSealer(home: home).progress()
         if progress.step == .restored { throw AccountSealer.restored(progress) }
         guard progress.server.generation > 0 else { throw AccountSealer.notSealed }
-        if progress.step == .getKey {
-            let keyring =
-                try await recovery ? recovered(progress) : handedOver(to: progress.account)
-            try await home.keep(keyring, of: progress.account)
-            return report(progress, isNew: true)
+        let isNew = progress.step == .getKey
+        if isNew {
+            try await recovery
+                ? recover(home, progress)
+                : home.unlock(with: .handover(code(for: progress.account)), progress.account)
         }
-        report(progress, isNew: false)
-    }
-
-    private func report(_ progress: SealingProgress, isNew: Bool) {
         json.print(
             ["generation": .integer(Int(progress.server.generation))],
             or: isNew
                 ? "This device has the account's key now." : "This device has the account's key.")
     }
 
-    // MARK: - The recovery key
-
-    private func recovered(_ progress: SealingProgress) throws -> Keyring {
-        guard !progress.server.recovery.isEmpty else {
-            throw Failure(
-                .noPermission,
-                "the server has no recovery key for this device; `ubiquity unlock` gets the account's "
-                    + "key from another device")
-        }
-        for attempt in 1...3 {
-            let text = try Question.line(
-                attempt == 1 ? "The recovery key:" : "That is not the recovery key. Again:",
-                otherwise: "no recovery key was given")
-            if let keyring = RecoveryKey(text: text)?.open(progress.server.recovery) {
-                return keyring
+    /// Asks for the recovery key. On paper, it may have more than one line.
+    private func recover(_ home: DeviceHome, _ progress: SealingProgress) async throws {
+        let wrap = progress.server.recovery
+        guard !wrap.isEmpty else { throw KeyringRefusal.noRecoveryKey }
+        var (lines, refusal) = ([String](), KeyringRefusal?.none)
+        for _ in 0..<Self.linesMax {
+            let question = refusal.map { "\(Phrase.sentence($0)) Again, or the rest of it:" }
+            lines.append(
+                try Question.line(
+                    TerminalText(question ?? "The recovery key:"), isSecret: true,
+                    otherwise: refusal?.description ?? "no recovery key was given"))
+            refusal = nil
+            for start in lines.indices.reversed() {
+                do {
+                    let key = try RecoveryKey(given: lines[start...].joined())
+                    return try await home.keep(key.open(wrap), of: progress.account)
+                } catch let error as KeyringRefusal {
+                    if case .recoveryKeyLength = error, refusal != nil { continue }
+                    refusal = error
+                }
             }
         }
-        throw Failure(.no, "that is not the account's recovery key")
+        throw Failure(.no, refusal?.description ?? "")
     }
 
-    // MARK: - Another device
+    private static let linesMax = 4
 
-    /// Shows the code, and waits for whoever reads it.
-    private func handedOver(to account: SignedInAccount) async throws -> Keyring {
+    /// Shows a code to whoever reads it.
+    private func code(for account: SignedInAccount) async throws -> HandoverSecret {
         let stores = try await AccountClient.ownDevice(account).stores.map { name in
             try StoreIdentifier(name)
         }
@@ -80,9 +81,6 @@ struct UnlockCommand: AsyncParsableCommand {
             \(QRCode.picture(of: code, columns: Output.errorColumns) ?? "")
             Waiting for 15 minutes.
             """)
-        guard let keyring = try await AccountClient.awaitHandover(with: secret, account) else {
-            throw Failure(.unavailable, "no device has given the key; run the command again")
-        }
-        return keyring
+        return secret
     }
 }

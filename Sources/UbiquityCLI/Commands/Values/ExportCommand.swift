@@ -18,6 +18,10 @@ struct ExportCommand: AsyncParsableCommand {
             A file's name ends in .plist or .xml, or has a /: another word could be a store's name. \
             Write --store NAME to export that store.
 
+            Status 76: keys are missing, or not as the server has them, because it has something of \
+            them that this device does not take, such as a value that the account's key does not open. The \
+            file is written all the same.
+
             JSON, with a file: {"exported", "file"}. Without one, the values themselves, as `list \
             --json` prints them; - is always a property list.
             """)
@@ -73,16 +77,30 @@ struct ExportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let draft = try path.map { try AtomicFile(path: $0, replaces: force) }
-        let values = try await OpenStore.with(store, sync.policy, ifMissing: .refuse) { open in
+        let (values, missing) = try await OpenStore.with(
+            store, sync.policy, ifMissing: .refuse
+        ) { open in
             await open.refresh()
-            return open.store.values
+            return (open.store.values, open.store.engineStatus.setAside.keys.count)
         }
-        if path == nil, json.isOn { return json.print(.values(values)) }
-        let bytes = binary ? BinaryPropertyList.encode(.entries(values)) : try xml(values)
-        guard let path, let draft else { return Output.write(bytes) }
-        try draft.write(bytes)
-        try draft.finish()
-        report(values.count, path)
+        if path == nil, json.isOn {
+            json.print(.values(values))
+        } else {
+            let bytes = binary ? BinaryPropertyList.encode(.entries(values)) : try xml(values)
+            if let path, let draft {
+                try draft.write(bytes)
+                try draft.finish()
+                report(values.count, path)
+            } else {
+                Output.write(bytes)
+            }
+        }
+        if missing > 0 {
+            throw Failure(
+                .incomplete,
+                "\(Phrase.keys(missing)) \(missing == 1 ? "is" : "are") missing in the export, or not as "
+                    + "the server has \(missing == 1 ? "it" : "them")")
+        }
     }
 
     private func xml(_ values: [Key: PropertyListValue]) throws -> [UInt8] {
