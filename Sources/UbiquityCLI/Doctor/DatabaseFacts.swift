@@ -138,7 +138,7 @@ extension DatabaseInspection {
             .note(
                 "standby",
                 "No standby is connected: if the disk is lost, so is what the last backup lacks. "
-                    + "docs/SCALING.md says how to run one.")
+                    + "docs/OPERATING.md says how to run one.")
         case (0, false):
             .problem(
                 "standby",

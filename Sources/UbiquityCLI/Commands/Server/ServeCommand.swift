@@ -26,7 +26,7 @@ struct ServeCommand: AsyncParsableCommand {
             docs/SETTINGS.md says what happens when a limit is reached.
 
             With --database the server is one of any number of nodes, which share a PostgreSQL \
-            database and keep nothing on their own disks; docs/SCALING.md says when and how. \
+            database and keep nothing on their own disks; docs/OPERATING.md says when and how. \
             `ubiquity database` prepares such a database.
 
             Settings may also be in a file (--config) and in environment variables, such as \
