@@ -58,6 +58,7 @@ const deeds = [
     ['sign-in-approved', 'Sign-in approved'], ['sign-in-denied', 'Sign-in denied'], ['account-created', 'Account created'],
     ['account-renamed', 'Account renamed'], ['account-exported', 'Account exported'], ['account-erased', 'Account deleted'],
     ['account-sealed', 'Account sealed'], ['account-reset', 'Sealed account emptied'],
+    ['account-reset-announced', 'Emptying announced'], ['account-reset-withdrawn', 'Emptying withdrawn'],
     ['limit-changed', 'Limit changed'], ['app-registered', 'App registered'], ['app-removed', 'App unregistered'],
     ['database-restored', 'Database restored'], ['operator-credential-replaced', 'Operator’s credential replaced'],
 ];

@@ -289,6 +289,15 @@ final class Housekeeping: Service {
         if count > 0 {
             logger.info("Expired devices were removed.", metadata: ["count": "\(count)"])
         }
+        for account in try storage.accountsToReset(by: time) {
+            do {
+                let isDone = try storage.reset(
+                    account, proof: nil, now: settings.clock.now(), run: nil, by: .housekeeping)
+                if isDone { server.otherNodes.revocation.accountChanged(account) }
+            } catch StorageError.unreadable {
+                logger.error("An account cannot be read, so it is not reset.")
+            }
+        }
     }
 
     /// The running time since it was last stored; nil if too short. A process that was stopped was

@@ -73,9 +73,6 @@ struct Server: Sendable {
         let answers = AccountShares(of: edge.answers, placesMax: settings.connectionsMax)
         let allowance = PushAllowance(settings)
         let attempts = SignInThrottle(settings)
-        let reader = StoreReader(
-            storage: storage, threads: readers, lastSeen: lastSeen, clock: settings.clock,
-            shares: answers)
         let houseRoutes: HouseRoutes? =
             if let house {
                 HouseRoutes(house: house, readers: readers, settings: settings)
@@ -83,6 +80,12 @@ struct Server: Sendable {
         let bodies = AccountShares(
             of: edge.bodies, placesMax: PushRoute.placesMax,
             bytesMin: settings.limits.pushBytesMax)
+        let sealing = SealingRoutes(
+            storage: storage, writer: writer, readers: readers, gate: gate,
+            revocation: revocation, allowance: allowance, shares: bodies, settings: settings)
+        let reader = StoreReader(
+            storage: storage, threads: readers, lastSeen: lastSeen, clock: settings.clock,
+            shares: answers, withdrawReset: sealing.withdrawReset)
         routes = Routes(
             gate: gate,
             accounts: AccountRoutes(
@@ -102,9 +105,7 @@ struct Server: Sendable {
             stores: StoreRoutes(
                 reader: reader, firstRun: firstRun, house: houseRoutes, settings: settings),
             histories: HistoryRoutes(reader: reader, settings: settings),
-            sealing: SealingRoutes(
-                storage: storage, writer: writer, readers: readers, gate: gate,
-                revocation: revocation, allowance: allowance, shares: bodies, settings: settings),
+            sealing: sealing,
             push: PushRoute(
                 commits: commits, gate: gate, threads: readers,
                 allowance: allowance,

@@ -145,11 +145,11 @@ public struct TestServer: Sendable {
 /// A copy of all data of a ``TestServer``, see ``TestServer/backUp()``.
 public struct TestServerBackup: Sendable {
     let stores: [StoreReference: VirtualStore]
-    let sealings: [Int: AccountSealing]
+    let sealings: [Int: SealingState]
     private let cloud: UUID
 
     init(
-        stores: [StoreReference: VirtualStore], sealings: [Int: AccountSealing], world: TestWorld
+        stores: [StoreReference: VirtualStore], sealings: [Int: SealingState], world: TestWorld
     ) {
         (self.stores, self.sealings) = (stores, sealings)
         cloud = world.name

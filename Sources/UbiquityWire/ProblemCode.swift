@@ -23,6 +23,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case clockAhead = "clock-ahead"
     /// The request was made for another generation of the account's key: ``WireProblem/generation``.
     case sealed
+    /// The request did not show the proof of the account's key.
+    case proof
     /// The store has not been sealed with the account's key yet.
     case storeUnsealed = "store-unsealed"
     /// The store has changed since it was read.
@@ -49,7 +51,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
         case .credentialMissing, .credentialInvalid, .credentialExpired, .codeInvalid,
             .tokenInvalid, .tokenExpired, .tokenNotTaken:
             401
-        case .notYours, .appNotRegistered, .signInDenied: 403
+        case .notYours, .appNotRegistered, .signInDenied, .proof: 403
         case .notFound, .historyOff: 404
         case .methodNotAllowed: 405
         case .notAcceptable: 406

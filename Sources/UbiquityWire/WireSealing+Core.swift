@@ -4,15 +4,22 @@ internal import Foundation
 package import UbiquityCore
 
 extension WireSealing {
-    /// - Parameter mark: Nil for an account that is not sealed.
-    package init(_ mark: AccountSealing?) {
+    /// - Parameter isConfined: Whether it is for a confined device.
+    package init(_ state: SealingState, isConfined: Bool) {
         self.init()
-        guard let mark else { return }
-        generation = mark.generation
-        check = Data(mark.check.bytes)
+        guard let mark = state.mark else { return }
+        (generation, check) = (mark.generation, Data(mark.check.bytes))
+        endsMilliseconds = UInt64(clamping: state.ends ?? 0)
+        guard !isConfined else { return }
         recovery = Data(mark.recovery)
+        guard let author = state.author else { return }
+        (sealedBy, sealedByName) = (author.device.description, author.name)
+        sealedMilliseconds = UInt64(clamping: author.milliseconds)
     }
 }
+
+/// The name of the header in which a device shows the proof of its key, in base64.
+package let keyProofHeader = "ubiquity-key-proof"
 
 extension AccountSealing {
     /// - Throws: ``WireError`` that describes the problem.

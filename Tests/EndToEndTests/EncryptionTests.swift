@@ -485,13 +485,12 @@ extension EndToEndTests {
                 let unasked = try await stage.run("encryption", "reset", "--home", laptop)
                 #expect(unasked.status == 64)
                 try await stage.succeed("encryption", "reset", "--yes", "--home", laptop)
-                let gone = try await stage.run(["get", "a", "--home", laptop] + Self.store)
-                #expect(gone.status == 1)
-                try await set("b", "2", laptop, stage)
-                #expect(try keyring(laptop) == nil)
-                let other = try await stage.run("encryption", "status", "--home", phone)
-                #expect(other.status == 77 && other.errors.contains("sign-out --wipe"))
-                #expect(try await sync(phone, stage).status == 77)
+                for home in [laptop, phone] {
+                    let other = try await stage.run("encryption", "status", "--home", home)
+                    #expect(other.status == 77 && other.errors.contains("sign-out --wipe"))
+                    #expect(try await sync(home, stage).status == 77)
+                    #expect(try await get("a", home, stage) == "1")
+                }
                 try await stage.succeed("sign-out", "--wipe", "--home", phone)
                 let code = try await server.newCode()
                 let signIn = [
@@ -503,7 +502,9 @@ extension EndToEndTests {
                 let again = try await stage.succeed(
                     signIn.map { $0 == code ? next : $0 } + ["--yes"])
                 #expect(again.contains("The account is not sealed: its server can read it."))
-                #expect(try await get("b", phone, stage) == "2")
+                let gone = try await stage.run(["get", "a", "--home", phone] + Self.store)
+                #expect(gone.status == 1)
+                try await set("b", "2", phone, stage)
 
                 // A server that is not honest would say the same to a device without a key.
                 for command in [
@@ -524,6 +525,43 @@ extension EndToEndTests {
                     "--yes", "--home", locked)
                 #expect(try await sync(locked, stage).status == 0)
                 #expect(try await get("c", phone, stage) == "3")
+            }
+        }
+
+        @Test func `a device without the key announces a reset, and one with it withdraws that`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await seal(laptop, on: stage)
+                try await set("a", "1", laptop, stage)
+                let locked = try await server.newHome("locked")
+                let announced = "has asked to have all values deleted"
+                func status(_ home: String) async throws -> String {
+                    try await stage.succeed("encryption", "status", "--home", home)
+                }
+                #expect(try await status(locked).contains("It was sealed by laptop ("))
+                let said = try await stage.succeed(
+                    "encryption", "reset", "--yes", "--home", locked)
+                #expect(said.contains("unless a device with the account's key reaches it before"))
+                #expect(try await status(locked).contains(announced))
+                #expect(try await sync(locked, stage).status == 77)
+                #expect(try await status(locked).contains(announced))
+                #expect(try await sync(laptop, stage).status == 0)
+                try await until("the end of the announcement") {
+                    try await !status(locked).contains(announced)
+                }
+                #expect(try await get("a", laptop, stage) == "1")
+                // The operator needs no key.
+                let reset = ["account", "reset", "ada", "--data", server.data]
+                #expect(try await stage.run(reset).status == 64)
+                try await stage.succeed(reset + ["--yes"])
+                complains(try await stage.run(reset + ["--yes"]), 69, "not sealed")
+                let log = try await stage.succeed("audit", "--data", server.data)
+                for deed in ["account-reset-announced", "account-reset-withdrawn"] {
+                    #expect(log.contains(deed), "\(log)")
+                }
             }
         }
 
@@ -574,7 +612,8 @@ extension EndToEndTests {
                 // Killed then.
                 let key = RecoveryKey.random()
                 let wrap = try #require(key.wrap(proposal))
-                try await AccountClient.seal(proposal, recovery: wrap, account)
+                try await AccountClient.seal(
+                    proposal, recovery: wrap, after: 0, account)
                 #expect(try home.load().keyring == nil)
                 let finished = try await stage.succeed(
                     "encryption", "status", "--home", laptop, "--json")
@@ -585,7 +624,8 @@ extension EndToEndTests {
                 let next = try #require(try home.propose(account))
                 let paper = RecoveryKey.random()
                 let nextWrap = try #require(paper.wrap(next))
-                try await AccountClient.seal(next, recovery: nextWrap, account)
+                try await AccountClient.seal(
+                    next, recovery: nextWrap, after: proposal.current, account)
                 let fresh = try await server.newHome("fresh")
                 let recovered = try await recover(fresh, with: paper.text, on: stage)
                 #expect(recovered.status == 0, "\(recovered.errors)")

@@ -216,21 +216,6 @@ struct DeviceStateTests {
         #expect(!state.isUnsealedSignIn(elsewhere))
     }
 
-    @Test func `an account begins anew without the values and keys from before`() throws {
-        var state = DeviceState()
-        state.beginAnew()
-        #expect(state == DeviceState())
-        var sealed = account("A")
-        sealed.isSealed = true
-        state.signIn(sealed)
-        let folder = state.folder
-        try state.keep(Keyring([1: .account(Bytes32([UInt8](0..<32))!)]))
-        state.beginAnew()
-        #expect(state.signedIn == account("A") && state.keyring == nil)
-        #expect(state.folder != folder && state.abandonedFolders(among: [folder]) == [folder])
-        #expect(state.isUnsealedSignIn(account("A")))
-    }
-
     @Test func `a file without keys is one of before`() throws {
         var state = DeviceState()
         state.signIn(account("A"))

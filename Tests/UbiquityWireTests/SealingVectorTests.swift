@@ -58,9 +58,11 @@ import UbiquityWire
     }
 
     @Test func `say how keys are handed over and recovered`() throws {
-        for vector in try file.cases("checks") {
-            let check = try bytes(vector.text("check"))
-            #expect(try keyring(vector).check == Bytes32(check))
+        for vector in try file.cases("proofs") {
+            let keyring = try keyring(vector)
+            let (proof, check) = try (bytes(vector.text("proof")), bytes(vector.text("check")))
+            #expect(keyring.proof(of: keyring.current) == Bytes32(proof))
+            #expect(keyring.check == Bytes32(check))
         }
         for vector in try file.cases("handovers") {
             let (keyring, box) = (try handed(vector), [UInt8](try data(vector, "box")))

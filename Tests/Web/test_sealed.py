@@ -31,7 +31,7 @@ class Sealed(Accessible, PageTest):
         state = json.loads(file.read_text())
         self.signed_in_as, key, recovery = state["signedIn"], secrets.token_bytes(32), secrets.token_bytes(20)
         self.keys, self.recovery = {"1": base64.b64encode(key).decode()}, sealing.typed(recovery)
-        check = sealing.hkdf(key, sealing.fields("ubiquity check 1", 1), 1)[0]
+        check = sealing.check(key, 1)
         wrap = sealing.recovery({"recoveryKey": recovery.hex(), "keys": self.keys})
         self.put("sealing", {"generation": 1, "check": base64.b64encode(check).decode(),
                              "recovery": base64.b64encode(wrap).decode()})

@@ -3,7 +3,7 @@
 /** What the engine makes of keys that come from outside. */
 
 import assert from 'node:assert/strict';
-import { hkdfSync } from 'node:crypto';
+import { createHash, hkdfSync } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { Engine, clocks } from '../src/engine.js';
@@ -23,7 +23,8 @@ const fields = (...values) => Buffer.concat(values.flatMap((value) => {
   return [length, bytes];
 }));
 const derived = (secret, ...info) => Buffer.from(hkdfSync('sha256', secret, '', fields(...info), 32)).toString('base64');
-const mark = (generation, secret = key(generation)) => json({ generation, check: derived(secret, 'ubiquity check 1', generation) });
+const mark = (generation, secret = key(generation)) => json({ generation,
+  check: createHash('sha256').update(derived(secret, 'ubiquity proof 1', generation), 'base64').digest('base64') });
 
 /** What a device answers that is handed these keys. */
 async function handed(keyring, more = {}, stores = []) {

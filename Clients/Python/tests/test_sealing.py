@@ -149,9 +149,17 @@ def recovery(case: Case) -> bytes:
     return wrap(bytes.fromhex(case["recoveryKey"]), word, fields(word), case["keys"])
 
 
-def check(case: Case) -> str:
-    info = fields("ubiquity check 1", case["generation"])
-    return hkdf(bytes.fromhex(case["accountKey"]), info, 1)[0].hex()
+def proof(key: bytes, generation: int) -> bytes:
+    return hkdf(key, fields("ubiquity proof 1", generation), 1)[0]
+
+
+def check(key: bytes, generation: int) -> bytes:
+    return hashlib.sha256(proof(key, generation)).digest()
+
+
+def proven(case: Case) -> Case:
+    key, generation = bytes.fromhex(case["accountKey"]), case["generation"]
+    return {"proof": proof(key, generation).hex(), "check": check(key, generation).hex()}
 
 
 def handover_name(case: Case) -> str:
@@ -185,8 +193,8 @@ class SealingTests(unittest.TestCase):
             self.assertEqual(padded(case["bytes"]), case["padded"])
 
     def test_keys_are_handed_over_and_recovered_as_the_vectors_say(self) -> None:
-        for case in self.vectors["checks"]:
-            self.assertEqual(check(case), case["check"])
+        for case in self.vectors["proofs"]:
+            self.assertEqual(proven(case), {name: case[name] for name in ("proof", "check")})
         for case in self.vectors["handovers"]:
             self.assertEqual(handover(case), base64.b64decode(case["box"]))
             self.assertEqual(handover_name(case), case["name"])
@@ -252,7 +260,7 @@ def write() -> None:
     key = [text_of(bytes(range(first, first + 32))) for first in (0, 64, 128)]
     rings: list[Case] = [{"1": key[0]}, {"1": key[0], "2": key[1], "10": key[2]},
                          {"1": {"com.example.app": key[1]}, "2": {"b-2": key[0], "com.example.app": key[2]}}]
-    checks = [place(index) for index in range(4)]
+    proofs = [place(index) for index in range(4)]
     handovers: list[Case] = [
         {"secret": bytes(range(index, index + 16)).hex(), "account": f"{index + 10:016x}", "keys": ring}
         for index, ring in enumerate(rings)]
@@ -270,7 +278,7 @@ def write() -> None:
                  for index in range(4)],
         "cases": cases, "unopened": unopened(cases[1]), "counts": counts,
         "digests": [{**case, "digest": Keys(case).digest(case["record"])} for case in digests],
-        "checks": [{**case, "check": check(case)} for case in checks],
+        "proofs": [{**case, **proven(case)} for case in proofs],
         "handovers": handovers, "recoveries": recoveries,
         "padding": [{"bytes": count, "padded": padded(count)} for count in
                     (4, 31, 32, 33, 34, 63, 64, 65, 127, 128, 129, 1_000, 4_095, 65_537, 1_048_590)]}

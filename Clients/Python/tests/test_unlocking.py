@@ -13,7 +13,7 @@ from unittest import mock
 from urllib.request import Request, urlopen
 
 from support import DEADLINE, IDENTIFIER, ServerTest
-from test_sealing import VECTORS, fields, hkdf, recovery, typed
+from test_sealing import VECTORS, check, proof, recovery, typed
 
 from ubiquity_store import Store, UbiquityError, link
 
@@ -52,16 +52,17 @@ class UnlockingTests(ServerTest):
         keys = known | {generation: self.key}
         case = {"recoveryKey": recovery_key.hex(),
                 "keys": {str(number): b64encode(key).decode() for number, key in keys.items()}}
-        check = hkdf(self.key, fields("ubiquity check 1", generation), 1)[0]
+        present = max(known, default=0)
+        shown = b64encode(proof(known[present], present)).decode() if known else ""
         self.put(store, "/v1/sealing", {
             "generation": generation, "recovery": b64encode(recovery(case)).decode(),
-            "check": b64encode(check).decode()})
+            "check": b64encode(check(self.key, generation)).decode()}, shown)
         return typed(recovery_key)
 
-    def put(self, store: Store, path: str, body: dict[str, object]) -> None:
+    def put(self, store: Store, path: str, body: dict[str, object], proof: str = "") -> None:
         request = Request(self.server.url + path, json.dumps(body).encode(), {
             "Authorization": f"Bearer {store._device['signedIn']['credential']}",
-            "Content-Type": "application/json"}, method="PUT")
+            "Content-Type": "application/json", **({"Ubiquity-Key-Proof": proof} if proof else {})}, method="PUT")
         urlopen(request, timeout=DEADLINE).close()
 
     def locked(self, name: str) -> Store:

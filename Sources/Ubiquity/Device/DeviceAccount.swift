@@ -89,7 +89,9 @@ final class DeviceAccount: StoreDevice {
     func link(
         to store: StoreIdentifier, of account: SignedInAccount, generation: UInt32
     ) -> any StoreLink {
-        HTTPTransport(store, of: account, generation: generation)
+        let state = try? current()
+        let keyring = state?.signedIn?.account == account.account ? state?.keyring : nil
+        return HTTPTransport(store, of: account, keyring, generation: generation)
     }
 
     private func changed() {

@@ -103,7 +103,7 @@ extension DeviceHome {
         _ store: StoreIdentifier, _ progress: SealingProgress, drops: Bool
     ) async throws -> Bool {
         let (account, generation) = (progress.account, progress.server.generation)
-        guard let sealer = progress.keyring?.sealer(of: store) else {
+        guard let keyring = progress.keyring, let sealer = keyring.sealer(of: store) else {
             throw SealingError.noKey(store)
         }
         do {
@@ -116,7 +116,7 @@ extension DeviceHome {
                 throw SealingError.unopened(store, whole.unopened)
             }
             try await AccountClient.replace(
-                store, by: whole.records, at: found.cursor, generation: generation, account)
+                store, by: whole.records, at: found.cursor, keyring: keyring, account)
             return true
         } catch let fault as SealingFault {
             throw SealingError.fault(store, fault)
@@ -167,7 +167,8 @@ extension DeviceHome {
             keyring?.roots[proposal.current] == proposal.roots[proposal.current]
         }
         guard isKept else { throw SealingError.otherProposal }
-        try await AccountClient.seal(proposal, recovery: wrap, account)
+        try await AccountClient.seal(
+            proposal, recovery: wrap, after: proposal.previous ?? 0, account)
     }
 
     /// Joins keys that another device, or the recovery key, has given with those that this device has.
@@ -179,14 +180,6 @@ extension DeviceHome {
         let server = try await AccountClient.sealing(account)
         try keyring.check(generation: server.generation, check: server.check)
         try change(account) { try $0.keep(keyring) }
-    }
-
-    /// Removes the account's values on its server and on this device, for who has lost every key.
-    /// - Throws: ``LinkFailure``, of the kind `sealed` if the account is not sealed; ``HomeError``.
-    package func resetSealing(_ account: SignedInAccount) async throws {
-        try await AccountClient.resetSealing(account)
-        try change(account) { $0.beginAnew() }
-        try? removeAbandonedStores()
     }
 
     /// Waits until the programs that hold the connections of stores have taken the account's newest

@@ -6,26 +6,24 @@ package import UbiquityWire
 
 /// Requests with which devices seal their account. All throw ``LinkFailure``.
 extension AccountClient {
-    /// The mark of the account on its server. An older server has none.
+    /// The mark of the account on its server.
     package static func sealing(
         _ account: SignedInAccount
     ) async throws(LinkFailure) -> ServerSealing {
-        do throws(LinkFailure) {
-            return try await ServerRequest(.get, ["sealing"], of: account)
-                .answer(WireSealing.self, isList: true) { ServerSealing($0) }
-        } catch {
-            guard error.code == ProblemCode.notFound.rawValue else { throw error }
-            return ServerSealing(WireSealing())
-        }
+        try await ServerRequest(.get, ["sealing"], of: account)
+            .answer(WireSealing.self, isList: true) { ServerSealing($0) }
     }
 
     /// Seals the account with the current generation of these keys, or gives it another recovery key.
     /// - Parameters:
     ///   - wrap: The keys, sealed with the recovery key.
-    /// - Throws: ``LinkFailure`` with the code `sealed` if another device was faster, and of the kind
-    ///   `refused` for the keys of a confined device.
+    ///   - present: The generation of the account's mark; 0 if it is not sealed.
+    /// - Throws: ``LinkFailure`` with the code `sealed` if another device was faster, with `proof` if
+    ///   the keys do not have the account's present one, and of the kind `refused` for the keys of a
+    ///   confined device.
     package static func seal(
-        _ keyring: Keyring, recovery wrap: [UInt8], _ account: SignedInAccount
+        _ keyring: Keyring, recovery wrap: [UInt8], after present: UInt32,
+        _ account: SignedInAccount
     ) async throws(LinkFailure) {
         guard let check = keyring.check else {
             throw LinkFailure(
@@ -35,14 +33,22 @@ extension AccountClient {
         body.generation = keyring.current
         body.check = Data(check.bytes)
         body.recovery = Data(wrap)
-        try await ServerRequest(
-            .put, ["sealing"], of: account, body: WireFormat.protobuf.encode(body)
-        ).done()
+        var request = try ServerRequest(
+            .put, ["sealing"], of: account, body: WireFormat.protobuf.encode(body))
+        request.proof = keyring.proof(of: present)
+        try await request.done()
     }
 
-    /// Deletes all values of the account and the mark that it is sealed, for who has lost every key.
-    package static func resetSealing(_ account: SignedInAccount) async throws(LinkFailure) {
-        try await ServerRequest(.delete, ["sealing"], of: account).done()
+    /// Deletes all values of the account and the mark that it is sealed: at once with the present key,
+    /// and without it in a week, unless a device with the key is heard of before.
+    /// - Parameter proof: Of the present key; nil without it.
+    /// - Throws: ``LinkFailure``, of the kind `sealed` if the account is not sealed.
+    package static func resetSealing(
+        _ account: SignedInAccount, proof: Bytes32?
+    ) async throws(LinkFailure) {
+        var request = try ServerRequest(.delete, ["sealing"], of: account)
+        request.proof = proof
+        try await request.done()
     }
 
     // MARK: Handovers
@@ -129,21 +135,23 @@ extension AccountClient {
 
     /// Replaces a whole store, and its history.
     /// - Parameters:
-    ///   - records: All of them, sealed with the generation.
+    ///   - records: All of them, sealed with the current generation of these keys.
     ///   - cursor: That of the store as it was read.
-    /// - Throws: ``LinkFailure`` with the code `store-changed` if the store is no longer at the cursor.
+    /// - Throws: ``LinkFailure`` with the code `store-changed` if the store is no longer at the cursor,
+    ///   and with `proof` if the keys do not have the account's, as a confined device's never have.
     package static func replace(
-        _ store: StoreIdentifier, by records: [Record], at cursor: Cursor, generation: UInt32,
+        _ store: StoreIdentifier, by records: [Record], at cursor: Cursor, keyring: Keyring,
         _ account: SignedInAccount
     ) async throws(LinkFailure) {
         var body = WireWholeStore()
         body.cursor = cursor.text
-        body.generation = generation
+        body.generation = keyring.current
         body.records = records.map(WireRecord.init)
-        try await ServerRequest(
-            .put, wholePath(store), query: query(generation), of: account,
-            body: WireFormat.protobuf.encode(body)
-        ).done()
+        var request = try ServerRequest(
+            .put, wholePath(store), query: query(keyring.current), of: account,
+            body: WireFormat.protobuf.encode(body))
+        request.proof = keyring.proof(of: keyring.current)
+        try await request.done()
     }
 
     /// A store as this device can read it. Boxes that its keys do not open stay.
@@ -151,7 +159,7 @@ extension AccountClient {
     package static func store(
         _ store: StoreIdentifier, _ account: SignedInAccount, _ keyring: Keyring?
     ) async throws(LinkFailure) -> ChangeSet {
-        let link = HTTPTransport(store, of: account, generation: keyring?.current ?? 0)
+        let link = HTTPTransport(store, of: account, keyring, generation: keyring?.current ?? 0)
         let changes = try await link.pull(since: nil)
         guard let keyring else { return changes }
         return try opened(store, by: keyring) { sealer throws(SealingFault) in
@@ -167,7 +175,7 @@ extension AccountClient {
         of store: StoreIdentifier, from place: String?, _ account: SignedInAccount,
         _ keyring: Keyring?
     ) async throws(LinkFailure) -> HistoryPage {
-        let link = HTTPTransport(store, of: account, generation: keyring?.current ?? 0)
+        let link = HTTPTransport(store, of: account, keyring, generation: keyring?.current ?? 0)
         let page = try await withCheckedContinuation { continuation in
             link.history(of: nil, from: place, max: 1_000) { continuation.resume(returning: $0) }
         }.get()
@@ -209,11 +217,23 @@ package struct ServerSealing: Hashable, Sendable {
     /// The stores that are not sealed with this key yet, of those that the device may see. What is no
     /// identifier of a store is left out.
     package var unsealed: [StoreIdentifier]
+    /// When all values are removed, because a device without the key has asked for that, in
+    /// milliseconds since 1970; nil if none has.
+    package var ends: Int64?
+    /// The device that has sealed the account with this key; nil if it is not sealed, and for a
+    /// confined device.
+    package var author: SealingState.Author?
 
     package init(_ wire: WireSealing) {
         generation = wire.generation
         check = Bytes32(wire.check)
         recovery = [UInt8](wire.recovery)
         unsealed = wire.unsealed.compactMap { try? StoreIdentifier($0) }
+        ends = wire.endsMilliseconds > 0 ? Int64(wireMilliseconds: wire.endsMilliseconds) : nil
+        author = DeviceID(wire.sealedBy).map { device in
+            SealingState.Author(
+                device: device, name: wire.sealedByName,
+                milliseconds: Int64(wireMilliseconds: wire.sealedMilliseconds))
+        }
     }
 }

@@ -18,6 +18,8 @@ package struct HTTPTransport: Sendable {
     private let device: DeviceID
     /// The number of the account's key that requests name; 0 for none.
     private let generation: UInt32
+    /// The proof of that key; nil without it.
+    private let proof: Bytes32?
 
     /// - Parameters:
     ///   - server: An address such as `http://127.0.0.1:7717`. If it is not valid, every request
@@ -35,15 +37,19 @@ package struct HTTPTransport: Sendable {
         self.store = store
         self.credential = credential
         self.device = device
-        generation = 0
+        (generation, proof) = (0, nil)
     }
 
     /// The connection of the device that is signed in.
-    /// - Parameter generation: The number of the account's key that the device has; 0 for none.
+    /// - Parameters:
+    ///   - keyring: The device's keys of the account; nil if it has none.
+    ///   - generation: The number of the one that requests name; 0 for none.
     package init(
-        _ store: StoreIdentifier, of account: SignedInAccount, generation: UInt32 = 0
+        _ store: StoreIdentifier, of account: SignedInAccount, _ keyring: Keyring? = nil,
+        generation: UInt32 = 0
     ) {
         self.generation = generation
+        proof = keyring?.proof(of: generation)
         address = Result { () throws(LinkFailure) in try ServerAddress(of: account) }
         self.store = store
         credential = account.credential
@@ -118,10 +124,12 @@ package struct HTTPTransport: Sendable {
         _ method: ServerRequest.Method, since cursor: Cursor? = nil, isSaved: Bool = true,
         body: [UInt8]? = nil
     ) throws(LinkFailure) -> ServerRequest {
-        ServerRequest.changes(
+        var request = ServerRequest.changes(
             method, of: store, since: cursor, isSaved: isSaved,
             generation: body == nil ? generation : 0, at: try address.get(),
             credential: credential, body: body)
+        request.proof = proof
+        return request
     }
 }
 
@@ -150,8 +158,8 @@ extension HTTPTransport: StoreLink {
         do throws(LinkFailure) {
             return StreamPool.listen(
                 to: store, at: try address.get(), credential: credential, since: cursor,
-                isSaved: isSaved, generation: generation, within: intake, receive: receive,
-                ended: ended)
+                isSaved: isSaved, generation: generation, proof: proof, within: intake,
+                receive: receive, ended: ended)
         } catch {
             ended(error)
             return {}

@@ -50,7 +50,7 @@ extension LinkFailure {
         // The status says enough.
         case .malformed, .credentialMissing, .credentialInvalid, .credentialExpired, .codeInvalid,
             .signInPending, .signInDenied, .tokenInvalid, .tokenExpired, .tokenNotTaken, .notYours,
-            .appNotRegistered, .notFound,
+            .appNotRegistered, .proof, .notFound,
             .methodNotAllowed, .notAcceptable, .requestTooSlow, .accountExists, .clockAhead,
             .cursorCompacted, .bodyTooLarge, .unsupportedMediaType, .hostForeign,
             .tooManyRequests, .headerTooLarge, .storeUnsealed, .storeChanged, .unavailable,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 package import UbiquityCore
 internal import UbiquityHTTP
 package import UbiquityWire
@@ -29,6 +30,8 @@ package struct ServerRequest: Sendable {
     var isRepeatable: Bool
     /// The maximum size of its answer, unless that is a list.
     var bounds = MessageBounds.small
+    /// Shows that this device has the account's key; nil for a device that has none.
+    var proof: Bytes32?
 
     /// - Parameters:
     ///   - path: The segments of the path below `/v1`, which may contain any characters, as may the
@@ -161,6 +164,10 @@ package struct ServerRequest: Sendable {
         // The path of a closed socket may later be that of another one.
         if address.socket != nil { request.fields.append(("connection", "close")) }
         if let credential { request.fields.append(("authorization", "Bearer \(credential)")) }
+        if let proof {
+            request.fields.append(
+                (keyProofHeader, Data(proof.bytes).base64EncodedString()))
+        }
         if body != nil { request.fields.append(("content-type", WireFormat.protobuf.rawValue)) }
         return request
     }

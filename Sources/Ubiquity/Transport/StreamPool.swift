@@ -27,6 +27,8 @@ final class StreamPool: Sendable {
         var hearers: [SharedStream.Listener: Hearer] = [:]
         /// By the numbers of the connections.
         var connections: [Int: AnswerReceiver] = [:]
+        /// Of the newest key that a listener has named; nil if none has.
+        var proof: Bytes32?
         var lastListener = 0
         var isRunning = false
         var plannedWake = Int64.max
@@ -48,7 +50,8 @@ final class StreamPool: Sendable {
     ///   delivered.
     static func listen(
         to store: StoreIdentifier, at address: ServerAddress, credential: String,
-        since cursor: Cursor?, isSaved: Bool, generation: UInt32, within intake: IntakeLimits,
+        since cursor: Cursor?, isSaved: Bool, generation: UInt32, proof: Bytes32?,
+        within intake: IntakeLimits,
         receive: @escaping @Sendable (StreamMessage) -> Void,
         ended: @escaping @Sendable (LinkFailure?) -> Void
     ) -> @Sendable () -> Void {
@@ -63,6 +66,7 @@ final class StreamPool: Sendable {
             state.lastListener += 1
             let listener = SharedStream.Listener(state.lastListener, to: store)
             state.hearers[listener] = Hearer(intake: intake, receive: receive, ended: ended)
+            state.proof = proof ?? state.proof
             return listener
         }
         pool.update {
@@ -230,6 +234,7 @@ final class StreamPool: Sendable {
                 body: WireFormat.protobuf.encode(body))
         }
         request.accept = "text/event-stream;events=binary"
+        request.proof = state.withLock(\.proof)
         // The engine opens the stream of a store again, after a while.
         request.isRepeatable = places.count > 1
         return request

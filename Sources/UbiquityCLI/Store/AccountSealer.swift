@@ -136,7 +136,14 @@ struct AccountSealer {
     ) async throws {
         if !isQuestion { try checkKey(progress) }
         if progress.step == .restored { throw Self.restored(progress) }
-        json.print(progress.json, or: TerminalText(progress.sentence))
+        let (author, reset) = (
+            Phrase.author(of: progress.server), Phrase.announcedReset(of: progress.server)
+        )
+        json.print(
+            progress.json,
+            or: TerminalText(
+                [progress.sentence, author.map { "It was sealed \($0)." }, reset]
+                    .compactMap(\.self).joined(separator: " ")))
     }
 }
 
@@ -155,6 +162,13 @@ extension SealingProgress {
             "generation": .integer(Int(server.generation)), "hasKey": .boolean(hasKey),
             "unsealed": .array(server.unsealed.map { .string($0.string) }),
             "recovery": server.generation == 0 ? .null : hasRecovery.map(JSON.boolean) ?? .null,
+            "sealedBy": server.author.map { author in
+                [
+                    "device": .string(author.device.description), "name": .string(author.name),
+                    "time": .string(Phrase.isoTime(author.milliseconds)),
+                ]
+            } ?? .null,
+            "ends": server.ends.map { .string(Phrase.isoTime($0)) } ?? .null,
         ]
     }
 

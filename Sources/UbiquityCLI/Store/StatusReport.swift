@@ -160,12 +160,13 @@ struct StatusReport {
     /// Nil if the account is not sealed.
     private var sealingText: String? {
         guard let sealing else { return nil }
-        if sealing.isLocked { return "yes, and this device does not have the key" }
+        let author = Phrase.author(of: sealing.server).map { ", \($0)" } ?? ""
+        if sealing.isLocked { return "yes\(author), and this device does not have the key" }
         let isSealed = sealing.server.generation > 0
         if sealing.step == .restored || !isSealed && sealing.keyring != nil {
             return "not as before; see `ubiquity encryption status`"
         }
-        return isSealed ? "yes" : nil
+        return isSealed ? "yes\(author)" : nil
     }
 
     /// Nil if the connection is as it should be.

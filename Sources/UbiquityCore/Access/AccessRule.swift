@@ -168,17 +168,21 @@ package struct DeviceRights: Hashable, Sendable {
     package var limits: AccountLimits
     /// The generation of the key that its account is sealed with; 0 if it is not.
     package var generation: UInt32
+    /// The bytes of that key's check while a reset of its account is announced, which a device with the
+    /// key withdraws; nil otherwise.
+    package var announcedCheck: [UInt8]?
 
     package init(
         reference: DeviceReference, stores: Set<StoreIdentifier>? = nil,
         expiresMilliseconds: Int64? = nil, limits: AccountLimits = AccountLimits(),
-        generation: UInt32 = 0
+        generation: UInt32 = 0, announcedCheck: [UInt8]? = nil
     ) {
         self.reference = reference
         self.stores = stores
         self.expiresMilliseconds = expiresMilliseconds
         self.limits = limits
         self.generation = generation
+        self.announcedCheck = announcedCheck
     }
 
     package var account: AccountID { reference.account }

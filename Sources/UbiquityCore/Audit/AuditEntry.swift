@@ -74,6 +74,10 @@ package enum AuditAction: String, Hashable, Sendable, CaseIterable {
     case accountSealed = "account-sealed"
     /// All values of a sealed account were removed, and its mark.
     case accountReset = "account-reset"
+    /// A device without the account's key has asked for that, in a week.
+    case accountResetAnnounced = "account-reset-announced"
+    /// A device with the key was heard of, so nothing is removed.
+    case accountResetWithdrawn = "account-reset-withdrawn"
     case codeMade = "code-made"
     case signInFailed = "sign-in-failed"
     /// Somebody allowed a device that had no code to sign in.

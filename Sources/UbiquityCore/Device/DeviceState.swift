@@ -133,14 +133,6 @@ extension DeviceState {
         sealedServers.insert(ExactString(signedIn.server))
     }
 
-    /// Begins anew with the account that this device is signed in to, whose values and keys are gone on
-    /// its server. Does nothing if nobody is signed in.
-    package mutating func beginAnew() {
-        guard var account = signOutWiping() else { return }
-        account.isSealed = false
-        signIn(account)
-    }
-
     /// Whether a sign-in to an account that is not sealed has to be said: the device has had one at
     /// this server that is.
     package func isUnsealedSignIn(_ account: SignedInAccount) -> Bool {

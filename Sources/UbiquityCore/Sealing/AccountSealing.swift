@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The mark that an account is sealed, as its server keeps it. The server can read nothing of it but
-/// the number.
+/// The mark that an account is sealed. Its server can read nothing of it but the number.
 package struct AccountSealing: Hashable, Sendable {
     /// The number of the account's key, from 1.
     package let generation: UInt32
-    /// The key's own code of this generation.
+    /// The SHA-256 hash of ``Keyring/proof(of:)``: what the server compares a proof with, and by which
+    /// a device with the key knows that another one with it made the mark.
     package let check: Bytes32
     /// The account's keys, sealed with the recovery key.
     package let recovery: [UInt8]
@@ -17,35 +17,6 @@ package struct AccountSealing: Hashable, Sendable {
         guard generation > 0, recovery.count <= Self.recoveryBytesMax else { return nil }
         (self.generation, self.check, self.recovery) = (generation, check, recovery)
     }
-
-    /// Whether it may take the place of an account's mark: with the next key, or with another recovery
-    /// key for the same one.
-    /// - Parameter mark: Nil if the account is not sealed.
-    package func mayReplace(_ mark: AccountSealing?) -> Bool {
-        guard let mark else { return true }
-        if generation == mark.generation { return check == mark.check }
-        // The last generation has none after it.
-        return generation > mark.generation && generation - mark.generation == 1
-    }
-
-    // MARK: - Stored
-
-    package var bytes: [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.append(bigEndian: generation)
-        return bytes + check.bytes + recovery
-    }
-
-    /// Fails for bytes that are not of this form.
-    package init?(bytes: [UInt8]) {
-        let headerBytes = 4 + Bytes32.count
-        guard bytes.count >= headerBytes, let check = Bytes32(bytes[4..<headerBytes]) else {
-            return nil
-        }
-        self.init(
-            generation: bytes[..<4].reduce(0) { $0 << 8 | UInt32($1) }, check: check,
-            recovery: Array(bytes[headerBytes...]))
-    }
 }
 
 /// The reason a device's request for an account's values is not served.
@@ -55,6 +26,12 @@ package enum SealingRefusal: Error, Hashable, Sendable {
     case otherGeneration(UInt32, asked: UInt32)
     /// The account is not sealed.
     case notSealed
+    /// The request did not show the proof of the account's present key.
+    case noProof
+    /// The account is not sealed, but once had a key of this generation or a later one.
+    case spentGeneration
+    /// The generation is too far ahead of the server's clock, which shows these milliseconds since 1970.
+    case generationAhead(Int64)
     /// The store is not sealed with the account's key yet.
     case storeUnsealed
     /// The store has changed since it was read, or is sealed with this key already.

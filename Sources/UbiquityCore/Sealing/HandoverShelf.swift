@@ -62,37 +62,45 @@ package struct HandoverShelf: Hashable, Sendable {
         package var name: HandoverName
         /// In milliseconds since 1970 by the server's clock.
         package var expires: Int64
+        /// Whether a confined device has left it.
+        package var isConfined: Bool
 
-        package init(name: HandoverName, expires: Int64) {
-            (self.name, self.expires) = (name, expires)
+        package init(name: HandoverName, expires: Int64, isConfined: Bool) {
+            (self.name, self.expires, self.isConfined) = (name, expires, isConfined)
         }
     }
 
     /// How long one is kept, in milliseconds.
     package static let keptMilliseconds: Int64 = 900_000
-    /// The most that an account has at a time.
+    /// The most that an account's confined devices have left at a time, all together; and the most
+    /// that its others have.
     package static let itemsMax = 16
 
     package var items: [Item]
 
     package init(_ items: [Item]) { self.items = items }
 
-    /// Adds a handover, in place of one with its name.
+    /// Adds a handover, in place of one with its name. A confined device's displaces none of the others.
     /// - Returns: Those that are no longer kept: expired, replaced, and the oldest of too many.
-    package mutating func add(_ name: HandoverName, at now: Int64) -> [HandoverName] {
+    package mutating func add(
+        _ name: HandoverName, isConfined: Bool, at now: Int64
+    ) -> [HandoverName] {
         var removed: [HandoverName] = []
-        var kept: [Item] = []
+        var (same, others): ([Item], [Item]) = ([], [])
         for item in items {
             if item.name == name || !item.isKept(at: now) {
                 removed.append(item.name)
+            } else if item.isConfined == isConfined {
+                same.append(item)
             } else {
-                kept.append(item)
+                others.append(item)
             }
         }
-        kept.sort { $0.expires < $1.expires }
-        while kept.count >= Self.itemsMax { removed.append(kept.removeFirst().name) }
-        kept.append(Item(name: name, expires: now + Self.keptMilliseconds))
-        items = kept
+        same.sort { $0.expires < $1.expires }
+        while same.count >= Self.itemsMax { removed.append(same.removeFirst().name) }
+        same.append(
+            Item(name: name, expires: now + Self.keptMilliseconds, isConfined: isConfined))
+        items = others + same
         return removed
     }
 }

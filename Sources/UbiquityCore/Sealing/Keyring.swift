@@ -31,14 +31,18 @@ package struct Keyring: Hashable, Sendable {
         return Sealer(generation: current, keys: keys)
     }
 
-    /// Says to whoever has the account's key that somebody with it has made the current generation.
-    /// Nil without the account's key.
-    package var check: Bytes32? {
-        guard case .account(let key)? = roots[current] else { return nil }
-        var info = SealingFields("ubiquity check 1")
-        info.add(UInt64(current))
+    /// What a device shows a server to prove that it has the account's key of a generation, see
+    /// ``AccountSealing/check``.
+    /// - Returns: Nil without that key, which a confined device never has.
+    package func proof(of generation: UInt32) -> Bytes32? {
+        guard case .account(let key)? = roots[generation] else { return nil }
+        var info = SealingFields("ubiquity proof 1")
+        info.add(UInt64(generation))
         return HKDF.derive(from: key.bytes, info: info.bytes)[0]
     }
+
+    /// The ``AccountSealing/check`` of the current generation; nil without the account's key.
+    package var check: Bytes32? { proof(of: current).map { SHA256.hash($0.bytes) } }
 
     /// These keys and another generation, which seals from then on. Of too many generations, the
     /// newest ``generationsMax`` stay.
@@ -54,9 +58,13 @@ package struct Keyring: Hashable, Sendable {
         guard current < UInt32.max else { return nil }
         if case .stores? = roots[current] { return nil }
         var roots = roots
-        let first = UInt32(clamping: (seconds - Self.secondsMin) / 60 * 16)
-        roots[current == 0 ? max(1, first) : current + 1] = .account(key)
+        roots[current == 0 ? Self.firstGeneration(at: seconds) : current + 1] = .account(key)
         return Keyring(roots).newest(Self.generationsMax)
+    }
+
+    /// The number of a first key that is made at a time, in seconds since 1970.
+    static func firstGeneration(at seconds: Int64) -> UInt32 {
+        max(1, UInt32(clamping: (seconds - secondsMin) / 60 * 16))
     }
 
     /// 2020 in UTC, since 1970.

@@ -161,5 +161,5 @@ extension SealingFields {
 
 extension Sequence<UInt8> {
     /// Of the first eight, or fewer.
-    fileprivate var bigEndianNumber: UInt64 { reduce(0) { $0 << 8 | UInt64($1) } }
+    var bigEndianNumber: UInt64 { reduce(0) { $0 << 8 | UInt64($1) } }
 }

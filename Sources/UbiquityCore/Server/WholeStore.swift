@@ -8,9 +8,14 @@ package struct WholeStore: Hashable, Sendable {
     package var generation: UInt32
     /// Values alone.
     package var records: [Record]
+    /// Of that key; nil if the device has not shown it.
+    package var proof: Bytes32?
 
-    package init(cursor: Cursor, generation: UInt32, records: [Record]) {
-        (self.cursor, self.generation, self.records) = (cursor, generation, records)
+    package init(
+        cursor: Cursor, generation: UInt32, records: [Record], proof: Bytes32? = nil
+    ) {
+        (self.cursor, self.generation) = (cursor, generation)
+        (self.records, self.proof) = (records, proof)
     }
 }
 

@@ -181,7 +181,7 @@ final class Edge: Sendable {
         }
         headers.add(
             name: "Access-Control-Allow-Headers",
-            value: "authorization, content-type, last-event-id")
+            value: "authorization, content-type, last-event-id, \(keyProofHeader)")
         headers.add(name: "Access-Control-Max-Age", value: "7200")
     }
 

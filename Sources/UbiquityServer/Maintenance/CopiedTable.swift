@@ -98,7 +98,7 @@ extension CopiedTable {
             "account", key: 1,
             [
                 ("id", .text), ("name", .text), ("created", .integer), ("limits", .text),
-                ("sealing", .bytes),
+                ("sealing", .bytes), ("reset_at", .integer),
             ]),
         CopiedTable(
             "identity", key: 2, [("issuer", .bytes), ("subject", .bytes), ("account", .text)]),
@@ -119,7 +119,10 @@ extension CopiedTable {
             ]),
         CopiedTable(
             "handover", key: 2,
-            [("account", .text), ("name", .bytes), ("expires", .integer), ("box", .bytes)]),
+            [
+                ("account", .text), ("name", .bytes), ("expires", .integer), ("box", .bytes),
+                ("confined", .integer),
+            ]),
         CopiedTable(
             "device", key: 2,
             [

@@ -45,7 +45,7 @@ extension WireAccount {
         self.devices = devices.map(WireDevice.init)
         createdMilliseconds = UInt64(clamping: account.createdMilliseconds)
         if account.limits != AccountLimits() { limits = WireAccountLimits(account.limits) }
-        generation = account.sealing?.generation ?? 0
+        generation = account.sealing.generation
     }
 }
 

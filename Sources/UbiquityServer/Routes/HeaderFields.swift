@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 package import NIOHTTP1
 internal import UbiquityCore
 package import UbiquityWire
@@ -13,6 +14,18 @@ extension HTTPHeaders {
         guard scheme.elementsEqual("bearer".utf8, by: { $0 | 0x20 == $1 }) else { return nil }
         let credential = Substring(field[scheme.endIndex...]).trimmed
         return credential.isEmpty ? nil : String(credential)
+    }
+
+    /// The proof of the account's key that the device shows; nil if it shows none.
+    /// - Throws: ``Problem`` if it cannot be one.
+    var keyProof: Bytes32? {
+        get throws(Problem) {
+            guard let field = first(name: keyProofHeader) else { return nil }
+            guard let proof = Data(base64Encoded: field).flatMap({ Bytes32($0) }) else {
+                throw .malformed("A proof of a key has \(Bytes32.count) bytes, in base64.")
+            }
+            return proof
+        }
     }
 
     /// The first accepted format; if none is stated, that of the body, which is JSON unless stated; nil if

@@ -110,6 +110,18 @@ struct OperatorRoutes: Sendable {
         return Answer(.noContent)
     }
 
+    /// Resets a sealed account, at once.
+    @Sendable func reset(_ exchange: Exchange) async throws -> Answer {
+        let name = try exchange.accountName()
+        let account = try await writer.run { [self] in
+            let account = try storage.existingAccount(name)
+            _ = try storage.reset(account.id, proof: nil, now: now, run: nil, by: actor)
+            return account.id
+        }
+        revocation.accountChanged(account)
+        return Answer(.noContent)
+    }
+
     /// Lists the stores that an erasure would remove.
     @Sendable func listStores(
         _ exchange: Exchange

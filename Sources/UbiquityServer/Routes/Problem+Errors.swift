@@ -109,6 +109,20 @@ extension Problem {
             self.init(.sealed, Self.sealed(generation, asked: asked))
             self.generation = generation
         case .notSealed: self.init(.sealed, "The account is not sealed.")
+        case .noProof:
+            self.init(
+                .proof,
+                "This needs the account's present key, which the request did not show. Get it first: "
+                    + "with `ubiquity approve` on a device that has it, or with the recovery key.")
+        case .spentGeneration:
+            self.init(
+                .malformed,
+                "The account has already had a key of this number. Check this device's clock; if it "
+                    + "is right, try again in a day.")
+        case .generationAhead(let now):
+            self.init(
+                .clockAhead, "The key's number is too far in the future. Set this device's clock.")
+            serverMilliseconds = now
         case .storeUnsealed:
             self.init(
                 .storeUnsealed,

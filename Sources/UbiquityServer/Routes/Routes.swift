@@ -53,6 +53,7 @@ struct Routes: Sendable {
             Route(.GET, "/v1/accounts/{name}/limits", .operators, operations.readLimits),
             Route(.PUT, "/v1/accounts/{name}/limits", .operators, operations.limit),
             Route(.DELETE, "/v1/accounts/{name}", .operators, operations.erase),
+            Route(.DELETE, "/v1/accounts/{name}/sealing", .operators, operations.reset),
             Route(.POST, "/v1/accounts/{name}/codes", .operators, operations.newCode),
             Route(.GET, "/v1/accounts/{name}/stores", .operators, operations.listStores),
             Route(.GET, "/v1/accounts/{name}/devices", .operators, operations.listDevices),

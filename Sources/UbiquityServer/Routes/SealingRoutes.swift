@@ -27,8 +27,7 @@ struct SealingRoutes: Sendable {
             (try storage.account(rights.account), try storage.stores(of: rights.account))
         }
         guard let account else { throw AccessRefusal.credentialInvalid }
-        var sealing = WireSealing(account.sealing)
-        if rights.isConfined { sealing.recovery = Data() }
+        var sealing = WireSealing(account.sealing, isConfined: rights.isConfined)
         sealing.unsealed = stores.filter { store in
             rights.reaches(store.identifier)
                 && store.contentGeneration.map { $0 != sealing.generation } ?? false
@@ -36,36 +35,50 @@ struct SealingRoutes: Sendable {
         return Answer(sealing, format)
     }
 
-    /// Ends all streams of the account: its devices come back with the key that they have.
     @Sendable func seal(_ exchange: Exchange, _ rights: DeviceRights) async throws -> Answer {
-        try allowance.take(rights)
         let mark = try AccountSealing(try await exchange.readMessage(WireSealing.self))
-        try await write(exchange, rights) { storage, now, actor in
-            try storage.seal(rights.account, with: mark, now: now, by: actor)
+        return try await write(exchange, rights) { storage, proof, now, actor in
+            try storage.seal(rights.account, with: mark, proof: proof, now: now, by: actor)
         }
-        return Answer(.noContent)
     }
 
     @Sendable func reset(_ exchange: Exchange, _ rights: DeviceRights) async throws -> Answer {
-        try await write(exchange, rights) { storage, now, actor in
-            try storage.reset(rights.account, now: now, run: nil, by: actor)
+        try await write(exchange, rights) { storage, proof, now, actor in
+            try storage.reset(rights.account, proof: proof, now: now, run: nil, by: actor)
         }
-        return Answer(.noContent)
     }
 
+    /// Ends all streams of the account if anything changes: its devices come back with the key that
+    /// they have.
+    /// - Parameter body: Returns whether anything has changed.
     private func write(
         _ exchange: Exchange, _ rights: DeviceRights,
-        _ body: @escaping @Sendable (any ServerStorage, Int64, AuditActor) throws -> Void
-    ) async throws {
+        _ body:
+            @escaping @Sendable (any ServerStorage, Bytes32?, Int64, AuditActor) throws -> Bool
+    ) async throws -> Answer {
+        try allowance.take(rights)
+        let proof = try exchange.request.headers.keyProof
         // Receiving the body may have taken two minutes.
         try await gate.checkAgain(exchange.bearer, .wholeAccount)
         let now = settings.clock.now()
-        try await writer.run(for: rights.account) { [storage] in
+        let isChange = try await writer.run(for: rights.account) { [storage] in
             try StorageError.ofDevice {
-                try body(storage, now, .device(rights.reference.id))
+                try body(storage, proof, now, .device(rights.reference.id))
             }
         }
-        revocation.accountChanged(rights.account)
+        if isChange { revocation.accountChanged(rights.account) }
+        return Answer(.noContent)
+    }
+
+    /// Withdraws an announced reset, later. If it fails, the next request of a device with the key makes
+    /// up for it.
+    @Sendable func withdrawReset(_ rights: DeviceRights, _ proof: Bytes32) {
+        let now = settings.clock.now()
+        _ = writer.submit { [storage, revocation] in
+            try? storage.withdrawReset(
+                rights.account, proof: proof, now: now, by: .device(rights.reference.id))
+            revocation.authenticator.invalidate(rights.account)
+        }
     }
 
     // MARK: Handovers
@@ -86,7 +99,8 @@ struct SealingRoutes: Sendable {
         try await writer.run(for: rights.account) { [storage] in
             try StorageError.ofDevice {
                 try storage.keep(
-                    [UInt8](message.box), as: name, by: rights.reference, now: now)
+                    [UInt8](message.box), as: name, by: rights.reference,
+                    isConfined: rights.isConfined, now: now)
             }
         }
         return Answer(.noContent)
@@ -122,6 +136,7 @@ struct SealingRoutes: Sendable {
         try allowance.take(rights)
         let format = try exchange.bodyFormat
         let answerFormat = try exchange.answerFormat
+        let proof = try exchange.request.headers.keyProof
         let bounds = IntakeLimits(rights.limits.applied(to: settings.limits)).message
         let permit = try shares.take(rights)
         exchange.readBody(bytesMax: bounds.bytes, permit: permit) { [self] body in
@@ -144,6 +159,8 @@ struct SealingRoutes: Sendable {
                     then: exchange.callback { whole in
                         exchange.answer { [self] in
                             defer { permit.end() }
+                            var whole = whole
+                            whole.proof = proof
                             return try await replace(
                                 exchange, rights, store, by: whole, answerFormat)
                         }

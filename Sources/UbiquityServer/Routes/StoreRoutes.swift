@@ -45,7 +45,7 @@ struct StoreRoutes: Sendable {
         let format = try exchange.answerFormat
         let key = try exchange.request.query.key
         let saved = try exchange.request.query.saved
-        reader.note(exchange.request.headers.clientVersion, rights)
+        reader.note(exchange.request.headers, rights)
         let now = settings.clock.now()
         var list = WireDeliveries()
         list.serverMilliseconds = UInt64(clamping: now)
@@ -66,7 +66,7 @@ struct StoreRoutes: Sendable {
         let format = try exchange.answerFormat
         let since = try exchange.request.position(orLastEvent: false)
         let generation = try exchange.request.query.generation
-        reader.note(exchange.request.headers.clientVersion, rights)
+        reader.note(exchange.request.headers, rights)
         try SealingRefusal.check(generation, in: rights.generation)
         try reader.answer(
             .message(format), of: store, since: since, isSaved: exchange.request.saysSaved,
@@ -117,6 +117,8 @@ struct StoreReader: Sendable {
     let clock: ServerClock
     /// The budget of answers, from their beginning until they are sent.
     let shares: AccountShares
+    /// See ``SealingRoutes/withdrawReset(_:_:)``.
+    let withdrawReset: @Sendable (DeviceRights, Bytes32) -> Void
 
     /// The maximum size of the records in one answer, so that none is too large for a message or a
     /// buffer. The default limits of a store are far below.
@@ -151,9 +153,15 @@ struct StoreReader: Sendable {
         }
     }
 
-    /// Records the version of the device's library, if it has said.
-    func note(_ version: String?, _ rights: DeviceRights) {
-        if let version { lastSeen.use(version, by: rights.reference) }
+    /// Records the version of the device's library, if it has said. A device with the account's key
+    /// withdraws an announced reset.
+    func note(_ headers: HTTPHeaders, _ rights: DeviceRights) {
+        if let version = headers.clientVersion { lastSeen.use(version, by: rights.reference) }
+        if rights.announcedCheck != nil, let proof = try? headers.keyProof,
+            rights.withdrawsReset(by: proof)
+        {
+            withdrawReset(rights, proof)
+        }
     }
 
     /// Calls back, at once if nothing has changed, or on another thread, with ``Problem`` if the

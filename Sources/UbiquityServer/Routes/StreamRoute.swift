@@ -18,7 +18,7 @@ struct StreamRoute: Sendable {
             store.identifier, since: try exchange.request.position(orLastEvent: true),
             isSaved: exchange.request.saysSaved, generation: try exchange.request.query.generation)
         guard exchange.hasBody else {
-            reader.note(exchange.request.headers.clientVersion, rights)
+            reader.note(exchange.request.headers, rights)
             var headers = StreamOpening.headers
             headers.remove(name: "Connection")
             if exchange.begin(.ok, headers) { exchange.connection.endAnswer() }
@@ -51,7 +51,7 @@ struct StreamRoute: Sendable {
     private func start(
         _ exchange: Exchange, _ rights: DeviceRights, _ stores: [StreamedStore], isShared: Bool
     ) {
-        reader.note(exchange.request.headers.clientVersion, rights)
+        reader.note(exchange.request.headers, rights)
         let stream = EventStream(
             hub, count: stores.count, isShared: isShared,
             takesBinary: exchange.request.headers.acceptsBinaryEvents, on: exchange.loop)

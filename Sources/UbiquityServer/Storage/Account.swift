@@ -9,12 +9,11 @@ struct Account: Hashable, Sendable {
     /// The server's milliseconds since 1970.
     var createdMilliseconds: Int64
     var limits = AccountLimits()
-    /// Nil if it is not sealed.
-    var sealing: AccountSealing?
+    var sealing = SealingState()
 }
 
 extension Account {
-    static let columns = "id, name, created, limits, sealing"
+    static let columns = "id, name, created, limits, sealing, reset_at"
 
     /// - Throws: ``StorageError/unreadable``.
     init(_ row: some ColumnReading) throws(StorageError) {
@@ -22,19 +21,27 @@ extension Account {
         self.init(
             id: try row.account(0), name: name, createdMilliseconds: try row.time(2),
             limits: try AccountLimits(stored: row.textIfAny(3)),
-            sealing: row.isNull(4) ? nil : try AccountSealing(stored: row.bytes(4)))
+            sealing: try SealingState(row, 4))
     }
 }
 
-extension AccountSealing {
+extension SealingState {
+    /// - Parameter index: Of the column with its bytes, after which comes that with the time of its end.
     /// - Throws: ``StorageError/unreadable``.
-    fileprivate init(stored bytes: Data) throws(StorageError) {
-        guard let mark = AccountSealing(bytes: Array(bytes)) else { throw .unreadable }
-        self = mark
+    init(_ row: some ColumnReading, _ index: Int) throws(StorageError) {
+        let bytes = row.isNull(index) ? nil : Array(try row.bytes(index))
+        let ends = row.isNull(index + 1) ? nil : try row.time(index + 1)
+        guard let state = SealingState(bytes: bytes, ends: ends) else { throw .unreadable }
+        self = state
     }
 
     /// Gives the bytes of the generation of an account, or null, for ``generation(_:_:)``.
-    static let generationColumn = "substr(sealing, 1, 4)"
+    static let generationColumn = "substr(sealing, 1, \(generationBytes))"
+    /// Gives the check of an account's key while a reset is announced, or null.
+    static let announcedCheckColumn = """
+        CASE WHEN reset_at IS NULL THEN NULL
+        ELSE substr(sealing, \(generationBytes + 1), \(Bytes32.count)) END
+        """
 
     /// The generation in such a column; 0 for null.
     /// - Throws: ``StorageError/unreadable``.

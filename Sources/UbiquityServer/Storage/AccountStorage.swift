@@ -37,26 +37,38 @@ protocol AccountStorage: Sendable {
         _ account: AccountID, to limits: AccountLimits, now: Int64, by actor: AuditActor
     ) throws(StorageError)
 
-    /// Marks the account as sealed. What it has already is not a change.
-    /// - Throws: ``StorageError/sealing(_:)`` if the mark may not replace the account's,
-    ///   ``StorageError/noSuchAccount``.
+    /// Marks the account as sealed, see ``SealingState/take(_:proof:by:)``.
+    /// - Returns: Whether that is a change.
+    /// - Throws: ``StorageError/sealing(_:)``, ``StorageError/noSuchAccount``.
     func seal(
-        _ account: AccountID, with mark: AccountSealing, now: Int64, by actor: AuditActor
-    ) throws(StorageError)
+        _ account: AccountID, with mark: AccountSealing, proof: Bytes32?, now: Int64,
+        by actor: AuditActor
+    ) throws(StorageError) -> Bool
 
     /// Removes the mark, and what all stores have, as that of an erased account is. The devices stay.
+    /// A device without the key announces that, see ``SealingState/reset(proof:at:by:)``.
     /// - Parameter run: The run of the server that the epochs name; nil for the storage's own.
-    /// - Throws: ``StorageError/noSuchAccount``, ``StorageError/sealing(_:)`` if it is not sealed.
+    /// - Returns: Whether anything has changed.
+    /// - Throws: ``StorageError/noSuchAccount``, ``StorageError/sealing(_:)``.
     func reset(
-        _ account: AccountID, now: Int64, run: UInt64?, by actor: AuditActor
+        _ account: AccountID, proof: Bytes32?, now: Int64, run: UInt64?, by actor: AuditActor
+    ) throws(StorageError) -> Bool
+
+    /// Withdraws an announced reset, because a device has shown its key.
+    func withdrawReset(
+        _ account: AccountID, proof: Bytes32, now: Int64, by actor: AuditActor
     ) throws(StorageError)
+
+    /// The accounts whose announced reset is due.
+    func accountsToReset(by now: Int64) throws(StorageError) -> [AccountID]
 
     /// Keeps a handover of the account for ``HandoverShelf/keptMilliseconds``, in place of those that
     /// ``HandoverShelf`` says.
     /// - Throws: ``StorageError/noSuchAccount``; ``StorageError/noSuchDevice`` if the device is not
     ///   signed in.
     func keep(
-        _ box: [UInt8], as name: HandoverName, by device: DeviceReference, now: Int64
+        _ box: [UInt8], as name: HandoverName, by device: DeviceReference, isConfined: Bool,
+        now: Int64
     ) throws(StorageError)
 
     /// The box of a handover; nil if the account has none of that name, or no longer.

@@ -37,7 +37,8 @@ extension Device {
             reference: reference, stores: try StoreList.set(row.textIfAny(5)),
             expiresMilliseconds: row.isNull(6) ? nil : try row.time(6),
             limits: try AccountLimits(stored: row.textIfAny(10)),
-            generation: try AccountSealing.generation(row, 11))
+            generation: try SealingState.generation(row, 11),
+            announcedCheck: row.isNull(12) ? nil : Array(try row.bytes(12)))
         displayName = String(decoding: try row.bytes(2), as: UTF8.self)
         createdMilliseconds = try row.time(3)
         seenMilliseconds = try row.time(4)

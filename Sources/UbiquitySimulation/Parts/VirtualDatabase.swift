@@ -167,8 +167,12 @@ final class VirtualDatabase {
         guard var store = rows[name] else { return LinkFailure(.refused, "no store") }
         let before = store.records
         let opener = world.opener(of: name)
+        let sealing = world.server.sealing(of: name.account)
+        do throws(SealingRefusal) { try sealing.check(whole) } catch {
+            return LinkFailure(.refused, "\(error)")
+        }
         var admission = PushAdmission(limits: limits, now: now, history: historyLimits)
-        admission.generation = world.generation(of: name.account)
+        admission.generation = sealing.generation
         do throws(WholeRefusal) {
             try store.replace(
                 by: whole, by: admission, in: epoch(of: name), running: running, opener)

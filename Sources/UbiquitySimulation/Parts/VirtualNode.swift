@@ -104,15 +104,17 @@ package final class VirtualNode {
                 try admit()
                 try needDatabase()
             } catch { return reply(.failure(error)) }
-            let mark = server.sealings[account]
+            let mark = server.sealing(of: account).mark
             let unsealed = database.unsealed(account, with: mark?.generation ?? 0)
             reply(.success(AccountState(mark: mark, unsealed: unsealed)))
         }
     }
 
-    /// - Parameter reply: Called with whether the account has this mark now.
+    /// - Parameters:
+    ///   - proof: Of the account's present key.
+    ///   - reply: Called with whether the account has this mark now.
     func seal(
-        _ account: Int, with mark: AccountSealing,
+        _ account: Int, with mark: AccountSealing, proof: Bytes32?,
         reply: @escaping (Result<Bool, LinkFailure>) -> Void
     ) {
         arrive(reply) { [self] in
@@ -120,7 +122,7 @@ package final class VirtualNode {
                 try admit()
                 try needDatabase()
             } catch { return reply(.failure(error)) }
-            reply(.success(server.seal(account, with: mark)))
+            reply(.success(server.seal(account, with: mark, proof: proof)))
         }
     }
 

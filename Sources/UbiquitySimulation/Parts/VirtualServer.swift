@@ -18,8 +18,7 @@ package final class VirtualServer {
     package var partsMax = 60
     /// The rule for dropping folded increments of counters.
     package var foldsCompaction = CompactionRule.folded
-    /// The marks of the sealed accounts.
-    package private(set) var sealings: [Int: AccountSealing] = [:]
+    package private(set) var sealings: [Int: SealingState] = [:]
     /// The longest time of a flush, and of a message between node and database, in milliseconds.
     let flushMax: Int64
     /// The additional time of each commit, in milliseconds.
@@ -104,12 +103,18 @@ package final class VirtualServer {
 
     // MARK: - Sealing
 
+    func sealing(of account: Int) -> SealingState { sealings[account] ?? SealingState() }
+
     /// Seals an account, or gives it the next key, and ends its streams.
     /// - Returns: Whether the account has this mark now.
-    func seal(_ account: Int, with mark: AccountSealing) -> Bool {
-        guard mark.mayReplace(sealings[account]) else { return false }
-        if sealings[account] != mark { database.keepMark() }
-        sealings[account] = mark
+    func seal(_ account: Int, with mark: AccountSealing, proof: Bytes32?) -> Bool {
+        var sealing = sealing(of: account)
+        let author = SealingState.Author(device: .unassigned, name: "", milliseconds: now)
+        do throws(SealingRefusal) {
+            guard try sealing.take(mark, proof: proof, by: author) else { return true }
+        } catch { return false }
+        database.keepMark()
+        sealings[account] = sealing
         endStreams { $0.account == account }
         return true
     }
@@ -117,7 +122,7 @@ package final class VirtualServer {
     /// Seals an account with its newest key, and at once all that it has, as a device would do.
     package func sealWithKey(of account: Int) {
         guard let keyring = world.keyring(of: account), let mark = AccountSealing(keyring),
-            seal(account, with: mark)
+            seal(account, with: mark, proof: keyring.proof(of: sealing(of: account).generation))
         else { return }
         for number in database.unsealed(account, with: keyring.current) {
             let store = StoreReference(account: account, store: number)
@@ -129,7 +134,8 @@ package final class VirtualServer {
             _ = database.replace(
                 store,
                 by: WholeStore(
-                    cursor: found.cursor, generation: keyring.current, records: sealed.records),
+                    cursor: found.cursor, generation: keyring.current, records: sealed.records,
+                    proof: keyring.proof(of: keyring.current)),
                 limits: limits)
         }
     }
@@ -181,7 +187,7 @@ package final class VirtualServer {
     }
 
     package func restore(
-        _ backup: [StoreReference: VirtualStore], _ sealings: [Int: AccountSealing]
+        _ backup: [StoreReference: VirtualStore], _ sealings: [Int: SealingState]
     ) {
         crash()
         database.restore(backup)

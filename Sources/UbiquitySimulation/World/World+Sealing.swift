@@ -107,7 +107,7 @@ private final class SealingCommand {
         switch step {
         case .propose: propose()
         case .done where generation < world.scenario.generations: propose()
-        case .mark: mark()
+        case .mark: mark(after: generation)
         case .adopt:
             device.adoptProposal()
             again()
@@ -125,12 +125,14 @@ private final class SealingCommand {
         again()
     }
 
-    private func mark() {
+    private func mark(after present: UInt32) {
         guard let keyring = device.state.proposal, let mark = AccountSealing(keyring) else {
             return
         }
         world.network.request(on: device) { [self] reply in
-            world.server.chosenNode.seal(account, with: mark) { [self] result in
+            world.server.chosenNode.seal(
+                account, with: mark, proof: keyring.proof(of: present)
+            ) { [self] result in
                 if case .success(true) = result { world.handOver(keyring, of: account) }
                 reply(result)
             }
@@ -154,7 +156,8 @@ private final class SealingCommand {
                 sealed.unopened.isEmpty
             else { return again() }
             let whole = WholeStore(
-                cursor: found.cursor, generation: keyring.current, records: sealed.records)
+                cursor: found.cursor, generation: keyring.current, records: sealed.records,
+                proof: keyring.proof(of: keyring.current))
             world.network.request(on: device) { [self] reply in
                 world.server.chosenNode.replace(store, by: whole, reply: reply)
             } done: { [self] (_: Result<Void, LinkFailure>) in

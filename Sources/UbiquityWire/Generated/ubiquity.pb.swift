@@ -1382,7 +1382,7 @@ package nonisolated struct WireAuditTrail: Sendable {
   package init() {}
 }
 
-/// Whether the account is sealed, and with which key.
+/// Whether the account is sealed, and with which key. In requests, only the first three fields.
 package nonisolated struct WireSealing: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1391,15 +1391,26 @@ package nonisolated struct WireSealing: Sendable {
   /// The number of the account's key; 0: its values are not sealed.
   package var generation: UInt32 = 0
 
-  /// The key's own code of this generation, by which a device with the key knows that another one
-  /// with it has sealed the account; 32 bytes.
+  /// The SHA-256 hash of the key's proof, by which a device with the key knows that another one with
+  /// it has sealed the account; 32 bytes.
   package var check: Data = Data()
 
   /// The account's keys, sealed with the recovery key. Not for a confined device.
   package var recovery: Data = Data()
 
-  /// The stores that are not sealed with this key yet, of those that the device may see. Not sent.
+  /// The stores that are not sealed with this key yet, of those that the device may see.
   package var unsealed: [String] = []
+
+  /// When all values are removed, because a device without the key has asked for that; 0: they are not.
+  package var endsMilliseconds: UInt64 = 0
+
+  /// The device that has sealed the account with this key, its name then, and when. Not for a confined
+  /// device.
+  package var sealedBy: String = String()
+
+  package var sealedByName: String = String()
+
+  package var sealedMilliseconds: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -4011,7 +4022,7 @@ nonisolated extension WireAuditTrail.Entry: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireSealing: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Sealing"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}generation\0\u{1}check\0\u{1}recovery\0\u{1}unsealed\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}generation\0\u{1}check\0\u{1}recovery\0\u{1}unsealed\0\u{3}ends_milliseconds\0\u{3}sealed_by\0\u{3}sealed_by_name\0\u{3}sealed_milliseconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4023,6 +4034,10 @@ nonisolated extension WireSealing: SwiftProtobuf.Message, SwiftProtobuf._Message
       case 2: try { try decoder.decodeSingularBytesField(value: &self.check) }()
       case 3: try { try decoder.decodeSingularBytesField(value: &self.recovery) }()
       case 4: try { try decoder.decodeRepeatedStringField(value: &self.unsealed) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.endsMilliseconds) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.sealedBy) }()
+      case 7: try { try decoder.decodeSingularStringField(value: &self.sealedByName) }()
+      case 8: try { try decoder.decodeSingularUInt64Field(value: &self.sealedMilliseconds) }()
       default: break
       }
     }
@@ -4041,6 +4056,18 @@ nonisolated extension WireSealing: SwiftProtobuf.Message, SwiftProtobuf._Message
     if !self.unsealed.isEmpty {
       try visitor.visitRepeatedStringField(value: self.unsealed, fieldNumber: 4)
     }
+    if self.endsMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.endsMilliseconds, fieldNumber: 5)
+    }
+    if !self.sealedBy.isEmpty {
+      try visitor.visitSingularStringField(value: self.sealedBy, fieldNumber: 6)
+    }
+    if !self.sealedByName.isEmpty {
+      try visitor.visitSingularStringField(value: self.sealedByName, fieldNumber: 7)
+    }
+    if self.sealedMilliseconds != 0 {
+      try visitor.visitSingularUInt64Field(value: self.sealedMilliseconds, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4049,6 +4076,10 @@ nonisolated extension WireSealing: SwiftProtobuf.Message, SwiftProtobuf._Message
     if lhs.check != rhs.check {return false}
     if lhs.recovery != rhs.recovery {return false}
     if lhs.unsealed != rhs.unsealed {return false}
+    if lhs.endsMilliseconds != rhs.endsMilliseconds {return false}
+    if lhs.sealedBy != rhs.sealedBy {return false}
+    if lhs.sealedByName != rhs.sealedByName {return false}
+    if lhs.sealedMilliseconds != rhs.sealedMilliseconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -81,17 +81,33 @@ import Testing
         }
         var shelf = HandoverShelf([])
         for number in 0..<16 {
-            #expect(shelf.add(try name(UInt8(number)), at: Int64(number)).isEmpty)
+            let removed = shelf.add(try name(UInt8(number)), isConfined: false, at: Int64(number))
+            #expect(removed.isEmpty)
         }
-        #expect(shelf.add(try name(3), at: 20) == [try name(3)])
-        #expect(shelf.add(try name(99), at: 21) == [try name(0)])
+        #expect(shelf.add(try name(3), isConfined: false, at: 20) == [try name(3)])
+        #expect(shelf.add(try name(99), isConfined: false, at: 21) == [try name(0)])
         #expect(shelf.items.count == 16 && shelf.items.last?.expires == 900_021)
         // Those of the times 1 and 2 have expired.
-        let removed = shelf.add(try name(100), at: 900_002)
+        let removed = shelf.add(try name(100), isConfined: false, at: 900_002)
         #expect(Set(removed) == [try name(1), try name(2)])
         #expect(shelf.items.count == 15)
-        let item = HandoverShelf.Item(name: try name(1), expires: 10)
+        let item = HandoverShelf.Item(name: try name(1), expires: 10, isConfined: false)
         #expect(item.isKept(at: 9) && !item.isKept(at: 10))
+    }
+
+    @Test func `of confined devices displace only each other`() throws {
+        func name(_ number: UInt8) throws -> HandoverName {
+            try #require(HandoverName([UInt8](repeating: number, count: 16)))
+        }
+        var shelf = HandoverShelf([])
+        for number in 0..<16 as Range<UInt8> {
+            #expect(shelf.add(try name(number), isConfined: false, at: 1).isEmpty)
+        }
+        for number in 100..<116 as Range<UInt8> {
+            #expect(shelf.add(try name(number), isConfined: true, at: Int64(number)).isEmpty)
+        }
+        #expect(shelf.add(try name(200), isConfined: true, at: 200) == [try name(100)])
+        #expect(shelf.items.filter { !$0.isConfined }.count == 16 && shelf.items.count == 32)
     }
 
     // MARK: - Handover and recovery

@@ -59,39 +59,6 @@ import Testing
         }
     }
 
-    // MARK: - The mark
-
-    private func mark(
-        _ generation: UInt32, check: UInt8 = 1, recovery: [UInt8] = [1]
-    ) -> AccountSealing? {
-        AccountSealing(
-            generation: generation, check: Bytes32([UInt8](repeating: check, count: 32))!,
-            recovery: recovery)
-    }
-
-    @Test func `replaces a mark by the next one, or by another recovery key, and by nothing else`()
-        throws
-    {
-        #expect(mark(0) == nil)
-        #expect(mark(1, recovery: [UInt8](repeating: 0, count: 4_097)) == nil)
-        let first = try #require(mark(1))
-        #expect(first.mayReplace(nil) && mark(2)?.mayReplace(nil) == true)
-        #expect(mark(2, check: 2)?.mayReplace(first) == true)
-        #expect(mark(3)?.mayReplace(first) == false)
-        #expect(mark(1, recovery: [2])?.mayReplace(first) == true)
-        #expect(mark(1, check: 2)?.mayReplace(first) == false)
-        #expect(mark(1)?.mayReplace(mark(2)) == false)
-        #expect(mark(.max)?.mayReplace(mark(.max, check: 2)) == false)
-    }
-
-    @Test func `keeps a mark bit by bit, and reads nothing else as one`() throws {
-        let kept = try #require(self.mark(0x0102_0304, recovery: [7, 0, 9]))
-        #expect(kept.bytes[..<4] == [1, 2, 3, 4])
-        #expect(AccountSealing(bytes: kept.bytes) == kept)
-        for count in 0..<36 { #expect(AccountSealing(bytes: Array(kept.bytes[..<count])) == nil) }
-        #expect(AccountSealing(bytes: [0, 0, 0, 0] + kept.bytes[4...]) == nil)
-    }
-
     // MARK: - What it takes
 
     @Test func `takes deletions, boxes of its generation and counts, and nothing else`() throws {

@@ -99,6 +99,7 @@ struct AccessRoute: CustomStringConvertible, Sendable {
         ofOperator("POST", "/v1/accounts/{name}/codes"),
         ofOperator("GET", "/v1/accounts/{name}/export"),
         ofOperator("GET", "/v1/accounts/{name}/devices"),
+        ofOperator("DELETE", "/v1/accounts/{name}/sealing", 409),
         ofOperator("PATCH", "/v1/accounts/{name}/devices/{id}", body: rename),
         ofOperator("DELETE", "/v1/accounts/{name}/devices/{id}", 204),
         ofOperator("GET", "/v1/apps"),

@@ -79,7 +79,8 @@ struct StoreAnswerTests {
         try storage.execute("DROP TABLE store")
         let reader = StoreReader(
             storage: storage, threads: threads, lastSeen: LastSeenBuffer(clock: .system),
-            clock: .system, shares: AccountShares(of: budget, placesMax: 9))
+            clock: .system, shares: AccountShares(of: budget, placesMax: 9),
+            withdrawReset: { _, _ in })
         func read() async throws -> StoreAnswer {
             try await withCheckedThrowingContinuation { continuation in
                 do {

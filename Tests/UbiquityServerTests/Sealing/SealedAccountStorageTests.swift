@@ -14,10 +14,22 @@ internal import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
+    /// When devices seal the account.
+    private static let now: Int64 = 1_800_000_000_000
+    /// Of every key.
+    private static let proof = Bytes32([UInt8](repeating: 1, count: 32))!
+
     private static func mark(_ generation: UInt32, recovery: [UInt8] = [1]) -> AccountSealing {
         AccountSealing(
-            generation: generation, check: Bytes32([UInt8](repeating: 1, count: 32))!,
-            recovery: recovery)!
+            generation: generation, check: SHA256.hash(proof.bytes), recovery: recovery)!
+    }
+
+    @discardableResult
+    private func seal(
+        _ storage: any ServerStorage, _ mark: AccountSealing = mark(1), proof: Bytes32? = nil,
+        by actor: AuditActor = .operatorLocally
+    ) throws -> Bool {
+        try storage.seal(Sample.account.id, with: mark, proof: proof, now: Self.now, by: actor)
     }
 
     private static func box(
@@ -38,7 +50,8 @@ internal import Testing
         _ storage: any ServerStorage, _ records: [Record], generation: UInt32 = 1
     ) throws -> WholeStore {
         let position = try #require(try storage.positions(of: [Sample.store])[Sample.store])
-        return WholeStore(cursor: position.cursor, generation: generation, records: records)
+        return WholeStore(
+            cursor: position.cursor, generation: generation, records: records, proof: Self.proof)
     }
 
     @discardableResult
@@ -51,26 +64,25 @@ internal import Testing
     @Test(arguments: Backend.allCases)
     func `a mark is kept, replaced by the rule, and in the audit log`(backend: Backend) throws {
         let storage = try backend.open(in: folder)
-        let account = Sample.account.id
-        func seal(_ mark: AccountSealing) throws {
-            try storage.seal(account, with: mark, now: 5, by: .operatorLocally)
+        #expect(try seal(storage))
+        #expect(try !seal(storage))
+        #expect(try seal(storage, Self.mark(5, recovery: [2]), proof: Self.proof))
+        #expect(
+            try storage.account(Sample.account.id)?.sealing.mark == Self.mark(5, recovery: [2]))
+        #expect(throws: StorageError.sealing(.otherGeneration(5, asked: 3))) {
+            try seal(storage, Self.mark(3), proof: Self.proof)
         }
-        try seal(Self.mark(1))
-        try seal(Self.mark(1))
-        try seal(Self.mark(1, recovery: [2]))
-        #expect(try storage.account(account)?.sealing == Self.mark(1, recovery: [2]))
-        #expect(throws: StorageError.sealing(.otherGeneration(1, asked: 3))) {
-            try seal(Self.mark(3))
-        }
-        try seal(Self.mark(2))
-        #expect(try storage.accounts().map(\.sealing?.generation) == [2])
+        #expect(throws: StorageError.sealing(.noProof)) { try seal(storage, Self.mark(6)) }
+        #expect(try seal(storage, Self.mark(6), proof: Self.proof))
+        #expect(try storage.accounts().map(\.sealing.generation) == [6])
         let deeds = try storage.auditEntries(before: nil, max: 9).filter {
             $0.event.action == .accountSealed
         }
         #expect(deeds.reduce(0) { $0 + $1.count } == 3)
         #expect(throws: StorageError.noSuchAccount) {
             try storage.seal(
-                AccountID(rawValue: 1), with: Self.mark(1), now: 5, by: .operatorLocally)
+                AccountID(rawValue: 1), with: Self.mark(1), proof: nil, now: Self.now,
+                by: .operatorLocally)
         }
     }
 
@@ -89,17 +101,22 @@ internal import Testing
         }
         #expect(try generation() == 0)
         let actor = AuditActor.device(device.reference.id)
-        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: actor)
+        try seal(storage, by: actor)
         #expect(try generation() == 1)
+        let author = SealingState.Author(
+            device: device.reference.id, name: Sample.newDevice().displayName,
+            milliseconds: Self.now)
+        #expect(try storage.account(Sample.account.id)?.sealing.author == author)
         _ = try storage.revoke(device.reference, now: 5, by: .operatorLocally)
         #expect(throws: StorageError.noSuchDevice) {
-            try storage.seal(Sample.account.id, with: Self.mark(2), now: 5, by: actor)
+            try seal(storage, Self.mark(2), proof: Self.proof, by: actor)
         }
         #expect(throws: StorageError.noSuchDevice) {
-            try storage.reset(Sample.account.id, now: 5, run: 7, by: actor)
+            try storage.reset(Sample.account.id, proof: nil, now: 5, run: 7, by: actor)
         }
         #expect(throws: StorageError.noSuchDevice) {
-            try storage.keep([1], as: Self.name(1), by: device.reference, now: 5)
+            try storage.keep(
+                [1], as: Self.name(1), by: device.reference, isConfined: false, now: 5)
         }
     }
 
@@ -118,8 +135,11 @@ internal import Testing
         let device = try storage.redeem(
             SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
         ).device.reference
-        func keep(_ number: UInt8, _ box: [UInt8], now: Int64) throws {
-            try storage.keep(box, as: Self.name(number), by: device, now: now)
+        func keep(
+            _ number: UInt8, _ box: [UInt8], isConfined: Bool = false, now: Int64
+        ) throws {
+            try storage.keep(
+                box, as: Self.name(number), by: device, isConfined: isConfined, now: now)
         }
         func box(_ number: UInt8, now: Int64 = 1_100, of account: AccountID? = nil) throws
             -> [UInt8]?
@@ -136,6 +156,12 @@ internal import Testing
         #expect(try box(1) == [3])
         for number in UInt8(2)...17 { try keep(number, [number], now: 1_000 + Int64(number)) }
         #expect(try box(1) == nil && box(2) == [2] && box(17) == [17])
+        // Confined devices displace only each other's.
+        for number in UInt8(20)...36 {
+            try keep(number, [number], isConfined: true, now: 1_050 + Int64(number))
+        }
+        #expect(try box(2) == [2] && box(17) == [17])
+        #expect(try box(20) == nil && box(21) == [21] && box(36) == [36])
         try storage.removeCodes(expiredBy: 1_002 + HandoverShelf.keptMilliseconds)
         #expect(try box(2) == nil && box(3) == [3])
         _ = try storage.erase(device.account, now: 2_000, by: .operatorLocally)
@@ -149,9 +175,71 @@ internal import Testing
         let clear = try push(Sample.record("a", .integer(1), at: 500), generation: 0)
         _ = try result(clear, storage).get()
         #expect(throws: StorageError.sealing(.notSealed)) {
-            try storage.reset(Sample.account.id, now: 6, run: 7, by: .operatorLocally)
+            _ = try storage.reset(
+                Sample.account.id, proof: nil, now: 6, run: 7, by: .operatorLocally)
         }
         #expect(try storage.keys(since: nil) == ["a"])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func `a reset without the key waits for a week, and for no device with it`(backend: Backend)
+        throws
+    {
+        let storage = try backend.open(in: folder)
+        try storage.addCode("code")
+        let device = try storage.redeem(
+            SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000
+        ).device.reference
+        let account = Sample.account.id
+        func announced() throws -> [UInt8]? {
+            try storage.rights(of: [SecretHash(of: "credential")])[0].get()?.announcedCheck
+        }
+        func reset(
+            _ proof: Bytes32? = nil, at now: Int64, by actor: AuditActor? = nil
+        ) throws -> Bool {
+            try storage.reset(
+                account, proof: proof, now: now, run: 7, by: actor ?? .device(device.id))
+        }
+        let due = Self.now + SealingState.noticeMilliseconds
+        try seal(storage)
+        _ = try result(push(Self.box("a", at: 500), generation: 1), storage).get()
+        #expect(try announced() == nil)
+        #expect(try reset(at: Self.now))
+        #expect(try !reset(at: Self.now + 5))
+        #expect(try announced() == Self.mark(1).check.bytes)
+        #expect(try storage.account(account)?.sealing.ends == due)
+        #expect(try storage.accountsToReset(by: due - 1) == [])
+        #expect(try storage.accountsToReset(by: due) == [account])
+        #expect(try !reset(at: due - 1, by: .housekeeping))
+        // A proof that is wrong changes nothing.
+        let wrong = Self.mark(1).check
+        try storage.withdrawReset(account, proof: wrong, now: 7, by: .device(device.id))
+        #expect(throws: StorageError.sealing(.noProof)) { try reset(wrong, at: Self.now) }
+        #expect(try announced() != nil)
+        for _ in 0..<2 {
+            try storage.withdrawReset(account, proof: Self.proof, now: 7, by: .device(device.id))
+        }
+        #expect(try announced() == nil && storage.accountsToReset(by: due) == [])
+        #expect(try !reset(at: due, by: .housekeeping))
+        #expect(try storage.keys(since: nil) == ["a"])
+        #expect(try reset(at: Self.now))
+        #expect(try reset(at: due, by: .housekeeping))
+        #expect(try storage.account(account)?.sealing.mark == nil)
+        #expect(try announced() == nil && storage.keys(since: nil) == [])
+        // With the key, at once.
+        try seal(storage, Self.mark(2))
+        #expect(try reset(Self.proof, at: Self.now))
+        #expect(try storage.account(account)?.sealing.mark == nil)
+        let deeds = try storage.auditEntries(before: nil, max: 99)
+        func actors(_ action: AuditAction) -> [AuditActor] {
+            deeds.filter { $0.event.action == action }.flatMap { entry in
+                [AuditActor](repeating: entry.event.actor, count: entry.count)
+            }
+        }
+        let own = AuditActor.device(device.id)
+        #expect(actors(.accountResetAnnounced) == [own, own])
+        #expect(actors(.accountResetWithdrawn) == [own])
+        #expect(Set(actors(.accountReset)) == [own, .housekeeping])
     }
 
     @Test(arguments: Backend.allCases)
@@ -164,7 +252,7 @@ internal import Testing
         #expect(
             try result(push(Self.box("b", at: 500), generation: 1), storage).failure
                 == .sealing(.otherGeneration(0, asked: 1)))
-        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        try seal(storage)
         let later = try push(Sample.record("a", .integer(2), at: 501), generation: 0)
         #expect(try result(later, storage).failure == .sealing(.otherGeneration(1, asked: 0)))
         let sealed = try push(Self.box("b", at: 501), generation: 1)
@@ -209,12 +297,18 @@ internal import Testing
         let other = StoreReference(
             account: Sample.account.id, identifier: try StoreIdentifier("other"))
         _ = try storage.commit(Sample.push(Sample.record("x", .integer(1), at: 500), to: other))
-        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        try seal(storage)
         let before = Sample.position(11)
         let whole = try whole(storage, [Self.box("a", at: 509)])
         var stale = whole
         stale.cursor = Sample.position(10).cursor
         #expect(try replace(storage, by: stale).failure == .sealing(.storeChanged))
+        var unproven = whole
+        for proof in [nil, Self.mark(1).check] {
+            unproven.proof = proof
+            #expect(try replace(storage, by: unproven).failure == .sealing(.noProof))
+        }
+        #expect(try records(storage).map(\.key.string) == ["a"])
         #expect(try replace(storage, by: whole).get() == Sample.position(12))
         #expect(try replace(storage, by: whole).failure == .sealing(.storeChanged))
         #expect(try records(storage) == whole.records)
@@ -248,7 +342,7 @@ internal import Testing
         #expect(
             try replace(storage, by: whole(storage, [Self.box("a", at: 500)])).failure
                 == .sealing(.otherGeneration(0, asked: 1)))
-        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        try seal(storage)
         let clear = try whole(storage, [Sample.record("a", .integer(1), at: 500)])
         #expect(
             try replace(storage, by: clear).failure
@@ -286,7 +380,7 @@ internal import Testing
             _ = try result(push(count(run, 1, 1, at: 500 + Int64(run)), generation: 0), storage)
                 .get()
         }
-        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        try seal(storage)
         let all = try records(storage).map(sealed)
         #expect(all.count < 65)
         _ = try replace(storage, by: whole(storage, all)).get()
@@ -303,10 +397,13 @@ internal import Testing
         let storage = try backend.open(in: folder)
         try storage.addCode("code")
         _ = try storage.redeem(SecretHash(of: "code"), by: Sample.newDevice(), now: 1_000)
-        try storage.seal(Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+        try seal(storage)
         _ = try result(push(Self.box("a", at: 500), generation: 1), storage).get()
-        try storage.reset(Sample.account.id, now: 6, run: 7, by: .operatorLocally)
-        #expect(try storage.account(Sample.account.id)?.sealing == nil)
+        _ = try storage.reset(
+            Sample.account.id, proof: nil, now: 6, run: 7, by: .operatorLocally)
+        let sealing = try #require(try storage.account(Sample.account.id)?.sealing)
+        #expect(sealing.mark == nil && sealing.greatest == 1)
+        #expect(throws: StorageError.sealing(.spentGeneration)) { try seal(storage) }
         #expect(try storage.devices(of: Sample.account.id).count == 1)
         #expect(try storage.keys(since: nil) == [])
         #expect(try storage.read(Sample.store, since: Sample.position(1)) == .compacted)
@@ -344,8 +441,7 @@ internal import Testing
         }
         bodies.append {
             Thread.sleep(forTimeInterval: 0.02)
-            try nodes[nodes.count - 1].seal(
-                Sample.account.id, with: Self.mark(1), now: 5, by: .operatorLocally)
+            try seal(nodes[nodes.count - 1])
             isSealed.store(true, ordering: .releasing)
         }
         try atOnce(bodies)

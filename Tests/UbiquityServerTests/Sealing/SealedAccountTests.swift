@@ -4,9 +4,9 @@ internal import ClientTestSupport
 internal import Foundation
 internal import SwiftProtobuf
 internal import Testing
-internal import UbiquityCore
 internal import UbiquityWire
 
+@testable internal import UbiquityCore
 @testable internal import UbiquityServer
 
 /// The requests of devices of a sealed account.
@@ -20,18 +20,45 @@ struct SealedAccountTests {
         return record
     }
 
-    private static func mark(_ generation: UInt32, check: UInt8 = 1) -> WireSealing {
+    private static func proof(_ key: UInt8) -> Data { Data(repeating: key, count: 32) }
+
+    private static func mark(
+        _ generation: UInt32, key: UInt8 = 1, recovery: [UInt8] = [1, 2, 3]
+    ) -> WireSealing {
         .with {
             $0.generation = generation
-            $0.check = Data(repeating: check, count: 32)
-            $0.recovery = Data([1, 2, 3])
+            $0.check = Data(SHA256.hash([UInt8](proof(key))).bytes)
+            $0.recovery = Data(recovery)
         }
     }
 
-    private func seal(
-        _ device: RunningDevice, _ mark: WireSealing = mark(1)
+    /// - Parameter key: The one whose proof the device shows; nil for none.
+    private func send(
+        _ method: String, _ path: String, _ device: RunningDevice, key: UInt8?,
+        _ body: (any Message)? = nil
     ) async throws -> RunningServer.Answer {
-        try await device.server.send("PUT", "/v1/sealing", credential: device.credential, mark)
+        var headers = ["Accept": WireFormat.json.rawValue]
+        headers[keyProofHeader] = key.map { Self.proof($0).base64EncodedString() }
+        if body != nil { headers["Content-Type"] = WireFormat.json.rawValue }
+        return try await device.server.send(
+            method, path, credential: device.credential,
+            body: body.map { WireFormat.json.encode($0) }, headers: headers)
+    }
+
+    private func seal(
+        _ device: RunningDevice, _ mark: WireSealing = mark(1), key: UInt8? = nil
+    ) async throws -> RunningServer.Answer {
+        try await send("PUT", "/v1/sealing", device, key: key, mark)
+    }
+
+    private func reset(
+        _ device: RunningDevice, key: UInt8? = nil
+    ) async throws -> RunningServer.Answer {
+        try await send("DELETE", "/v1/sealing", device, key: key)
+    }
+
+    private func sealing(_ device: RunningDevice) async throws -> WireSealing {
+        try await device.get("/v1/sealing").message(WireSealing.self)
     }
 
     private func push(
@@ -62,25 +89,69 @@ struct SealedAccountTests {
             let confined = try await server.furtherDevice(stores: ["notes"])
             try await device.set("a", "clear")
             try await device.set("a", "clear", store: "other")
-            func sealing(_ device: RunningDevice) async throws -> WireSealing {
-                try await device.get("/v1/sealing").message(WireSealing.self)
-            }
             #expect(try await sealing(device) == WireSealing())
             #expect(try await seal(confined).status == 403)
             #expect(try await seal(device).status == 204)
             #expect(try await seal(device).status == 204)
-            try expect(await seal(device, Self.mark(1, check: 2)), 409, "sealed", generation: 1)
-            try expect(await seal(device, Self.mark(3)), 409, "sealed", generation: 1)
+            try expect(await seal(device, Self.mark(1, key: 2)), 409, "sealed", generation: 1)
             #expect(try await seal(device, Self.mark(0)).status == 400)
             #expect(try await seal(device, .with { $0.generation = 2 }).status == 400)
             let seen = try await sealing(device)
             #expect(seen.check == Self.mark(1).check && seen.recovery == Data([1, 2, 3]))
             #expect(seen.generation == 1 && seen.unsealed == ["notes", "other"])
+            #expect(seen.sealedBy == device.id && seen.sealedByName == "laptop")
+            #expect(abs(Int64(seen.sealedMilliseconds) - nowMilliseconds()) < 3_600_000)
             let part = try await sealing(confined)
             #expect(part.recovery.isEmpty && part.unsealed == ["notes"] && part.generation == 1)
-            let reset = try await server.send(
-                "DELETE", "/v1/sealing", credential: confined.credential)
-            #expect(reset.status == 403)
+            #expect(part.sealedBy.isEmpty && part.sealedByName.isEmpty)
+            #expect(try await reset(confined).status == 403)
+        }
+    }
+
+    @Test func `the mark is changed by devices that show its key, and by no others`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let thief = try await server.furtherDevice()
+            #expect(try await seal(device).status == 204)
+            let wrap = Self.mark(1, recovery: [4])
+            for mark in [Self.mark(2, key: 2), wrap, Self.mark(900, key: 9)] {
+                for key in [nil, 2] as [UInt8?] {
+                    try expect(await seal(thief, mark, key: key), 403, "proof")
+                }
+            }
+            try expect(await reset(thief, key: 2), 403, "proof")
+            #expect(try await sealing(device).recovery == Data([1, 2, 3]))
+            #expect(try await seal(device, wrap, key: 1).status == 204)
+            #expect(try await seal(device, Self.mark(2, key: 2), key: 1).status == 204)
+            // The answer was lost: now the present key is another one.
+            for key in [1, 2, nil] as [UInt8?] {
+                #expect(try await seal(device, Self.mark(2, key: 2), key: key).status == 204)
+            }
+            #expect(try await sealing(device).generation == 2)
+            let far = Self.mark(.max, key: 3)
+            try expect(await seal(device, far, key: 2), 409, "clock-ahead")
+            let path = "/v1/sealing"
+            let answer = try await server.send(
+                "PUT", path, credential: device.credential,
+                body: WireFormat.json.encode(far),
+                headers: [
+                    "Content-Type": WireFormat.json.rawValue, keyProofHeader: "no proof",
+                ])
+            #expect(answer.status == 400)
+        }
+    }
+
+    @Test func `a mark that changes nothing ends no stream`() async throws {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            #expect(try await seal(device).status == 204)
+            var stream = try await server.listen(
+                device, stores: [.with { ($0.identifier, $0.generation) = ("notes", 1) }])
+            #expect(try await stream.nextEvent()?.name == "changes")
+            #expect(try await stream.nextEvent()?.name == "ready")
+            #expect(try await seal(device).status == 204)
+            #expect(try await push(device, [Self.box("a")]).status == 200)
+            #expect(try await stream.nextEvent()?.name == "changes")
         }
     }
 
@@ -137,21 +208,22 @@ struct SealedAccountTests {
             let read = try await device.get("/v1/stores/notes/whole?generation=1")
                 .message(WireChanges.self)
             #expect(read.cursor == last && read.whole && read.records.count == 1)
-            func replace(_ records: [WireRecord], cursor: String) async throws
-                -> RunningServer.Answer
-            {
+            func replace(
+                _ records: [WireRecord], cursor: String, key: UInt8? = 1
+            ) async throws -> RunningServer.Answer {
                 let whole = WireWholeStore.with {
                     $0.cursor = cursor
                     $0.generation = 1
                     $0.records = records
                 }
-                return try await server.send(
-                    "PUT", "/v1/stores/notes/whole", credential: device.credential, whole)
+                return try await send("PUT", "/v1/stores/notes/whole", device, key: key, whole)
             }
             var box = Self.box("a")
             box.device = device.id
             #expect(try await replace(read.records, cursor: last).status == 400)
             #expect(try await replace([box, box], cursor: last).status == 400)
+            try expect(await replace([box], cursor: last, key: nil), 403, "proof")
+            try expect(await replace([box], cursor: last, key: 2), 403, "proof")
             let answer = try await replace([box], cursor: last)
             #expect(answer.status == 200)
             let cursor = try answer.message(WireChanges.self).cursor
@@ -220,18 +292,97 @@ struct SealedAccountTests {
     @Test func `a reset makes the account as new, and its devices stay`() async throws {
         try await withServer { server in
             let device = try await server.newDevice()
-            let early = try await server.send(
-                "DELETE", "/v1/sealing", credential: device.credential)
-            try expect(early, 409, "sealed")
+            for key in [nil, 1] as [UInt8?] {
+                try expect(await reset(device, key: key), 409, "sealed")
+            }
             #expect(try await seal(device).status == 204)
             let answer = try await push(device, [Self.box("a")]).message(WirePushAnswer.self)
-            let reset = try await server.send(
-                "DELETE", "/v1/sealing", credential: device.credential)
-            #expect(reset.status == 204)
+            #expect(try await reset(device, key: 1).status == 204)
             try expect(await device.pull(since: answer.cursor), 410, "cursor-forgotten")
             #expect(try await device.pull().message(WireChanges.self).records == [])
-            #expect(try await device.get("/v1/sealing").message(WireSealing.self) == WireSealing())
+            #expect(try await sealing(device) == WireSealing())
             try await device.set("a", "clear")
+            // The operator needs no key.
+            #expect(try await seal(device, Self.mark(2)).status == 204)
+            let path = "/v1/accounts/ada/sealing"
+            for status in [204, 409] {
+                let ended = try await server.send(
+                    "DELETE", path, credential: server.operatorCredential)
+                #expect(ended.status == status)
+            }
+            #expect(try await sealing(device) == WireSealing())
+        }
+    }
+
+    @Test func `a reset without the key is announced, and withdrawn by a device with it`()
+        async throws
+    {
+        try await withServer { server in
+            let device = try await server.newDevice()
+            let thief = try await server.furtherDevice()
+            #expect(try await seal(device).status == 204)
+            #expect(try await push(device, [Self.box("a")]).status == 200)
+            func read(_ device: RunningDevice, key: UInt8?) async throws -> Int {
+                try await send(
+                    "GET", "/v1/stores/notes/changes?generation=1", device, key: key
+                ).status
+            }
+            var stream = try await server.listen(
+                device, stores: [.with { ($0.identifier, $0.generation) = ("notes", 1) }])
+            #expect(try await stream.nextEvent()?.name == "changes")
+            #expect(try await stream.nextEvent()?.name == "ready")
+            #expect(try await reset(thief).status == 204)
+            // So that devices with the key come back, and show it.
+            #expect(try await stream.nextEvent() == nil)
+            let ends = try await sealing(device).endsMilliseconds
+            let week = SealingState.noticeMilliseconds
+            #expect(abs(Int64(ends) - nowMilliseconds() - week) < 3_600_000)
+            #expect(try await reset(thief).status == 204)
+            for key in [nil, 2] as [UInt8?] {
+                #expect(try await read(device, key: key) == 200)
+                #expect(try await read(thief, key: key) == 200)
+            }
+            #expect(try await sealing(device).endsMilliseconds == ends)
+            #expect(try await read(device, key: 1) == 200)
+            try await until("the end of the announcement") {
+                try await sealing(device).endsMilliseconds == 0
+            }
+            // Also by another wrap.
+            #expect(try await reset(thief).status == 204)
+            #expect(try await sealing(device).endsMilliseconds > 0)
+            #expect(try await seal(device, Self.mark(1, recovery: [4]), key: 1).status == 204)
+            #expect(try await sealing(device).endsMilliseconds == 0)
+            #expect(try await read(device, key: 1) == 200)
+        }
+    }
+
+    @Test func `an announced reset is carried out when it is due, by the server itself`()
+        async throws
+    {
+        let (folder, clock) = (try TemporaryFolder(), TestClock(uptime: ServerClock.system.uptime))
+        let configure = { (settings: inout ServerSettings) in settings.clock = clock.clock }
+        var credential = ""
+        try await withServer(in: folder, configure) { server in
+            let device = try await server.newDevice()
+            credential = device.credential
+            #expect(try await seal(device).status == 204)
+            #expect(try await push(device, [Self.box("a")]).status == 200)
+            #expect(try await reset(device).status == 204)
+        }
+        clock.advance(seconds: SealingState.noticeMilliseconds / 1_000)
+        try await withServer(in: folder, configure) { server in
+            func generation() async throws -> UInt32 {
+                try await server.send("GET", "/v1/sealing", credential: credential)
+                    .message(WireSealing.self).generation
+            }
+            // The clock may be wrong until it has run evenly.
+            #expect(try await generation() == 1)
+            clock.pass(seconds: 3_600)
+            try await until("the reset") { try await generation() == 0 }
+            let entry = try await server.send(
+                "GET", "/v1/audit?deed=account-reset", credential: server.operatorCredential
+            ).message(WireAuditTrail.self).entries.first
+            #expect(entry?.deed == "account-reset" && entry?.actor == "housekeeping")
         }
     }
 }

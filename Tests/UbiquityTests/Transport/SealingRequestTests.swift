@@ -21,12 +21,17 @@ import UbiquityWire
         var wire = WireSealing()
         (wire.generation, wire.check) = (3, Data(0..<32))
         (wire.recovery, wire.unsealed) = (Data([1, 2]), ["a", "no/store", "b"])
+        (wire.endsMilliseconds, wire.sealedMilliseconds) = (9, 7)
+        (wire.sealedBy, wire.sealedByName) = ("00000000000000ff", "desk")
         let body = WireFormat.protobuf.encode(wire)
         let server = try await StubServer { _ in .init(body: body) }
         let sealing = try await AccountClient.sealing(account(server))
         #expect(sealing.generation == 3 && sealing.check == Bytes32([UInt8](0..<32)))
         #expect(sealing.recovery == [1, 2])
         #expect(sealing.unsealed.map(\.string) == ["a", "b"])
+        let author = SealingState.Author(
+            device: DeviceID(rawValue: 255), name: "desk", milliseconds: 7)
+        #expect(sealing.ends == 9 && sealing.author == author)
         let request = try #require(server.requests.first)
         #expect(request.method == .GET && request.uri == "/v1/sealing")
         #expect(request.headers["authorization"] == ["Bearer secret"])
@@ -36,15 +41,22 @@ import UbiquityWire
         let server = try await StubServer { _ in .init() }
         let sealing = try await AccountClient.sealing(account(server))
         #expect(sealing.generation == 0 && sealing.check == nil && sealing.unsealed.isEmpty)
+        #expect(sealing.ends == nil && sealing.author == nil)
     }
 
     @Test func `sets the mark with the key's own code, and resets it`() async throws {
         let server = try await StubServer { _ in .init(status: .noContent) }
-        try await AccountClient.seal(Self.keyring, recovery: [7], account(server))
-        try await AccountClient.resetSealing(account(server))
+        try await AccountClient.seal(Self.keyring, recovery: [7], after: 3, account(server))
+        try await AccountClient.seal(Self.keyring, recovery: [7], after: 0, account(server))
+        let proof = try #require(Self.keyring.proof(of: 3))
+        try await AccountClient.resetSealing(account(server), proof: proof)
+        try await AccountClient.resetSealing(account(server), proof: nil)
         let requests = server.requests
-        #expect(requests.map(\.method) == [.PUT, .DELETE])
-        #expect(requests.map(\.uri) == ["/v1/sealing", "/v1/sealing"])
+        #expect(requests.map(\.method) == [.PUT, .PUT, .DELETE, .DELETE])
+        #expect(requests.allSatisfy { $0.uri == "/v1/sealing" })
+        let shown = Data(proof.bytes).base64EncodedString()
+        #expect(
+            requests.map { $0.headers["ubiquity-key-proof"] } == [[shown], [], [shown], []])
         let wire = try WireFormat.protobuf.decode(WireSealing.self, from: requests[0].body)
         #expect(wire.generation == 3 && Bytes32(wire.check) == Self.keyring.check)
         #expect(wire.recovery == Data([7]) && wire.unsealed.isEmpty)
@@ -77,7 +89,7 @@ import UbiquityWire
         let server = try await StubServer { _ in .init(status: .noContent) }
         let confined = Self.keyring.confined(to: [try StoreIdentifier("a")])
         await #expect(throws: LinkFailure.self) {
-            try await AccountClient.seal(confined, recovery: [7], account(server))
+            try await AccountClient.seal(confined, recovery: [7], after: 3, account(server))
         }
         #expect(server.requests.isEmpty)
     }
@@ -99,7 +111,7 @@ import UbiquityWire
         #expect(whole.records == [record] && whole.cursor == cursor && whole.isWhole)
         let sealed = try #require(Self.keyring.sealer(of: store)).seal(record)
         try await AccountClient.replace(
-            store, by: [sealed], at: cursor, generation: 3, account(server))
+            store, by: [sealed], at: cursor, keyring: Self.keyring, account(server))
         let requests = server.requests
         #expect(requests.map(\.method) == [.GET, .PUT])
         #expect(

@@ -2,7 +2,7 @@
 
 /** Accounts that a test seals, by what docs/PROTOCOL.md says of keys, with Node's own cryptography. */
 
-import { createCipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 const digits = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
@@ -17,6 +17,7 @@ const fields = (...values) => Buffer.concat(values.flatMap((value) => {
   return [number(4, bytes.length), bytes];
 }));
 const derived = (secret, info, count) => Buffer.from(hkdfSync('sha256', secret, '', info, count));
+const proof = (key, generation) => derived(key, fields('ubiquity proof 1', generation), 32);
 const mac = (key, ...bytes) => createHmac('sha256', key).update(Buffer.concat(bytes)).digest();
 
 /** A secret as people type it. */
@@ -51,13 +52,15 @@ function sealed(secret, word, value) {
  */
 export async function sealAccount({ server, credential }, known = {}) {
   const [key, recoveryKey] = [randomBytes(32), randomBytes(20)];
-  const generation = Math.max(0, ...Object.keys(known).map(Number)) + 1;
+  const present = Math.max(0, ...Object.keys(known).map(Number));
+  const generation = present + 1;
   const keyring = field(0x4a, Buffer.concat(Object.entries({ ...known, [generation]: key.toString('base64') }).map(([name, root]) =>
     field(0x0a, Buffer.concat([field(0x0a, Buffer.from(name)), field(0x12, field(0x0a, Buffer.from(root)))])))));
   const response = await fetch(`${server}/v1/sealing`, {
-    method: 'PUT', headers: { Authorization: `Bearer ${credential}`, 'Content-Type': 'application/json' },
+    method: 'PUT', headers: { Authorization: `Bearer ${credential}`, 'Content-Type': 'application/json',
+      ...(present && { 'Ubiquity-Key-Proof': proof(Buffer.from(known[present], 'base64'), present).toString('base64') }) },
     body: JSON.stringify({ generation,
-      check: derived(key, fields('ubiquity check 1', generation), 32).toString('base64'),
+      check: createHash('sha256').update(proof(key, generation)).digest('base64'),
       recovery: sealed(recoveryKey, 'ubiquity recovery 1', keyring).toString('base64') }) });
   if (!response.ok) throw new Error(await response.text());
   return typed(recoveryKey);

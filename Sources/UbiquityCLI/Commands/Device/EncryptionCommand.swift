@@ -25,8 +25,7 @@ struct EncryptionCommand: AsyncParsableCommand {
                 way in when all devices are lost, which has to be typed back. If it was interrupted, \
                 this command goes on, on this device or another one with the key.
 
-                JSON: {"sealed", "generation", "hasKey", "unsealed", "recovery"}, as of \
-                `ubiquity encryption status`.
+                JSON: as of `ubiquity encryption status`.
                 """)
 
         @Flag(help: "Yes, seal it. The recovery key has to be typed back all the same.")
@@ -86,10 +85,13 @@ struct EncryptionCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show whether the account is sealed, and seal what is not yet.",
             discussion: """
-                JSON: {"sealed", "generation", "hasKey", "unsealed", "recovery"}: "generation" is \
-                the number of the account's key, or 0; "hasKey" says whether this device has it; \
-                "unsealed" lists the stores that are not sealed with it yet; "recovery" says whether \
-                there is a recovery key, and is null if this device cannot know.
+                JSON: {"sealed", "generation", "hasKey", "unsealed", "recovery", "sealedBy", \
+                "ends"}: "generation" is the number of the account's key, or 0; "hasKey" says whether \
+                this device has it; "unsealed" lists the stores that are not sealed with it yet; \
+                "recovery" says whether there is a recovery key, and is null if this device cannot \
+                know; "sealedBy" is the {"device", "name", "time"} of who sealed the account with \
+                this key; "ends" says when all values are deleted, because a device without the key \
+                has asked for that, and is null if none has.
                 """)
 
         @OptionGroup var home: HomeOptions
@@ -157,7 +159,8 @@ struct EncryptionCommand: AsyncParsableCommand {
                 try sealing.checkKey(progress)
                 guard let keyring = progress.keyring else { throw AccountSealer.locked }
                 let wrap = try sealing.newRecovery(of: keyring, .random())
-                try await AccountClient.seal(keyring, recovery: wrap, progress.account)
+                try await AccountClient.seal(
+                    keyring, recovery: wrap, after: progress.server.generation, progress.account)
             }
             let isKept = new || !progress.server.recovery.isEmpty
             json.print(
@@ -174,12 +177,16 @@ struct EncryptionCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete all values of a sealed account, if every key is lost.",
             discussion: """
-                The values of all stores and their history are gone, on the server and on this \
-                device. The account is not sealed any more, and its devices stay signed in. Other \
-                devices with a key send nothing until they have run `ubiquity sign-out --wipe` and \
-                signed in again; what they should keep, `ubiquity export` saves before.
+                The values of all stores and their history are deleted on the server, and the \
+                account is not sealed any more. Devices keep what they have, and send nothing until \
+                they are signed out and in again.
 
-                JSON: {"account"}.
+                A device with the account's key does that at once. Without the key, it happens after \
+                seven days, so that a thief cannot do it behind your back: a device with the key \
+                that reaches the server before then prevents it. The server's operator can do it at \
+                once, with `ubiquity account reset`.
+
+                JSON: {"account", "ends"}; "ends" says when, and is null if it is done.
                 """)
 
         @Flag(help: "Yes, delete all values.") var yes = false
@@ -187,18 +194,43 @@ struct EncryptionCommand: AsyncParsableCommand {
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let home = try home.open()
-            let progress = try await AccountSealer(home: home).progress()
-            guard progress.server.generation > 0 else { throw AccountSealer.notSealed }
-            let name = progress.account.accountName
-            let loss = try home.loss.map { "\($0). " as TerminalText } ?? ""
-            try Question.confirm(
-                "\(loss)Delete all values of the account \(name) for good, on the server and here?",
-                isGiven: yes, otherwise: "nothing was deleted")
-            try await home.resetSealing(progress.account)
+            let progress = try await AccountSealer(home: try home.open()).progress()
+            let (account, server) = (progress.account, progress.server)
+            guard server.generation > 0 else { throw AccountSealer.notSealed }
+            let hasKey = progress.keyring?.check == server.check
+            let proof = hasKey ? progress.keyring?.proof(of: server.generation) : nil
+            let name = account.accountName
+            let question: TerminalText =
+                proof == nil
+                ? """
+                This device does not have the account's key, so nothing is deleted before seven days \
+                have passed, and nothing at all if a device with the key reaches the server. Have all \
+                values of the account \(name) deleted on the server then, for good?
+                """
+                : """
+                Delete all values of the account \(name) on the server, now and for good? Devices keep \
+                what they have.
+                """
+            try Question.confirm(question, isGiven: yes, otherwise: "nothing was deleted")
+            try await AccountClient.resetSealing(account, proof: proof)
+            let ends = try await AccountClient.sealing(account).ends
+            let sentence: TerminalText =
+                if let ends {
+                    """
+                    All values of \(name) will be deleted on the server at \(Phrase.time(ends)), unless \
+                    a device with the account's key reaches it before.
+                    """
+                } else {
+                    """
+                    Deleted all values of \(name) on the server. The account is not sealed any more. \
+                    Sign each device out and in again.
+                    """
+                }
             json.print(
-                ["account": .string(name)],
-                or: "Deleted all values of \(name). The account is not sealed any more.")
+                [
+                    "account": .string(name),
+                    "ends": ends.map { .string(Phrase.isoTime($0)) } ?? .null,
+                ], or: sentence)
         }
     }
 }

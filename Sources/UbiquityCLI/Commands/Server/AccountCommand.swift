@@ -17,8 +17,8 @@ struct AccountCommand: AsyncParsableCommand {
             credential (--server, --operator-credential), which servers on a shared database need.
             """,
         subcommands: [
-            Create.self, NewCode.self, List.self, Rename.self, Limits.self, Delete.self,
-            Export.self,
+            Create.self, NewCode.self, List.self, Rename.self, Limits.self, Reset.self,
+            Delete.self, Export.self,
         ])
 
     struct Create: AsyncParsableCommand {

@@ -67,7 +67,7 @@ struct PostgresBatch {
             results[checking].flatMap(\.rows).map { devices[try $0.count(0) - 1] })
         generations = Dictionary(
             try results[sealing.lowerBound].rows.map { row in
-                (try row.account(0), try AccountSealing.generation(row, 1))
+                (try row.account(0), try SealingState.generation(row, 1))
             }
         ) { first, _ in first }
         moment = try PostgresMoment(results[looking.lowerBound])
@@ -114,7 +114,7 @@ struct PostgresBatch {
     private static func sealing(_ accounts: Set<AccountID>) -> SQLStatement {
         SQLStatement(
             """
-            SELECT id, \(AccountSealing.generationColumn) FROM ubiquity.account
+            SELECT id, \(SealingState.generationColumn) FROM ubiquity.account
             WHERE id = ANY ($1::text[]) AND sealing IS NOT NULL
             """, .texts(accounts.map(\.string)))
     }

@@ -142,8 +142,9 @@ enum PostgresSchema {
         """
         CREATE TABLE ubiquity.account (
             id text COLLATE "C" PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE,
-            created bigint NOT NULL, limits text, sealing bytea)
+            created bigint NOT NULL, limits text, sealing bytea, reset_at bigint)
         """,
+        "CREATE INDEX account_reset ON ubiquity.account (reset_at) WHERE reset_at IS NOT NULL",
         """
         CREATE TABLE ubiquity.device (
             account text COLLATE "C" NOT NULL, id bigint NOT NULL, title bytea NOT NULL,
@@ -229,7 +230,7 @@ enum PostgresSchema {
         """
         CREATE TABLE ubiquity.handover (
             account text COLLATE "C" NOT NULL, name bytea NOT NULL, expires bigint NOT NULL,
-            box bytea NOT NULL, PRIMARY KEY (account, name))
+            box bytea NOT NULL, confined bigint NOT NULL, PRIMARY KEY (account, name))
         """,
     ]
 

@@ -24,7 +24,11 @@ extension PostgresServerStorage {
             if let refusal { return .failure(refusal) }
             guard !isFull else { return .failure(.full) }
             let account = try results[asked.count].rows.first.map(Account.init)
-            let own = general.of(rights, generation: account?.sealing?.generation ?? 0)
+            let sealing = account?.sealing ?? SealingState()
+            do throws(SealingRefusal) { try sealing.check(whole) } catch {
+                return .failure(.sealing(error))
+            }
+            let own = general.of(rights, generation: sealing.generation)
             let found = try PostgresStore.read([store], from: results[..<asked.count])[store]
             var state = try found?.get().state ?? StoreState()
             do throws(WholeRefusal) {
@@ -58,10 +62,10 @@ extension PostgresServerStorage {
     private static let sliceBytes = 8 << 20
 
     func reset(
-        _ account: AccountID, now: Int64, run: UInt64?, by actor: AuditActor
-    ) throws(StorageError) {
-        try writing { transaction in
-            try resetting(account, now: now, by: actor, transaction) {
+        _ account: AccountID, proof: Bytes32?, now: Int64, run: UInt64?, by actor: AuditActor
+    ) throws(StorageError) -> Bool {
+        try doing(.accountChanged(account)) { transaction in
+            try resetting(account, proof: proof, now: now, by: actor, transaction) {
                 let names = try transaction.run(
                     "SELECT identifier FROM ubiquity.store WHERE account = $1 ORDER BY identifier",
                     .text(account.string)
@@ -77,8 +81,6 @@ extension PostgresServerStorage {
                     try transaction.run(store.begin(state, keepsFolded: false))
                 }
             }
-        } news: { _ in
-            [.accountChanged(account)]
         }
     }
 }

@@ -99,7 +99,9 @@ extension Device {
     static let columns = """
         account, id, title, created, seen, stores, expires, clock_ahead, clock_measured, version,
         (SELECT limits FROM ubiquity.account a WHERE a.id = device.account),
-        (SELECT \(AccountSealing.generationColumn) FROM ubiquity.account a
+        (SELECT \(SealingState.generationColumn) FROM ubiquity.account a
+            WHERE a.id = device.account),
+        (SELECT \(SealingState.announcedCheckColumn) FROM ubiquity.account a
             WHERE a.id = device.account)
         """
 }

@@ -68,8 +68,9 @@ enum SQLiteSchema {
     /// another page to write for each push: changes after a revision are found among the store's
     /// records.
     ///
-    /// `directory` is a ``Directory``, and `account.limits` an ``AccountLimits``, and
-    /// `account.sealing` the bytes of an ``AccountSealing``. A confinement is a list of identifiers, one per line.
+    /// `directory` is a ``Directory``, `account.limits` an ``AccountLimits``, and `account.sealing` the
+    /// bytes of a ``SealingState``, whose end is in `account.reset_at`. A confinement is a list of
+    /// identifiers, one per line.
     /// By how much a device's clock was ahead of the server's, when that was, and the version of its
     /// client library, are in `device`. So is the confined device that added it (`adder`), with which it
     /// ends.
@@ -103,7 +104,8 @@ enum SQLiteSchema {
         CREATE TABLE secret (name TEXT PRIMARY KEY NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE account (
             id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,
-            limits TEXT, sealing BLOB) WITHOUT ROWID;
+            limits TEXT, sealing BLOB, reset_at INTEGER) WITHOUT ROWID;
+        CREATE INDEX account_reset ON account (reset_at) WHERE reset_at IS NOT NULL;
         CREATE TABLE directory (
             id INTEGER PRIMARY KEY CHECK (id = 1), accounts INTEGER NOT NULL);
         INSERT INTO directory VALUES (1, 0);
@@ -169,7 +171,7 @@ enum SQLiteSchema {
         CREATE INDEX sign_in_request_account ON sign_in_request (account);
         CREATE TABLE handover (
             account TEXT NOT NULL, name BLOB NOT NULL, expires INTEGER NOT NULL, box BLOB NOT NULL,
-            PRIMARY KEY (account, name)) WITHOUT ROWID;
+            confined INTEGER NOT NULL, PRIMARY KEY (account, name)) WITHOUT ROWID;
         CREATE INDEX audit_recent ON audit (deed, account);
         CREATE TABLE known_limit (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE erased (store INTEGER PRIMARY KEY);

@@ -42,10 +42,10 @@ extension SQLiteServerStorage {
     func generation(of account: AccountID, _ db: Database) throws -> UInt32 {
         if let known = memory.withLock({ $0.generations.value(account) }) { return known }
         let statement = try RawStatement(
-            "SELECT \(AccountSealing.generationColumn) FROM account WHERE id = ?", db)
+            "SELECT \(SealingState.generationColumn) FROM account WHERE id = ?", db)
         statement.bind(text: account.string, at: 1)
         var generation: UInt32 = 0
-        try statement.run { generation = try AccountSealing.generation($0, 0) }
+        try statement.run { generation = try SealingState.generation($0, 0) }
         memory.withLock { $0.generations.set(account, generation, bytes: 0) }
         return generation
     }

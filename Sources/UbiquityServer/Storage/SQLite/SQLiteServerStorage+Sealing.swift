@@ -16,7 +16,14 @@ extension SQLiteServerStorage {
             let refusal = try rules.refusal(of: rights) { try isSignedIn($0, db) }
             if let refusal { return .failure(refusal) }
             guard !isFull else { return .failure(.full) }
-            let rules = rules.of(rights, generation: try generation(of: store.account, db))
+            let account = try Row.fetchOne(
+                db, sql: "SELECT sealing, reset_at FROM account WHERE id = ?",
+                arguments: [store.account.string])
+            let sealing = try account.map { try SealingState($0, 0) } ?? SealingState()
+            do throws(SealingRefusal) { try sealing.check(whole) } catch {
+                return .failure(.sealing(error))
+            }
+            let rules = rules.of(rights, generation: sealing.generation)
             var found = try SQLiteStore.fetch(store, db) ?? SQLiteStore()
             var state = found.state
             do throws(WholeRefusal) {
@@ -38,10 +45,10 @@ extension SQLiteServerStorage {
     }
 
     func reset(
-        _ account: AccountID, now: Int64, run: UInt64?, by actor: AuditActor
-    ) throws(StorageError) {
-        try writing { transaction in
-            try resetting(account, now: now, by: actor, transaction) {
+        _ account: AccountID, proof: Bytes32?, now: Int64, run: UInt64?, by actor: AuditActor
+    ) throws(StorageError) -> Bool {
+        try doing(.accountChanged(account)) { transaction in
+            try resetting(account, proof: proof, now: now, by: actor, transaction) {
                 let stores = try Row.fetchAll(
                     transaction.db, sql: "SELECT identifier FROM store WHERE account = ?",
                     arguments: [account.string])
@@ -53,8 +60,6 @@ extension SQLiteServerStorage {
                     try store.begin(state, keepsFolded: false, transaction.db)
                 }
             }
-        } news: { _ in
-            [.accountChanged(account)]
         }
     }
 }
