@@ -335,6 +335,34 @@ internal import Testing
         #expect(try records(storage).count == 2)
     }
 
+    @Test(arguments: Backend.shared)
+    func `what a store had before it was sealed is vacuumed, an hour after the last time`(
+        backend: Backend
+    ) throws {
+        let storage = try #require(try backend.open(in: folder) as? PostgresServerStorage)
+        func count() throws -> Int64 {
+            let statement = SQLStatement(
+                """
+                SELECT vacuum_count FROM pg_stat_user_tables
+                WHERE schemaname = 'ubiquity' AND relname = 'record'
+                """)
+            return try storage.reading(statement) { try $0.rows[0].integer(0) }
+        }
+        let clear = try push(Sample.record("a", .string("secret"), at: 500), generation: 0)
+        _ = try result(clear, storage).get()
+        #expect(try !storage.vacuum(pacedAt: 0) && count() == 0)
+        try seal(storage)
+        _ = try replace(storage, by: whole(storage, [Self.box("a", at: 500)])).get()
+        while try storage.eraseRest(for: 100) {}
+        #expect(try storage.vacuum(pacedAt: 1) && count() == 1)
+        _ = try storage.reset(
+            Sample.account.id, proof: nil, now: Self.now, run: 7, by: .operatorLocally)
+        while try storage.eraseRest(for: 100) {}
+        #expect(try !storage.vacuum(pacedAt: 3_600_000))
+        #expect(try storage.vacuum(pacedAt: 3_600_001) && count() == 2)
+        #expect(try !storage.vacuum(pacedAt: .max))
+    }
+
     @Test(arguments: Backend.allCases)
     func `what cannot be in a sealed store replaces nothing`(backend: Backend) throws {
         let storage = try backend.open(in: folder)

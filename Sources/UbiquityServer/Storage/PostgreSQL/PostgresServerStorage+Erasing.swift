@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import Synchronization
 internal import UbiquityCore
 
 /// Erasing takes two steps. The first removes the account's own rows, and records the numbers of its
@@ -9,11 +10,18 @@ internal import UbiquityCore
 ///
 /// From then on no query returns the data. Unlike with SQLite, copies of it remain: PostgreSQL only
 /// marks a removed row as dead, and `VACUUM` frees its space, which keeps the bytes until something
-/// else is written there. The write-ahead log has them until it is recycled, and so have its
+/// else is written there: ``vacuum(pacedAt:)`` asks for that. The write-ahead log has them until it is recycled, and so have its
 /// archive, the standbys and the backups for as long as the operator keeps them. So
 /// ``scrub(pacedAt:)`` and ``emptyLog(pacedAt:)`` do nothing here: `docs/OPERATING.md` says what an
 /// operator can do.
 extension PostgresServerStorage {
+    struct VacuumState {
+        /// Whether anything was removed since the last time.
+        var isNeeded = false
+        /// In milliseconds of uptime.
+        var next = Int64.min
+    }
+
     /// Skips the stores that another node is removing.
     func eraseRest(for milliseconds: Int64) throws(StorageError) -> Bool {
         let start = ContinuousClock.now
@@ -43,10 +51,35 @@ extension PostgresServerStorage {
                     SQLStatement(
                         "DELETE FROM ubiquity.erased WHERE account = $1 AND store = $2", store)
                 ])
+                vacuuming.withLock { $0.isNeeded = true }
             }
             return true
         }
     }
+
+    /// On a connection of its own, because it may take minutes. What a node that ends has not vacuumed,
+    /// PostgreSQL does by itself, later.
+    func vacuum(pacedAt uptime: Int64) throws(StorageError) -> Bool {
+        let isDue = vacuuming.withLock { state in
+            guard state.isNeeded, uptime >= state.next else { return false }
+            state = VacuumState(next: uptime &+ Self.vacuumMilliseconds)
+            return true
+        }
+        guard isDue else { return false }
+        do {
+            let connection = try PostgresConnection(settings)
+            _ = try connection.run(
+                [SQLStatement("SET statement_timeout = 0")],
+                milliseconds: settings.answerMilliseconds)
+            _ = try connection.run(
+                [SQLStatement("VACUUM ubiquity.record, ubiquity.version, ubiquity.folded")],
+                milliseconds: Self.vacuumMilliseconds)
+        } catch { throw StorageError(postgres: error) }
+        return true
+    }
+
+    /// The least time between two beginnings, which also is the most that one may take.
+    private static let vacuumMilliseconds: Int64 = 3_600_000
 
     /// One statement for each table with a store's content. The rows are found by their places, which
     /// nobody moves: who would needs the store, which is locked or gone.
