@@ -57,8 +57,9 @@ extension PostgresServerStorage {
         }
     }
 
-    /// On a connection of its own, because it may take minutes. What a node that ends has not vacuumed,
-    /// PostgreSQL does by itself, later.
+    /// On a connection of its own, because it may take minutes. Small tables are rewritten, for which
+    /// pushes wait some tenths of a second: PostgreSQL does not overwrite what it frees in the others.
+    /// What a node that ends has not vacuumed, PostgreSQL does by itself, later.
     func vacuum(pacedAt uptime: Int64) throws(StorageError) -> Bool {
         let isDue = vacuuming.withLock { state in
             guard state.isNeeded, uptime >= state.next else { return false }
@@ -68,15 +69,32 @@ extension PostgresServerStorage {
         guard isDue else { return false }
         do {
             let connection = try PostgresConnection(settings)
-            _ = try connection.run(
-                [SQLStatement("SET statement_timeout = 0")],
-                milliseconds: settings.answerMilliseconds)
-            _ = try connection.run(
-                [SQLStatement("VACUUM ubiquity.record, ubiquity.version, ubiquity.folded")],
-                milliseconds: Self.vacuumMilliseconds)
+            // Whoever waits for a table that is in use holds up everybody who comes after.
+            let results = try connection.run(
+                [
+                    SQLStatement("SET statement_timeout = 0"),
+                    SQLStatement("SET lock_timeout = 1000"), Self.readingVacuumedBytes,
+                ], milliseconds: settings.answerMilliseconds)
+            func vacuum(_ options: String) throws(PostgresFailure) {
+                let tables = Self.vacuumed.joined(separator: ", ")
+                _ = try connection.run(
+                    [SQLStatement("VACUUM \(options) \(tables)")],
+                    milliseconds: Self.vacuumMilliseconds)
+            }
+            let isSmall = try results[2].rows[0].integer(0) <= Self.rewrittenBytesMax
+            do throws(PostgresFailure) { try vacuum(isSmall ? "(FULL)" : "") } catch {
+                guard isSmall else { throw error }
+                try vacuum("")
+            }
         } catch { throw StorageError(postgres: error) }
         return true
     }
+
+    private static let vacuumed = ["ubiquity.record", "ubiquity.version", "ubiquity.folded"]
+    private static let rewrittenBytesMax: Int64 = 16 << 20
+    private static let readingVacuumedBytes = SQLStatement(
+        "SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest($1::text[]) AS name",
+        .texts(vacuumed))
 
     /// The least time between two beginnings, which also is the most that one may take.
     private static let vacuumMilliseconds: Int64 = 3_600_000
