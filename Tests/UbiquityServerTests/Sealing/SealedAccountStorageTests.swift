@@ -192,7 +192,8 @@ internal import Testing
         ).device.reference
         let account = Sample.account.id
         func announced() throws -> [UInt8]? {
-            try storage.rights(of: [SecretHash(of: "credential")])[0].get()?.announcedCheck
+            let rights = try storage.rights(of: [SecretHash(of: "credential")])[0].get()
+            return rights?.announcedCheck
         }
         func reset(
             _ proof: Bytes32? = nil, at now: Int64, by actor: AuditActor? = nil

@@ -372,8 +372,8 @@ struct SealedAccountTests {
         clock.advance(seconds: SealingState.noticeMilliseconds / 1_000)
         try await withServer(in: folder, configure) { server in
             func generation() async throws -> UInt32 {
-                try await server.send("GET", "/v1/sealing", credential: credential)
-                    .message(WireSealing.self).generation
+                let answer = try await server.send("GET", "/v1/sealing", credential: credential)
+                return try answer.message(WireSealing.self).generation
             }
             // The clock may be wrong until it has run evenly.
             #expect(try await generation() == 1)
