@@ -369,10 +369,16 @@ internal import Testing
         while try storage.eraseRest(for: 100) {}
         #expect(try !storage.vacuum(pacedAt: 3_600_000))
         // Where others use the table, it is not rewritten.
-        try storage.reading { transaction in
-            _ = try transaction.run("SELECT count(*) FROM ubiquity.record")
-            #expect(try storage.vacuum(pacedAt: 3_600_001))
+        let other = try PostgresConnection(storage.settings)
+        func run(_ statements: String...) throws {
+            _ = try other.run(
+                statements.map { SQLStatement($0) },
+                milliseconds: storage.settings.answerMilliseconds)
         }
+        try run("SET idle_in_transaction_session_timeout = 0")
+        try run("BEGIN", "SELECT count(*) FROM ubiquity.record")
+        #expect(try storage.vacuum(pacedAt: 3_600_001))
+        try run("ROLLBACK")
         #expect(try file() == second && count() == 1)
         #expect(try !storage.vacuum(pacedAt: .max))
     }
