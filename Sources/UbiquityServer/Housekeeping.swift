@@ -69,6 +69,7 @@ final class Housekeeping: Service {
                 group.addTask { await self.repeat(every: .seconds(1), self.keepUp) }
                 group.addTask { await self.repeat(every: .seconds(1), self.noteLastSeen) }
                 group.addTask { await self.repeat(every: .seconds(1), self.listStores) }
+                group.addTask { await self.repeat(every: .seconds(10), self.vacuum) }
                 if self.server.house != nil {
                     group.addTask { await self.repeat(every: .seconds(10), self.renewCertificates) }
                 }
@@ -193,6 +194,14 @@ final class Housekeeping: Service {
             try storage.storesToPrune(rule)
         }
         state.withLock { $0.aged.formUnion(aged) }
+    }
+
+    private func vacuum(number: Int) async throws {
+        guard state.withLock(\.isLeader) else { return }
+        let isDone = try await server.readers.run { [storage, uptime] in
+            try storage.vacuum(pacedAt: uptime)
+        }
+        if isDone { logger.info("The space of replaced and removed values was vacuumed.") }
     }
 
     private func doChores(tick: Int) async throws {

@@ -600,7 +600,7 @@ extension EndToEndTests {
                 let reset = ["account", "reset", "ada", "--data", server.data]
                 #expect(try await stage.run(reset).status == 64)
                 try await stage.succeed(reset + ["--yes"])
-                complains(try await stage.run(reset + ["--yes"]), 69, "not sealed")
+                complains(try await stage.run(reset + ["--yes"]), 77, "The account is not sealed")
                 let log = try await stage.succeed("audit", "--data", server.data)
                 for deed in ["account-reset-announced", "account-reset-withdrawn"] {
                     #expect(log.contains(deed), "\(log)")

@@ -87,6 +87,7 @@ struct CountingOptionsTests {
         + operating(
             ["account", "limits", "ada"],
             ["--store-bytes", "--keys", "--history-days", "--history-versions", "--history-bytes"])
+        + operating(["account", "reset", "ada"], ["--yes"])
         + operating(["account", "delete", "ada"], ["--yes"])
         + [Mode(words: ["account", "delete"], counts: ["--yes", "--wipe", "--home", "--json"])]
         + operating(["account", "export", "ada", "--output", "f"], ["--force", "--with-history"])
@@ -446,7 +447,8 @@ struct CountingOptionsTests {
     }
 
     @Test(arguments: [
-        ["account", "delete", "", "--yes"], ["account", "create", ""], ["account", "export", ""],
+        ["account", "delete", "", "--yes"], ["account", "reset", "", "--yes"],
+        ["account", "create", ""], ["account", "export", ""],
         ["account", "rename", "a", ""], ["app", "register", ""],
         ["app", "register", "a", "--name", ""],
         ["device", "revoke", ""],

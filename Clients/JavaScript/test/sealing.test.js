@@ -248,9 +248,9 @@ serverTest('keys from before, and those that do not continue what a device has, 
   await a.device.unlock(recoveryKey);
   assert.deepEqual(Object.keys(a.device.keyring), ['1', '2']);
   assert.equal(a.device.keyring['1'], first['1']);
-  // Whoever has the account's credentials, and made the next key without the one before.
+  // Whoever has made the next key, and gives another one for the one before.
   const second = a.device.keyring;
-  const forged = await sealAccount(a.device.state.signedIn, { 2: Buffer.alloc(32).toString('base64') });
+  const forged = await sealAccount(a.device.state.signedIn, second, { 2: Buffer.alloc(32).toString('base64') });
   await assert.rejects(a.device.unlock(forged), { code: 'code-invalid' });
   assert.deepEqual(a.device.keyring, second);
 }));

@@ -10,7 +10,7 @@ import unittest
 from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, Optional
 from unittest import mock
 from urllib.request import Request, urlopen
 
@@ -48,10 +48,13 @@ class UnlockingTests(ServerTest):
         store.sync()
         return store, recovery_key
 
-    def seal(self, store: Store, generation: int, known: dict[int, bytes]) -> str:
-        """Marks an account with a new key after those that are known. Returns the recovery key."""
+    def seal(
+            self, store: Store, generation: int, known: dict[int, bytes],
+            wrapped: Optional[dict[int, bytes]] = None) -> str:
+        """Marks an account with a new key after those that are known. Returns the recovery key, which opens these
+        and the new one, or the wrapped ones in their place."""
         self.key, recovery_key = secrets.token_bytes(32), secrets.token_bytes(20)
-        keys = known | {generation: self.key}
+        keys = (known if wrapped is None else wrapped) | {generation: self.key}
         case = {"recoveryKey": recovery_key.hex(),
                 "keys": {str(number): b64encode(key).decode() for number, key in keys.items()}}
         present = max(known, default=0)
@@ -152,8 +155,8 @@ class UnlockingTests(ServerTest):
         a.unlock(second)
         self.assertEqual(a._device["keyrings"], b._device["keyrings"])
         self.assertEqual(sorted(a._device["keyrings"][account["account"]]), ["1", "2"])
-        # Whoever is a device of the account, and made the next key without the one before.
-        forged = self.seal(a, 3, {})
+        # Whoever has made the next key, and does not give the one before.
+        forged = self.seal(a, 3, {2: self.key}, {})
         with self.assertRaises(UbiquityError) as raised:
             a.unlock(forged)
         self.assertEqual(raised.exception.code, "code-invalid")

@@ -112,8 +112,8 @@ extension Problem {
         case .noProof:
             self.init(
                 .proof,
-                "This needs the account's present key, which the request did not show. Get it first: "
-                    + "with `ubiquity approve` on a device that has it, or with the recovery key.")
+                "Only a device with the account's present key may do this. `ubiquity unlock` gets it, "
+                    + "from another device or with the recovery key.")
         case .spentGeneration:
             self.init(
                 .malformed,

@@ -27,6 +27,11 @@ protocol MaintainedStorage: Sendable {
     ///   rest first.
     func scrub(pacedAt uptime: Int64?) throws(StorageError)
 
+    /// Has the database free the space of what was removed, so that it is overwritten some day. At most
+    /// once an hour; may take minutes, during which everything goes on.
+    /// - Returns: Whether there was something to do.
+    func vacuum(pacedAt uptime: Int64) throws(StorageError) -> Bool
+
     /// Adds to the server's running time, which determines the age of tombstones. A clock would not
     /// do, because it may jump.
     func addRunningTime(_ milliseconds: Int64) throws(StorageError)

@@ -193,8 +193,8 @@ extension AccountSuites {
 
 extension AccessRoute {
     fileprivate var endsAccount: Bool {
-        method == "DELETE" && !path.contains("{i")
-            && (path.hasPrefix("/v1/account") || path == "/v1/sealing")
+        method == "DELETE" && !path.contains("{i") && path.hasPrefix("/v1/account")
+            && !path.hasSuffix("sealing")
     }
 }
 

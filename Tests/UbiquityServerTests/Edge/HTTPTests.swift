@@ -189,7 +189,8 @@ internal import UbiquityWire
                 #expect(asked.contains(#/access-control-allow-methods: [a-z, ]*post/#))
                 #expect(
                     asked.contains(
-                        "access-control-allow-headers: authorization, content-type, last-event-id"))
+                        "access-control-allow-headers: authorization, content-type, last-event-id, "
+                            + "ubiquity-key-proof\r\n"))
             }
             for (path, fields, status) in [
                 ("/v1/config", "", "200"), ("/v1/stores", credential, "200"),

@@ -56,9 +56,18 @@ internal import UbiquityCore
             RegisteredApp(identifier: Sample.store.identifier, name: "Nötes", registered: 3),
             appsMax: 9,
             by: .operatorLocally)
-        _ = try storage.signIn(
+        let zoe = try storage.signIn(
             identity, preferredName: AccountName("Zoë"), accountsMax: 9,
-            by: Sample.newDevice("bob's", displayName: "a\0b"), now: 5)
+            by: Sample.newDevice("bob's", displayName: "a\0b"), now: 5
+        ).device.reference
+        let check = try #require(Bytes32([UInt8](0..<32)))
+        let mark = try #require(AccountSealing(generation: 1, check: check, recovery: [1, 0]))
+        for change in [
+            try storage.seal(
+                zoe.account, with: mark, proof: nil, now: 5, by: .device(zoe.id)),
+            try storage.reset(
+                zoe.account, proof: nil, now: 6, run: nil, by: .device(zoe.id)),
+        ] { #expect(change) }
         try storage.addCode("unused", terms: CredentialTerms(stores: [Sample.store.identifier]))
         try storage.addCode(
             "used", terms: CredentialTerms(stores: [Sample.store.identifier], milliseconds: 900))
@@ -66,7 +75,8 @@ internal import UbiquityCore
             SecretHash(of: "used"), by: Sample.newDevice(), now: 1_000
         ).device.reference
         let handover = try #require(HandoverName([UInt8](0..<16)))
-        try storage.keep([1, 0, 2], as: handover, by: device, now: 1_000)
+        try storage.keep(
+            [1, 0, 2], as: handover, by: device, isConfined: true, now: 1_000)
         try storage.addSampleRequest("asked", displayName: "a\0c", now: 1_000)
         try storage.addSampleRequest("granted", now: 1_000)
         try storage.decide(

@@ -192,7 +192,8 @@ internal import Testing
         ).device.reference
         let account = Sample.account.id
         func announced() throws -> [UInt8]? {
-            try storage.rights(of: [SecretHash(of: "credential")])[0].get()?.announcedCheck
+            let rights = try storage.rights(of: [SecretHash(of: "credential")])[0].get()
+            return rights?.announcedCheck
         }
         func reset(
             _ proof: Bytes32? = nil, at now: Int64, by actor: AuditActor? = nil
@@ -333,6 +334,53 @@ internal import Testing
         let next = try push(Self.box("b", at: 600, fill: 1), generation: 1)
         #expect(try result(next, storage).get().position == Sample.position(13))
         #expect(try records(storage).count == 2)
+    }
+
+    @Test(arguments: Backend.shared)
+    func `what a store had before it was sealed is vacuumed, an hour after the last time`(
+        backend: Backend
+    ) throws {
+        let storage = try #require(try backend.open(in: folder) as? PostgresServerStorage)
+        func number(_ sql: String) throws -> Int64 {
+            try storage.reading(SQLStatement(sql)) { try $0.rows[0].integer(0) }
+        }
+        func count() throws -> Int64 {
+            try number(
+                """
+                SELECT vacuum_count FROM pg_stat_user_tables
+                WHERE schemaname = 'ubiquity' AND relname = 'record'
+                """)
+        }
+        func file() throws -> Int64 {
+            try number("SELECT pg_relation_filenode('ubiquity.record')::bigint")
+        }
+        let clear = try push(Sample.record("a", .string("secret"), at: 500), generation: 0)
+        _ = try result(clear, storage).get()
+        let first = try file()
+        #expect(try !storage.vacuum(pacedAt: 0) && file() == first)
+        try seal(storage)
+        _ = try replace(storage, by: whole(storage, [Self.box("a", at: 500)])).get()
+        while try storage.eraseRest(for: 100) {}
+        #expect(try storage.vacuum(pacedAt: 1))
+        let second = try file()
+        #expect(try second != first && count() == 0)
+        _ = try storage.reset(
+            Sample.account.id, proof: nil, now: Self.now, run: 7, by: .operatorLocally)
+        while try storage.eraseRest(for: 100) {}
+        #expect(try !storage.vacuum(pacedAt: 3_600_000))
+        // Where others use the table, it is not rewritten.
+        let other = try PostgresConnection(storage.settings)
+        func run(_ statements: String...) throws {
+            _ = try other.run(
+                statements.map { SQLStatement($0) },
+                milliseconds: storage.settings.answerMilliseconds)
+        }
+        try run("SET idle_in_transaction_session_timeout = 0")
+        try run("BEGIN", "SELECT count(*) FROM ubiquity.record")
+        #expect(try storage.vacuum(pacedAt: 3_600_001))
+        try run("ROLLBACK")
+        #expect(try file() == second && count() == 1)
+        #expect(try !storage.vacuum(pacedAt: .max))
     }
 
     @Test(arguments: Backend.allCases)

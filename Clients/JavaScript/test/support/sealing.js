@@ -48,13 +48,14 @@ function sealed(secret, word, value) {
 /**
  * Seals the account of a device with the first key, or with the one after those that are known.
  * @param {any} signedIn @param {Record<string, string>} [known] Its keys by the number of their generation, in base64.
+ * @param {Record<string, string>} [wrapped] The older keys that the recovery key is said to open.
  * @returns {Promise<string>} The recovery key.
  */
-export async function sealAccount({ server, credential }, known = {}) {
+export async function sealAccount({ server, credential }, known = {}, wrapped = known) {
   const [key, recoveryKey] = [randomBytes(32), randomBytes(20)];
   const present = Math.max(0, ...Object.keys(known).map(Number));
   const generation = present + 1;
-  const keyring = field(0x4a, Buffer.concat(Object.entries({ ...known, [generation]: key.toString('base64') }).map(([name, root]) =>
+  const keyring = field(0x4a, Buffer.concat(Object.entries({ ...wrapped, [generation]: key.toString('base64') }).map(([name, root]) =>
     field(0x0a, Buffer.concat([field(0x0a, Buffer.from(name)), field(0x12, field(0x0a, Buffer.from(root)))])))));
   const response = await fetch(`${server}/v1/sealing`, {
     method: 'PUT', headers: { Authorization: `Bearer ${credential}`, 'Content-Type': 'application/json',

@@ -6,8 +6,8 @@ internal import UbiquityCore
 
 /// The storage in a PostgreSQL database, which other nodes use too.
 ///
-/// State: the pool and the news are thread-safe. `wentBack` and `full` are guarded by their locks,
-/// since several threads commit. Nothing of records, stores or devices is remembered.
+/// State: the pool and the news are thread-safe. `wentBack`, `full` and `vacuuming` are guarded by
+/// their locks, since several threads commit. Nothing of records, stores or devices is remembered.
 final class PostgresServerStorage: SQLStorage {
     typealias DatabaseTransaction = PostgresTransaction
 
@@ -23,6 +23,7 @@ final class PostgresServerStorage: SQLStorage {
     /// The way in which the database went back, after which nothing is committed; nil if it did not.
     let wentBack = Mutex<String?>(nil)
     let full = Mutex(Fullness())
+    let vacuuming = Mutex(VacuumState())
 
     /// Examines nothing yet.
     /// - Parameter hasTimelines: Whether the engine has timelines and permits to read them.

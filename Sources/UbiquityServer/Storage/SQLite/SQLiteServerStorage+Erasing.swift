@@ -67,6 +67,9 @@ extension SQLiteServerStorage {
         }
     }
 
+    /// Does nothing: a page that is freed is overwritten.
+    func vacuum(pacedAt uptime: Int64) throws(StorageError) -> Bool { false }
+
     func scrub(pacedAt uptime: Int64?) throws(StorageError) {
         if let uptime {
             guard try mayScrub(at: uptime) else { return }
