@@ -67,7 +67,7 @@ import UbiquityWire
         for vector in try file.cases("handovers") {
             let box = [UInt8](try data(vector, "box"))
             let handover: Handover =
-                switch try? vector.text("keys") {
+                switch vector.json["keys"] as? String {
                 case "sealed": .noKey
                 case "not sealed": .notSealed
                 default: .keys(try handed(vector))

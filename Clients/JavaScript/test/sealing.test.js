@@ -248,8 +248,10 @@ serverTest('keys from before, and those that do not continue what a device has, 
   await a.device.unlock(recoveryKey);
   assert.deepEqual(Object.keys(a.device.keyring), ['1', '2']);
   assert.equal(a.device.keyring['1'], first['1']);
-  // Whoever has made the next key, and gives another one for the one before.
+  // Whoever has the account's credentials, and not its key, makes no next one.
   const second = a.device.keyring;
+  await assert.rejects(sealAccount(a.device.state.signedIn, { 2: Buffer.alloc(32).toString('base64') }), /problem:proof/);
+  // Whoever has made the next key, and gives another one for the one before.
   const forged = await sealAccount(a.device.state.signedIn, second, { 2: Buffer.alloc(32).toString('base64') });
   await assert.rejects(a.device.unlock(forged), { code: 'code-invalid' });
   assert.deepEqual(a.device.keyring, second);

@@ -238,14 +238,14 @@ serverTest('a device of JavaScript signs in one of Swift, and the other way roun
   assert.equal(b.get('hello'), 'from swift');
   // By request and approval.
   const c = await stage.openDevice('c');
-  const waiting = await c.requestSignIn({ server: stage.server.url, deviceName: 'tablet' });
+  const waiting = await c.requestSignIn({ server: stage.server.url, deviceName: 'tablet', allowsUnsealed: true });
   const shown = await a.device.waitingDevice(waiting.userCode.toLowerCase());
   assert.equal(shown.name, 'tablet');
   await a.device.approve(shown);
   assert.equal((await waiting.account()).name, 'ann');
   const d = await stage.openDevice('d');
   const request = await d.requestSignIn({ server: stage.server.url, deviceName: 'watch', stores: [identifier] });
-  await stage.command('swift', 'approve', request.userCode, '--yes');
+  await stage.command('swift', 'approve', request.code, '--yes');
   await request.account();
   const denied = await (await stage.openDevice('e')).requestSignIn({ server: stage.server.url });
   await a.device.deny(denied);

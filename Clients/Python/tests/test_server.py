@@ -322,7 +322,7 @@ class ForeignServerTests(StoreTest):
         with served(lambda connection: time.sleep(DEADLINE)) as server:
             account = {"account": "1", "accountName": "ann", "device": "0" * 15 + "1",
                        "credential": "ubd_x", "server": server, "deviceName": "a"}
-            store._shell.adopt(store._device | {"signedIn": account})
+            store._shell.adopt(store._device | {"signedIn": account}, store._device)
             with self.assertRaises(UbiquityError) as caught:
                 store.sync(0.2)
             self.assertEqual(caught.exception.code, "timeout")

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Optional
 from unittest import mock
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from support import DEADLINE, IDENTIFIER, ServerTest
@@ -155,6 +156,10 @@ class UnlockingTests(ServerTest):
         a.unlock(second)
         self.assertEqual(a._device["keyrings"], b._device["keyrings"])
         self.assertEqual(sorted(a._device["keyrings"][account["account"]]), ["1", "2"])
+        # Whoever is a device of the account, and does not have its key, makes no next one.
+        with self.assertRaises(HTTPError) as refused:
+            self.seal(a, 3, {})
+        self.assertEqual(json.loads(refused.exception.read())["code"], "proof")
         # Whoever has made the next key, and does not give the one before.
         forged = self.seal(a, 3, {2: self.key}, {})
         with self.assertRaises(UbiquityError) as raised:
