@@ -189,8 +189,7 @@ struct DeviceStateTests {
         #expect(step([store]) == .seal(store) && step([]) == .drop)
     }
 
-    @Test func `wiping an account removes its keys, and that it was sealed stays`() throws
-    {
+    @Test func `wiping an account removes its keys, and that it was sealed stays`() throws {
         var state = DeviceState()
         state.signIn(account("A"))
         try state.keep(Self.keyring)

@@ -66,7 +66,7 @@ internal import UbiquityCore
             SecretHash(of: "used"), by: Sample.newDevice(), now: 1_000
         ).device.reference
         let handover = try #require(HandoverName([UInt8](0..<16)))
-        try storage.keep([1, 0, 2], as: handover, by: device, now: 1_000)
+        try storage.keep([1, 0, 2], as: handover, by: device, isConfined: false, now: 1_000)
         try storage.addSampleRequest("asked", displayName: "a\0c", now: 1_000)
         try storage.addSampleRequest("granted", now: 1_000)
         try storage.decide(
