@@ -121,7 +121,7 @@ export interface Status {
   pendingKeys: string[];
   /**
    * The keys of which the server has something that this device does not take: a value that the account's key does not
-   * open, a deletion or count that is dated in the future, or an older value than the device has agreed on. The device
+   * open, a deletion that is dated in the future, or an older value than the device has agreed on. The device
    * keeps what it has; writing such a key, also with the same value, replaces what the server has. At most 1,000.
    */
   setAsideKeys: string[];

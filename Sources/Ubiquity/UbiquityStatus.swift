@@ -50,8 +50,8 @@ public struct UbiquityStatus: Hashable, Sendable {
     /// The keys whose newest value waits to be sent, sorted.
     public var pendingKeys: [String]
     /// The keys of which the server has something that this device does not take, sorted: a value that the
-    /// account's key does not open, a deletion or count that is dated in the future, or an older value than
-    /// the device has agreed on. The device keeps what it has. Writing such a key, also with the same value,
+    /// account's key does not open, a deletion that is dated in the future, or an older value than the
+    /// device has agreed on. The device keeps what it has. Writing such a key, also with the same value,
     /// replaces what the server has. At most 1,000; normally none.
     public var setAsideKeys: [String]
     /// When device and server last agreed; nil means never.

@@ -362,6 +362,72 @@ serverTest('a server that said at the sign-in that the account is sealed gets no
   });
 });
 
+serverTest('a server that refused a request for the account\'s key gets no clear value later', async (stage) => {
+  let isSealed = false;
+  await served((incoming, answer) => {
+    if (!isSealed || !incoming.url.startsWith('/v1/stores/')) return passOn(stage, incoming, answer);
+    answer.writeHead(409, { 'Content-Type': 'application/problem+json' });
+    return answer.end(JSON.stringify({ code: 'sealed', detail: 'sealed', generation: 1 }));
+  }, async (server) => {
+    const a = await stage.openStore('a');
+    await a.device.signIn({ server, code: await stage.server.code('ann'), deviceName: 'a' });
+    await a.synchronizeNow();
+    isSealed = true;
+    a.set('secret', 'a text');
+    await assert.rejects(a.synchronizeNow(), { code: 'locked' });
+    await until(a, () => a.device.state.sealedAccounts?.length === 1);
+    isSealed = false;
+    await assert.rejects(a.synchronizeNow(), { code: 'locked' });
+    await a.close();
+    const again = await stage.openStore('a');
+    await assert.rejects(again.synchronizeNow(), { code: 'locked' });
+    const b = await stage.signedIn('b');
+    assert.deepEqual([...b.keys()], []);
+    assert.equal(again.get('secret'), 'a text');
+  });
+});
+
+serverTest('boxes in each other\'s place are said, until they are replaced', async (stage) => {
+  const { store: a, recoveryKey } = await sealedStore(stage);
+  a.set('one', 1);
+  a.set('two', 2);
+  await a.synchronizeNow();
+  let isHostile = true;
+  const proofs = new Set();
+  await served(async (incoming, answer) => {
+    if (incoming.headers['ubiquity-key-proof']) proofs.add(incoming.headers['ubiquity-key-proof']);
+    if (incoming.headers.accept === 'text/event-stream') {
+      answer.writeHead(429, { 'Content-Type': 'application/problem+json', 'Retry-After': '600' });
+      return answer.end(problem('too-many-streams'));
+    }
+    if (!isHostile || !/\/changes/.test(incoming.url) || incoming.method !== 'GET') return passOn(stage, incoming, answer);
+    const { authorization } = incoming.headers;
+    const response = await fetch(stage.server.url + incoming.url, { headers: { authorization } });
+    const body = await response.json();
+    const boxes = (body.records ?? []).filter(({ value }) => value?.sealed);
+    if (boxes.length > 1) [boxes[0].value, boxes[1].value] = [boxes[1].value, boxes[0].value];
+    answer.writeHead(response.status, { 'Content-Type': 'application/json' });
+    return answer.end(JSON.stringify(body));
+  }, async (server) => {
+    const b = await lockedStore(stage, server, 'b');
+    const problems = [];
+    b.addEventListener('problem', ({ detail }) => problems.push(detail));
+    await b.device.unlock(recoveryKey);
+    await b.synchronizeNow();
+    assert.deepEqual([...b.keys()], []);
+    assert.deepEqual(b.status.setAsideKeys, ['one', 'two']);
+    assert.match(b.status.explanation, /Not everything is synced: what the server has of "one" and "two" does not open/);
+    assert.equal(problems.length, 1);
+    isHostile = false;
+    a.set('one', 1.5);
+    a.set('two', 2.5);
+    await a.synchronizeNow();
+    await b.synchronizeNow();
+    assert.deepEqual([b.get('one'), b.get('two'), b.status.setAsideKeys], [1.5, 2.5, []]);
+    assert.equal(proofs.size, 1);
+  });
+});
+
 serverTest('codes that give no keys are refused with a sentence', (stage) => withHandovers(stage, async (server) => {
   const { store: a, recoveryKey } = await sealedStore(stage, server);
   const b = await lockedStore(stage, server, 'b');

@@ -287,6 +287,23 @@ class UnlockingTests(ServerTest):
         b.sync()
         self.assertEqual(b["secret"], "a text")
 
+    def test_who_was_refused_for_the_accounts_key_sends_nothing_clear(self) -> None:
+        a, b = self.signed_in("a"), self.signed_in("b")
+        a.sync()
+        account = dict(b._device["signedIn"])
+        self.seal(b, 1, {})
+        a["secret"] = "a text"
+        with self.assertRaises(UbiquityError) as raised:
+            a.sync()
+        self.assertEqual(raised.exception.code, "locked")
+        self.assertIn("recovery key", a.status["lastError"] or "")
+        a.close()
+        # A server that says nothing of it any more.
+        a = self.open("a")
+        self.assertEqual(a._device["sealedAccounts"], [account["account"]])
+        self.assertEqual(a.status["connection"], "locked")
+        self.assertEqual((a["secret"], a.status["setAsideKeys"]), ("a text", []))
+
     def test_codes_that_give_no_keys_are_refused(self) -> None:
         b = self.signed_in("b")
         for code in ("7KQ2-M9XD-4TRW", "ubiquity:unlock;7KQ2", typed(bytes(20))[:-1]):

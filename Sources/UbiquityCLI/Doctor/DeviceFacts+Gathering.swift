@@ -97,7 +97,8 @@ extension DeviceFacts {
                     unsendable: UnsendableTransaction(
                         of: inspection.entries.compactMap(\.pending),
                         bytesMax: inspection.meta.limits.pushBytesMax),
-                    refusedKeys: inspection.refusedKeys, setAside: inspection.meta.setAside, link: inspection.meta.link,
+                    refusedKeys: inspection.refusedKeys, setAside: inspection.meta.setAside,
+                    link: inspection.meta.link,
                     cursor: inspection.meta.cursor))
         } catch { store.content = .failure(LocalFailure(sentence: error.description)) }
         store.lease = lease(ProcessLease.path(ofStore: path))

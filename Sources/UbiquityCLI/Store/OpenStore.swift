@@ -133,7 +133,8 @@ struct OpenStore {
     /// what this device does not take of the server's.
     func refresh() async {
         await fetch()
-        if let note = Phrase.setAside(store.engineStatus.setAside) { Output.note(TerminalText(note)) }
+        let setAside = store.engineStatus.setAside
+        if let note = Phrase.setAside(setAside) { Output.note(TerminalText(note)) }
     }
 
     private func fetch() async {

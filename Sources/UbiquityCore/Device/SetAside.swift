@@ -6,7 +6,7 @@ package struct SetAside: Hashable, Sendable {
     package enum Reason: Hashable, Sendable, CaseIterable {
         /// The account's key does not open the value at its place.
         case unopened
-        /// A deletion or a count, whose time a server can make up, is in the future.
+        /// A deletion, whose time a server can make up, is in the future.
         case ahead
         /// The device has agreed on a later record.
         case older
@@ -56,7 +56,7 @@ extension SetAside {
         return switch reason {
         case .unopened:
             "what the server has of \(names) does not open with the account's key"
-        case .ahead: "the server dates a deletion or count of \(names) in the future"
+        case .ahead: "the server dates a deletion of \(names) in the future"
         case .older: "the server shows \(names) as it was before this device's last value"
         }
     }

@@ -219,7 +219,6 @@ extension SyncEngine {
     ) -> Set<Key> {
         var changed: Set<Key> = []
         for record in records {
-            clock.observe(record.stamp.timestamp)
             let write = waiting.contains(record.key) ? entries[record.key]?.pending : nil
             if entries.update(record.key, { body(&$0, record) }) { changed.insert(record.key) }
             if let write { noteSuperseded(write) }

@@ -262,5 +262,6 @@ extension Refusal {
         detail: "the server has a later value, which the account's key does not open")
     /// Not the server's either: of the time of that, there is no proof.
     static let ahead = Refusal(
-        code: "unopened", detail: "the server has a deletion or a count that it dates in the future")
+        code: "unopened", detail: "the server has a deletion that it dates in the future"
+    )
 }

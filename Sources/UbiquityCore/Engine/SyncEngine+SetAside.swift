@@ -17,6 +17,8 @@ extension SyncEngine {
             let reason = objection(to: record, over: isAgreed ? own : nil, at: now)
             guard let reason else {
                 noteTaken(record.key)
+                // A count is taken whatever its time, because the number of counts decides.
+                if !isAhead(record, at: now) { clock.observe(record.stamp.timestamp) }
                 taken.records.append(record)
                 continue
             }
@@ -41,6 +43,8 @@ extension SyncEngine {
         to record: Record, over agreed: Record?, at now: ClockReading
     ) -> SetAside.Reason? {
         if record.content.isSealed { return .unopened }
+        // A server can make up all of a count.
+        if record.key.isCount { return nil }
         if isAhead(record, at: now) { return .ahead }
         // With another key, a transaction has another digest.
         guard let agreed, record.stamp.withoutDigest < agreed.stamp.withoutDigest,

@@ -256,6 +256,12 @@ extension SyncEngine {
     /// The records that wait for the server.
     package var waitingRecords: Set<Key> { waiting }
 
+    /// The records of the server that are not taken.
+    package var setAsideRecords: Set<Key> { Set(meta.setAside.reasons.keys) }
+
+    /// The stamp of the record of a key on which device and server have agreed.
+    package func agreedStamp(of key: Key) -> Stamp? { entries[key]?.confirmed?.stamp }
+
     package var status: EngineStatus {
         EngineStatus(
             account: meta.account, isSignedIn: isSignedIn, isLeading: isLeading,

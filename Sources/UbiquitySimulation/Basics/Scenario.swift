@@ -56,6 +56,8 @@ package struct Scenario: Sendable {
     package var sealsLater = false
     /// The number of keys that a sealed account gets in the run, one after the other.
     package var generations: UInt32 = 1
+    /// Whether the server keeps no rule towards devices of sealed accounts, see ``HostileServer``.
+    package var isHostile = false
     /// The number of nodes that share the server's database.
     package var nodes = 1
     /// Whether their commits wait for the database's standby.
@@ -129,6 +131,15 @@ package struct Scenario: Sendable {
         faults.remove(.serverClockWeeks)
         // All parts have names of their run, see above.
         if faults.contains(.snapshot) { policies = [] }
+        // A server that is hostile need not be faulty too, nor restored.
+        isHostile = !sealsLater && generations == 1 && chance.coin()
+        if isHostile {
+            (policies, skewHoursMax) = ([], 0)
+            faults.formIntersection([
+                .requestLost, .answerLost, .duplicate, .slowAnswer, .cut, .halfOpen, .partition,
+                .processKill, .processStop, .machineCrash, .accountUnreadable,
+            ])
+        }
     }
 
     private mutating func drawNodes(_ chance: Chance) {

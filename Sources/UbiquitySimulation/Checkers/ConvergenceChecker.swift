@@ -39,8 +39,13 @@ package final class ConvergenceChecker: Checker {
         if !process.waiting.isEmpty { return "still waits to send \(process.waiting.sorted())" }
         let name = StoreReference(account: account, store: process.disk.store)
         let stored = (server[name] ?? [:]).compactMapValues(\.content.value)
-        return difference(process.values, stored).map { "and the server differ in \($0)" }
-            ?? difference(process.onDisk, process.values).map { "and its disk differ in \($0)" }
+        // What a device says that it does not take is told, and need not be the same.
+        func taken(_ values: [Key: PropertyListValue]) -> [Key: PropertyListValue] {
+            values.filter { !process.setAside.contains($0.key) }
+        }
+        return difference(taken(process.values), taken(stored)).map {
+            "and the server differ in \($0)"
+        } ?? difference(process.onDisk, process.values).map { "and its disk differ in \($0)" }
     }
 
     private func difference(

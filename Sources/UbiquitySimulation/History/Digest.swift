@@ -65,6 +65,7 @@ package struct Digest: Hashable, Sendable, CustomStringConvertible {
         case .lost(let disk): combine(21, disk.device, disk.store)
         case .wiped(let disk): combine(33, disk.device, disk.store)
         case .pulls(let process): combine(31, process)
+        case .betrays(let process, let keys): combine(45, process, keys.count)
         case .saves(let process, let entries, _): combine(23, process, entries.count)
         case .copied(let device): combine(24, device)
         case .clock(let device, _, _, _): combine(27, device)

@@ -68,8 +68,10 @@ package enum Observation {
     /// Sends this push, some of which was never on its disk.
     /// `readable` has the keys of a sealed account whose values a server could read.
     case pushes(process: Int, Push, unsaved: Set<Key> = [], readable: Set<Key> = [])
+    /// It sends writes of these keys that it dates in the future.
+    case betrays(process: Int, Set<Key>)
     /// The connected process has everything up to this position, except for keys with visible
-    /// writes of its own.
+    /// writes of its own, or of which it says that it does not take what the server has.
     case received(
         process: Int, StoreReference, Position, values: [Key: PropertyListValue], own: Set<Key>)
 
@@ -173,7 +175,8 @@ package struct Settlement {
             number: Int, disk: DiskReference, account: Int?, values: [Key: PropertyListValue],
             waiting: Set<Key>, isConnected: Bool, onDisk: [Key: PropertyListValue],
             merged: [Key: PropertyListValue] = [:], diskFailure: String? = nil, wakes: Int = 0,
-            streamsBeside: Int = 0, tripsOpen: Int = 0, questionsOpen: Int = 0
+            streamsBeside: Int = 0, tripsOpen: Int = 0, questionsOpen: Int = 0,
+            setAside: Set<Key> = []
         ) {
             self.number = number
             self.disk = disk
@@ -188,6 +191,7 @@ package struct Settlement {
             self.streamsBeside = streamsBeside
             self.tripsOpen = tripsOpen
             self.questionsOpen = questionsOpen
+            self.setAside = setAside
         }
     }
 }
@@ -288,6 +292,8 @@ extension Observation: CustomStringConvertible {
             "process \(process) has finished round trip \(id)"
         case .opensStream(let process): "process \(process) opens a stream"
         case .pulls(let process): "process \(process) pulls"
+        case .betrays(let process, let keys):
+            "process \(process) dates \(text(keys)) in the future"
         case .pushes(let process, let push, _, _):
             "process \(process) pushes "
                 + push.transactions.map { $0.writes.map { text($0) }.joined(separator: "+") }

@@ -141,6 +141,7 @@ final class VirtualDatabase {
     /// The reason a request is not served that was made with a key of this generation; nil if it is.
     func refusal(of generation: UInt32, _ name: StoreReference) -> LinkFailure? {
         let own = world.generation(of: name.account)
+        if generation == 0, world.hostile?.forgetsMark() ?? false { return nil }
         guard generation == own else {
             return LinkFailure(.sealed(generation: own), "another key")
         }

@@ -104,7 +104,8 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
             SignedInAccount(
                 server: "", account: "\(account)", accountName: accountName ?? "\(account)",
                 device: "\(name)", deviceName: deviceName ?? "\(number)", credential: ""),
-            isSealed: world.keyring(of: account) != nil)
+            isSealed: world.keyring(of: account) != nil
+                && !(world.hostile?.forgetsMark() ?? false))
         world.note(.signedIn(device: number, folder: state.folder, account: account))
         notifyProcesses()
         guard !isLocked, let keyring = world.keyring(of: account), state.keyring != keyring else {

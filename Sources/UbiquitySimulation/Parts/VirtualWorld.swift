@@ -30,6 +30,9 @@ package protocol VirtualWorld: AnyObject {
     /// The keys of an account; nil if it is not sealed.
     func keyring(of account: Int) -> Keyring?
 
+    /// What the server does that keeps no rule; nil if it keeps all.
+    var hostile: HostileServer? { get }
+
     /// The identifier of a store, from which its keys are derived.
     func identifier(ofStore number: Int) -> StoreIdentifier
 
@@ -43,6 +46,8 @@ extension VirtualWorld {
     }
 
     package func keyring(of account: Int) -> Keyring? { nil }
+
+    package var hostile: HostileServer? { nil }
 
     /// The number of the key that an account is sealed with; 0 if it is not.
     func generation(of account: Int) -> UInt32 { server.sealings[account]?.generation ?? 0 }

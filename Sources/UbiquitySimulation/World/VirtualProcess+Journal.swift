@@ -62,7 +62,7 @@ extension VirtualProcess {
         world.journal.note(
             .received(
                 process: number, address.store, position, values: engine.contents,
-                own: engine.ownRecords))
+                own: engine.ownRecords.union(engine.setAsideRecords)))
     }
 
     /// Reports the writes that the first download discards, on keys that the server has.

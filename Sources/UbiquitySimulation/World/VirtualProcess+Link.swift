@@ -14,6 +14,8 @@ extension VirtualProcess: VirtualListener {
 
     func received(_ message: StreamMessage, on stream: Int) {
         whenRunning { [self] in
+            var message = message
+            if case .changes(let changes) = message { message = .changes(tampered(changes)) }
             // Before the engine handles it, because discarded writes must be reported.
             if case .changes(let changes) = message {
                 noteDiscards(changes, by: .streamReceived(stream, message))
@@ -32,9 +34,18 @@ extension VirtualProcess: VirtualListener {
 
     func streamEnded(_ stream: Int, _ failure: LinkFailure?) {
         whenRunning { [self] in
-            streams[stream] = nil
+            let store = streams.removeValue(forKey: stream)?.store
+            noteSealed(failure, of: store)
             receive(.engine(.streamEnded(stream, failure)))
         }
+    }
+
+    /// Takes note of what the process is told of the account, unless it has another one by now.
+    private func noteSealed(_ failure: LinkFailure?, of store: StoreReference?) {
+        guard case .sealed(let generation)? = failure?.kind, generation > 0, let store,
+            store == address?.store
+        else { return }
+        knowsSealed.insert(store.account)
     }
 
     /// Reports what the process says is on its disk, and what is.
@@ -43,7 +54,7 @@ extension VirtualProcess: VirtualListener {
         world.journal.note(
             .tells(
                 process: number, address.store, position, values: disk.confirmedValues,
-                own: disk.waitingKeys))
+                own: disk.waitingKeys.union(engine.setAsideRecords)))
     }
 
     func listen(_ number: Int, since cursor: Cursor?, _ isSaved: Bool) {
@@ -88,7 +99,18 @@ extension VirtualProcess: VirtualListener {
         let opener = world.opener(of: address.store)
         let opened = opener.opened(push)
         // A process without the key must not know that there is one.
-        let knows = disk.content.saved.meta.generation > 0 || engine.generation > 0
+        let knows =
+            disk.content.saved.meta.generation > 0 || engine.generation > 0
+            || knowsSealed.contains(address.store.account)
+        if world.hostile != nil {
+            let latest = world.now + 2 * HybridTimestamp.aheadMax
+            let ahead = push.transactions.flatMap(\.writes).filter {
+                $0.stamp.timestamp.milliseconds > latest
+            }
+            if !ahead.isEmpty {
+                world.journal.note(.betrays(process: self.number, Set(ahead.map(\.key))))
+            }
+        }
         let unsaved = opened.transactions.flatMap(\.writes).filter { !disk.everHad($0) }
         world.journal.note(
             .pushes(
@@ -108,7 +130,9 @@ extension VirtualProcess: VirtualListener {
             case .success(let answer):
                 answered(
                     request, .pushAnswered(number, answer), refused: answer.refusedKeys(of: push))
-            case .failure(let failure): answered(request, .pushFailed(number, failure))
+            case .failure(let failure):
+                whenRunning { [self] in noteSealed(failure, of: address.store) }
+                answered(request, .pushFailed(number, failure))
             }
         }
     }
@@ -127,13 +151,23 @@ extension VirtualProcess: VirtualListener {
         } done: { [self] result in
             switch result {
             case .success(let changes): pulled(request, number, changes)
-            case .failure(let failure): answered(request, .pullFailed(number, failure))
+            case .failure(let failure):
+                whenRunning { [self] in noteSealed(failure, of: address.store) }
+                answered(request, .pullFailed(number, failure))
             }
+        }
+    }
+
+    private func tampered(_ changes: ChangeSet) -> ChangeSet {
+        guard let hostile = world.hostile, let address else { return changes }
+        return hostile.tamper(changes, of: address.store, at: world.now) { [self] in
+            engine.agreedStamp(of: $0)
         }
     }
 
     private func pulled(_ request: Int, _ number: Int, _ changes: ChangeSet) {
         whenRunning { [self] in
+            let changes = tampered(changes)
             noteDiscards(changes, by: .pulled(number, changes))
             answered(request, .pulled(number, changes))
             noteReceived(changes.cursor)

@@ -10,11 +10,14 @@ extension VirtualProcess {
         case .effect(let effect): perform(effect)
         case .read(let version): read(after: version)
         case .readAccount:
+            if !device.isAccountUnreadable { noteSealedAccounts() }
             handle(
                 device.isAccountUnreadable
                     ? .accountUnreadable("it cannot be read") : .accountRead(device.state))
         case .noteSealed(let account):
-            if device.isAccountUnreadable { return handle(.accountUnreadable("it is not writable")) }
+            guard !device.isAccountUnreadable else {
+                return handle(.accountUnreadable("it cannot be written"))
+            }
             device.noteSealed(account)
             handle(.accountRead(device.state))
         case .connect(let account, let device, let generation):
@@ -31,6 +34,10 @@ extension VirtualProcess {
             for done in waiting { done(isSaved) }
         case .decide, .report, .close: break
         }
+    }
+
+    private func noteSealedAccounts() {
+        knowsSealed.formUnion(device.state.sealedAccounts.compactMap { Int($0.string) })
     }
 
     private func perform(_ effect: SyncEngine.Effect) {

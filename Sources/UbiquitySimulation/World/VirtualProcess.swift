@@ -42,6 +42,8 @@ final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
     let unkeptKeys: Set<Key>
     /// The number of the account's key that its requests name.
     var generation: UInt32 = 0
+    /// The accounts that it was told are sealed, by its device or by the server.
+    var knowsSealed: Set<Int> = []
     /// The work that arrived while the process was stopped; nil while it runs.
     private var missed: (work: [() -> Void], since: Int64)?
 
@@ -63,6 +65,7 @@ final class VirtualProcess: ScenarioProgram, VirtualDiskUser {
             store: world.identifier(ofStore: store), settings: settings,
             seed: world.chance.number(), at: device.reading)
         app = App(world: world)
+        knowsSealed = Set(device.state.sealedAccounts.compactMap { Int($0.string) })
         if declaresRule { declareRule() }
         let refused = app.takeUpCounts(self)
         world.journal.note(.opened(process: number, disk: disk.name, values: engine.values))

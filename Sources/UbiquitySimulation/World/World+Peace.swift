@@ -97,6 +97,7 @@ extension Settlement.Process {
             waiting: process.engine.waitingRecords, isConnected: process.isConnected,
             onDisk: process.disk.values,
             merged: Self.merged(process),
-            diskFailure: process.driver.status.diskFailure, wakes: process.wakesInPeace)
+            diskFailure: process.driver.status.diskFailure, wakes: process.wakesInPeace,
+            setAside: process.engine.setAsideRecords)
     }
 }

@@ -17,6 +17,8 @@ final class World {
         world: self, requestMillisecondsMax: scenario.requestMillisecondsMax)
     private let plainKeys: [Key]
     private let groups: [[Key]]
+    /// Nil if the server keeps all rules.
+    private(set) lazy var hostile = scenario.isHostile ? HostileServer(chance) : nil
     /// The keys whose writes merge.
     let mergedKeys: [Key: MergePolicy]
     /// The counts that mirrors of preferences keep beside the stores.

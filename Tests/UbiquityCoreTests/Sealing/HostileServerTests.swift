@@ -151,8 +151,8 @@ import Testing
     // MARK: - What is set aside
 
     private func setAside(_ device: SteppedDevice) -> [String: SetAside.Reason] {
-        Dictionary(
-            uniqueKeysWithValues: device.engine.status.setAside.reasons.map { ($0.key.string, $0.value) })
+        let reasons = device.engine.status.setAside.reasons
+        return Dictionary(uniqueKeysWithValues: reasons.map { ($0.key.string, $0.value) })
     }
 
     @Test func `swaps and damages no boxes without a word`() throws {
