@@ -225,7 +225,9 @@ extension EndToEndTests {
             }
         }
 
-        @Test func `two terminals that seal an account at once show one recovery key`() async throws
+        @Test
+        func `of two terminals that seal an account at once, one says that its key is of no use`()
+            async throws
         {
             try await onStage { stage in
                 let server = try await ServerProcess.started(stage)
@@ -239,15 +241,36 @@ extension EndToEndTests {
                     }
                     var keys: [String] = []
                     for child in children { keys.append(try await shown(by: child)) }
-                    #expect(keys[0] == keys[1])
-                    for (child, input) in zip(children, inputs) {
-                        let end = try await finish(child, input, keys[0])
-                        #expect(end.status == 0, "\(end.errors)")
-                    }
+                    #expect(keys[0] != keys[1])
+                    let first = try await finish(children[0], inputs[0], keys[0])
+                    #expect(first.status == 0, "\(first.errors)")
+                    let second = try await finish(children[1], inputs[1], keys[1])
+                    #expect(second.status != 0 && second.errors.contains("is of no use"))
                     let fresh = try await server.newHome(command)
+                    #expect(try await recover(fresh, with: keys[1], on: stage).status == 1)
                     #expect(try await recover(fresh, with: keys[0], on: stage).status == 0)
                     #expect(try await get("a", fresh, stage) == "1")
                     #expect(try keyring(fresh) == keyring(laptop))
+                }
+            }
+        }
+
+        @Test func `a rotation that is given up has changed nothing`() async throws {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                try await set("a", "1", laptop, stage)
+                for command in ["on", "rotate"] {
+                    let before = try DeviceHome(path: laptop).load()
+                    let input = Pipe()
+                    let child = try stage.start(
+                        ["encryption", command, "--yes", "--home", laptop], input: input)
+                    _ = try await shown(by: child)
+                    try input.fileHandleForWriting.close()
+                    #expect(try await child.exit() == 1)
+                    #expect(child.errors.contains("nothing was changed"))
+                    #expect(try DeviceHome(path: laptop).load() == before)
+                    if command == "on" { try await seal(laptop, on: stage) }
                 }
             }
         }
@@ -260,10 +283,7 @@ extension EndToEndTests {
                 let laptop = try await server.newHome("laptop", isFirst: true)
                 let home = try DeviceHome(path: laptop)
                 // The laptop has a key, of which the server knows nothing.
-                let account = try #require(try home.load().signedIn)
-                let proposal = try #require(try home.propose(account))
-                try home.update { $0.adoptProposal() }
-                #expect(try home.load().keyring == proposal)
+                try home.update { try $0.keep(Keyring([7: .account(.random())])) }
                 let phone = stage.path("phone")
                 let code = try await pair(laptop, on: stage)
                 #expect(code.hasPrefix("ubiquity:"))
@@ -275,7 +295,9 @@ extension EndToEndTests {
                 #expect(try await child.exit() == 77, "\(child.lastWords)")
                 #expect(try DeviceHome(path: phone).load().signedIn == nil)
                 let status = try await stage.run("encryption", "status", "--home", laptop)
-                #expect(status.status == 77 && status.errors.contains("`ubiquity export`"))
+                #expect(
+                    status.status == 77
+                        && status.errors.contains("`ubiquity encryption on` gives it"))
             }
         }
 
@@ -433,6 +455,7 @@ extension EndToEndTests {
                 #expect(run.status == 0, "\(run.errors)")
                 #expect(run.output.hasPrefix("The account is sealed, and so are all"))
                 #expect(first != second)
+                #expect(run.errors.contains("The recovery key from before is void"))
                 let refused = try await sync(phone, stage)
                 #expect(refused.status == 77 && refused.errors.contains("ubiquity unlock"))
                 try await set("a", "2", laptop, stage)
@@ -507,7 +530,7 @@ extension EndToEndTests {
                 try await stage.succeed("encryption", "reset", "--yes", "--home", laptop)
                 for home in [laptop, phone] {
                     let other = try await stage.run("encryption", "status", "--home", home)
-                    #expect(other.status == 77 && other.errors.contains("sign-out --wipe"))
+                    #expect(other.status == 77 && other.errors.contains("`ubiquity sign-out`"))
                     #expect(try await sync(home, stage).status == 77)
                     #expect(try await get("a", home, stage) == "1")
                 }
@@ -531,7 +554,7 @@ extension EndToEndTests {
                     ["encryption", "status"], ["unlock"], ["encryption", "on", "--yes"],
                 ] {
                     let said = try await stage.run(command + ["--home", locked])
-                    complains(said, 77, "was sealed when this device signed in")
+                    complains(said, 77, "was sealed when this device last heard of it")
                     #expect(said.errors.contains("run `ubiquity sign-out` and sign in again"))
                 }
                 #expect(try await sync(locked, stage).status == 77)
@@ -625,10 +648,11 @@ extension EndToEndTests {
                 let home = try DeviceHome(path: laptop)
                 let account = try #require(try home.load().signedIn)
                 // Killed before the server was told.
-                let proposal = try #require(try home.propose(account))
+                let proposal = try #require(Keyring([:]).adding(.random(), at: 1_795_000_000))
+                try home.update { $0.proposal = proposal }
                 let status = try await stage.succeed("encryption", "status", "--home", laptop)
                 #expect(status.contains("is not sealed"))
-                #expect(try home.propose(account) == proposal)
+                #expect(try home.load().proposal == proposal)
                 // Killed then.
                 let key = RecoveryKey.random()
                 let wrap = try #require(key.wrap(proposal))
@@ -641,7 +665,8 @@ extension EndToEndTests {
                 #expect(try home.load().keyring == proposal)
                 #expect(try await get("a", laptop, stage) == "1")
                 // For good, with the next key: another device goes on, by the recovery key.
-                let next = try #require(try home.propose(account))
+                let next = try #require(proposal.adding(.random(), at: 1))
+                try home.update { $0.proposal = next }
                 let paper = RecoveryKey.random()
                 let nextWrap = try #require(paper.wrap(next))
                 try await AccountClient.seal(

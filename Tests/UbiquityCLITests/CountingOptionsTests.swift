@@ -179,7 +179,7 @@ struct CountingOptionsTests {
         Mode(words: ["pair"], counts: ["--store", "--for", "--home", "--json"]),
         Mode(
             words: ["encryption", "on"],
-            counts: ["--yes", "--remove-unopened", "--home", "--json"]),
+            counts: ["--yes", "--home", "--json"]),
         Mode(words: ["encryption", "status"], counts: ["--home", "--json"]),
         Mode(words: ["encryption", "rotate"], counts: ["--yes", "--home", "--json"]),
         Mode(words: ["encryption", "recovery"], counts: ["--new", "--home", "--json"]),

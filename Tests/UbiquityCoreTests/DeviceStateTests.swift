@@ -177,16 +177,16 @@ struct DeviceStateTests {
         try state.keep(Keyring([2: first]))
         state.proposal = Keyring([2: first]).adding(key, at: 1)
         try state.keep(Self.keyring)
-        state.adoptProposal()
-        #expect(state.keyring == Self.keyring.adding(key, at: 1))
-        let check = state.proposal?.check
+        let proposal = try #require(state.proposal)
         let store = try StoreIdentifier("a")
-        func step(_ unsealed: [StoreIdentifier]) -> SealingStep {
-            SealingStep.next(
-                keyring: state.keyring, proposal: state.proposal, generation: 3, check: check,
-                wasSealed: true, unsealed: unsealed)
+        func step(_ unsealed: [StoreIdentifier]) throws -> SealingStep {
+            var session = try #require(state.sealing)
+            defer { state.sealing = session }
+            return session.mark(generation: 3, check: proposal.check, unsealed: unsealed)
         }
-        #expect(step([store]) == .seal(store) && step([]) == .drop)
+        #expect(try step([store]) == .seal(store))
+        #expect(state.keyring == Self.keyring.adding(key, at: 1) && state.proposal == proposal)
+        #expect(try step([]) == .done && state.proposal == nil)
     }
 
     @Test func `wiping an account removes its keys, and that it was sealed stays`() throws {

@@ -49,9 +49,12 @@ final class SteppedCloud {
 
     /// Seals what the server has, as a device with the key does.
     func seal(with sealer: Sealer) throws {
-        let records = server.records.values.sorted { $0.key < $1.key }
+        let whole = ChangeSet(
+            records: server.records.values.sorted { $0.key < $1.key }, cursor: Cursor("c")!,
+            serverMilliseconds: serverNow, isWhole: true)
         try server.replace(
-            by: sealer.sealWhole(records, latest: serverNow, run: 7).records, now: serverNow)
+            by: sealer.sealWhole(whole, by: .unassigned, latest: serverNow, run: 7).records,
+            now: serverNow)
         for device in devices { device.cut() }
     }
 

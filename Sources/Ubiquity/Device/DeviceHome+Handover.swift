@@ -3,11 +3,6 @@
 package import UbiquityCore
 
 extension SealingProgress {
-    package var session: SealingSession {
-        SealingSession(
-            account: account.account, keyring: keyring, proposal: proposal, isSealed: isSealed)
-    }
-
     /// What this device leaves for one that waits to be signed in, and has shown a secret: before it is
     /// approved, because it looks at once.
     /// - Parameter stores: The identifiers of the only stores that it may use; empty for all that this

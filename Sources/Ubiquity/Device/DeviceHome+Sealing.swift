@@ -6,34 +6,56 @@ package import UbiquityCore
 /// How far the sealing of the account is that a device is signed in to.
 package struct SealingProgress: Hashable, Sendable {
     package var account: SignedInAccount
-    /// The device's keys; nil if it has none.
-    package var keyring: Keyring?
-    /// The keys that the device has proposed; nil if there is no proposal.
-    package var proposal: Keyring?
-    /// Whether the device knows that the account is sealed, whatever the server says.
-    package var isSealed: Bool
+    /// With the server's mark taken.
+    package var session: SealingSession
     package var server: ServerSealing
     package var step: SealingStep
 
     init(_ account: SignedInAccount, _ state: DeviceState, _ server: ServerSealing) {
         self.account = account
         self.server = server
-        (keyring, proposal) = (state.keyring, state.proposal)
-        isSealed = state.isSealed
-        step = SealingStep.next(
-            keyring: keyring, proposal: proposal, generation: server.generation,
-            check: server.check, wasSealed: isSealed, unsealed: server.unsealed)
+        session = state.sealing ?? SealingSession(account: account.account, keyring: nil)
+        step = session.mark(
+            generation: server.generation, check: server.check, unsealed: server.unsealed)
     }
+
+    /// The device's keys; nil if it has none.
+    package var keyring: Keyring? { session.keyring }
+
+    /// Whether the device knows that the account is sealed, whatever the server says.
+    package var isSealed: Bool { session.isSealed }
 
     /// Whether the account is sealed with a key that this device does not have.
     package var isLocked: Bool { server.generation > 0 && step == .getKey }
+
+    /// Whether the device can give the server back the key that it had before it was restored.
+    package var canRestoreMark: Bool {
+        guard step == .restored, let keyring, keyring.check != nil else { return false }
+        return server.generation == 0 || keyring.proof(of: server.generation) != nil
+    }
+}
+
+/// A key for an account, and what its stores would be with it: looked at before the server is told of
+/// the key, so that nothing is in the way afterwards.
+package struct SealingPlan: Sendable {
+    /// The keys with which the account is to be sealed.
+    package var keyring: Keyring
+    /// What the stores have that nobody with the key has written, without the records.
+    package var stores: [StoreIdentifier: SealedWhole] = [:]
+    /// The history of the stores, which sealing erases; what came last first.
+    package var versions: [StoreIdentifier: [RecordVersion]] = [:]
+    /// The keys of what no device has any more: a person says that they are to be removed.
+    package var removed: [StoreIdentifier: Set<Key>] = [:]
+
+    package init(_ keyring: Keyring) { self.keyring = keyring }
 }
 
 /// The reason a store was not sealed.
 package enum SealingError: Error, Hashable, Sendable {
     /// The device is signed in to another account by now, or to none.
     case signedOut
-    /// None of the device's keys opens these values of the store.
+    /// Nobody with the key has written these values of the store, and this device has none in their
+    /// place.
     case unopened(StoreIdentifier, [Key])
     /// The server has what a sealed store does not have.
     case fault(StoreIdentifier, SealingFault)
@@ -41,7 +63,7 @@ package enum SealingError: Error, Hashable, Sendable {
     case noKey(StoreIdentifier)
     /// The store changed whenever it was read.
     case restless(StoreIdentifier)
-    /// The proposal is no longer the device's, because another program has gone on.
+    /// The device has another key or proposal by now, because another program has gone on.
     case otherProposal
 }
 
@@ -56,69 +78,59 @@ extension DeviceHome {
     /// Does all that needs no person: keeps or drops the proposal, and seals the stores, one after the
     /// other. Any device with the key can do it, as often as it likes.
     /// - Parameters:
-    ///   - finishing: Whether it seals what another device began to seal.
-    ///   - drops: Whether values that no key of this device opens are left out, and so deleted.
+    ///   - plan: The plan of the key, if it was made on this device.
+    ///   - finishing: Whether a person has said that another device began to seal the stores.
+    ///   - isRestored: Whether a person has said that the server was restored.
     ///   - sealed: Called for each store that this device has sealed.
     /// - Returns: The progress, whose step needs a person, or is ``SealingStep/done``.
-    /// - Throws: ``LinkFailure``, ``HomeError``, ``SealingError``.
+    /// - Throws: ``LinkFailure``, ``HomeError``, ``SealingError``, `LocalStorageError`.
     package func continueSealing(
-        finishing: Bool = false, drops: Bool = false, sealed: (StoreIdentifier) -> Void = { _ in }
+        _ plan: SealingPlan? = nil, finishing: Bool = false, isRestored: Bool = false,
+        sealed: (StoreIdentifier, SealedWhole) -> Void = { _, _ in }
     ) async throws -> SealingProgress {
         var attempts = 0
         var done: Set<StoreIdentifier> = []
         while true {
-            let progress = try await sealing()
-            switch progress.step {
-            case .adopt:
-                try change(progress.account) { state in
-                    if state.proposal == progress.proposal { state.adoptProposal() }
-                }
-            case .drop:
-                try change(progress.account) { state in
-                    if state.proposal == progress.proposal { state.proposal = nil }
-                }
-            case .seal(let store):
-                guard finishing || progress.proposal != nil else { return progress }
-                guard !done.contains(store) else { throw SealingError.restless(store) }
-                if try await seal(store, progress, drops: drops) {
-                    attempts = 0
-                    done.insert(store)
-                    sealed(store)
-                    continue
-                }
-                // Others write, or seal it too.
-                guard attempts < Self.attemptsMax else { throw SealingError.restless(store) }
-                try await Task.sleep(for: .milliseconds(100 << min(attempts, 6)))
-                attempts += 1
-            case .propose, .mark, .done, .getKey, .restored: return progress
+            var progress = try await sealing()
+            try change(progress.account) { state in
+                progress = SealingProgress(progress.account, state, progress.server)
+                state.sealing = progress.session
             }
+            guard case .seal(let store) = progress.step,
+                finishing || isRestored || progress.session.proposal != nil
+            else { return progress }
+            guard !done.contains(store) else { throw SealingError.restless(store) }
+            if let whole = try await seal(store, progress, plan, isRestored: isRestored) {
+                attempts = 0
+                done.insert(store)
+                sealed(store, whole)
+                continue
+            }
+            // Others write, or seal it too.
+            guard attempts < Self.attemptsMax else { throw SealingError.restless(store) }
+            try await Task.sleep(for: .milliseconds(100 << min(attempts, 6)))
+            attempts += 1
         }
     }
 
     private static let attemptsMax = 20
 
-    /// - Returns: False if it is to be read again.
+    /// - Returns: Nil if it is to be read again.
     private func seal(
-        _ store: StoreIdentifier, _ progress: SealingProgress, drops: Bool
-    ) async throws -> Bool {
-        let (account, generation) = (progress.account, progress.server.generation)
-        guard let keyring = progress.keyring, let sealer = keyring.sealer(of: store) else {
-            throw SealingError.noKey(store)
-        }
+        _ store: StoreIdentifier, _ progress: SealingProgress, _ plan: SealingPlan?,
+        isRestored: Bool
+    ) async throws -> SealedWhole? {
+        guard let keyring = progress.keyring else { throw SealingError.noKey(store) }
         do {
-            let found = try await AccountClient.wholeStore(
-                store, generation: generation, account)
-            let whole = try sealer.sealWhole(
-                found.records, latest: SystemClock.reading().wall + Sealer.aheadMax,
-                run: .random(in: .min ... .max))
-            guard drops || whole.unopened.isEmpty else {
-                throw SealingError.unopened(store, whole.unopened)
+            let (whole, cursor) = try await whole(
+                store, progress, of: keyring.current, plan, isRestored: isRestored)
+            let unopened = whole.unopened.map(\.key).filter {
+                plan?.removed[store]?.contains($0) != true
             }
+            guard unopened.isEmpty else { throw SealingError.unopened(store, unopened) }
             try await AccountClient.replace(
-                store, by: whole.records, at: found.cursor, keyring: keyring, account)
-            return true
-        } catch let fault as SealingFault {
-            throw SealingError.fault(store, fault)
+                store, by: whole.records, at: cursor, keyring: keyring, progress.account)
+            return whole
         } catch let error as LinkFailure {
             switch error.kind {
             case .busy(let milliseconds):
@@ -127,47 +139,125 @@ extension DeviceHome {
             default:
                 guard error.code == "store-changed" else { throw error }
             }
-            return false
+            return nil
         }
     }
 
     /// In milliseconds.
     private static let pauseMax: Int64 = 10_000
 
-    // MARK: - Keys
-
-    /// Makes the account's first key, or the next one, and keeps it as a proposal before the server is
-    /// told.
-    /// - Returns: The proposal; the one that is there already, if there is one. Nil for a confined
-    ///   device.
-    /// - Throws: ``HomeError``, ``SealingError/signedOut``.
-    package func propose(_ account: SignedInAccount) throws -> Keyring? {
-        guard let key = Bytes32([UInt8].random(Bytes32.count)) else { return nil }
-        var proposal: Keyring?
-        try change(account) { state in
-            if state.proposal == nil {
-                state.proposal = (state.keyring ?? Keyring([:])).adding(
-                    key, at: SystemClock.reading().wall / 1_000)
-            }
-            proposal = state.proposal
+    /// The whole store, sealed with the key of a generation.
+    private func whole(
+        _ store: StoreIdentifier, _ progress: SealingProgress, of generation: UInt32,
+        _ plan: SealingPlan?, isRestored: Bool
+    ) async throws -> (SealedWhole, Cursor) {
+        let account = progress.account
+        var agreed = try agreed(on: store, account)
+        let found = try await AccountClient.wholeStore(
+            store, generation: progress.server.generation, account)
+        for (key, record) in plan?.versions[store]?.lastOpened ?? [:] {
+            agreed[key] = agreed[key]?.merged(with: record) ?? record
         }
-        return proposal
+        var session = progress.session
+        if session.keyring?.current != generation { session.proposal = plan?.keyring }
+        let whole: SealedWhole?
+        do throws(SealingFault) {
+            whole = try session.store(
+                store, found, agreed: agreed, generation: generation,
+                by: DeviceID(account.device) ?? .unassigned, at: SystemClock.reading().wall,
+                run: .random(in: .min ... .max), isRestored: isRestored)
+        } catch { throw SealingError.fault(store, error) }
+        guard let whole else { throw SealingError.noKey(store) }
+        return (whole, found.cursor)
     }
 
-    /// Seals the account with the proposal's mark.
+    /// What this device has agreed on with the server of the account, by key; empty if it never had the
+    /// store.
+    private func agreed(
+        on store: StoreIdentifier, _ account: SignedInAccount
+    ) throws -> [Key: Record] {
+        let path = try storePath(for: store.string, folder: try state(of: account).folder)
+        guard try hasStore(at: path) else { return [:] }
+        let inspection = try StoreInspection(path: path)
+        guard inspection.meta.account == account.account else { return [:] }
+        let records = inspection.entries.compactMap(\.confirmed).filter { !$0.content.isSealed }
+        return Dictionary(records.map { ($0.key, $0) }) { $1 }
+    }
+
+    // MARK: - Keys
+
+    /// Looks at all stores of the account, as they would be with its next key: the proposal, if there
+    /// is one, or a new one, which is nowhere but in memory. At a server that was restored, it is the
+    /// key that this device has.
+    /// - Parameter looking: Called for each store.
+    /// - Returns: Nil for a confined device, which cannot make a key.
+    /// - Throws: ``LinkFailure``, ``HomeError``, `LocalStorageError`, ``SealingError``. Nothing is
+    ///   changed in any case.
+    package func plan(
+        _ progress: SealingProgress, looking: () -> Void
+    ) async throws -> SealingPlan? {
+        let isRestored = progress.step == .restored
+        let next =
+            isRestored
+            ? progress.keyring
+            : progress.session.proposal
+                ?? (progress.keyring ?? Keyring([:])).adding(
+                    .random(), at: SystemClock.reading().wall / 1_000)
+        guard let keyring = next else { return nil }
+        var plan = SealingPlan(keyring)
+        for name in try await AccountClient.stores(progress.account).map(\.identifier) {
+            guard let store = try? StoreIdentifier(name) else { continue }
+            looking()
+            if let present = progress.keyring, present.current == progress.server.generation {
+                plan.versions[store] = try await history(of: store, progress.account, present)
+            }
+            var (whole, _) = try await whole(
+                store, progress, of: keyring.current, plan, isRestored: isRestored)
+            whole.records = []
+            plan.stores[store] = whole
+        }
+        return plan
+    }
+
+    /// As much of it as a program reads.
+    private func history(
+        of store: StoreIdentifier, _ account: SignedInAccount, _ keyring: Keyring
+    ) async throws -> [RecordVersion] {
+        var reading = HistoryReading(of: nil, newest: HistoryReading.versionsMax)
+        var place: String?
+        repeat {
+            let page = try await AccountClient.history(of: store, from: place, account, keyring)
+            place = (try? reading.take(page)) ?? nil
+        } while place != nil
+        return reading.versions
+    }
+
+    /// Keeps the plan's key as a proposal, and then seals the account with its mark.
     /// - Parameter wrap: The keys, sealed with a recovery key that was typed back.
     /// - Throws: ``LinkFailure``, as `AccountClient.seal`; ``HomeError``;
-    ///   ``SealingError/otherProposal`` if the key is on this disk no longer, so that it would be lost.
+    ///   ``SealingError/otherProposal`` if another program of this device has gone on meanwhile. Nothing
+    ///   is changed, unless it is not known whether the server has taken the mark.
     package func mark(
-        _ proposal: Keyring, recovery wrap: [UInt8], _ account: SignedInAccount
+        _ plan: SealingPlan, recovery wrap: [UInt8], after progress: SealingProgress
     ) async throws {
-        let state = try state(of: account)
-        let isKept = [state.proposal, state.keyring].contains { keyring in
-            keyring?.roots[proposal.current] == proposal.roots[proposal.current]
+        try change(progress.account) { state in
+            guard state.keyring == progress.keyring,
+                state.proposal == nil || state.proposal == plan.keyring
+            else { throw SealingError.otherProposal }
+            // It must be on the disk before the server has its mark.
+            state.proposal = plan.keyring
         }
-        guard isKept else { throw SealingError.otherProposal }
-        try await AccountClient.seal(
-            proposal, recovery: wrap, after: proposal.previous ?? 0, account)
+        do {
+            try await AccountClient.seal(
+                plan.keyring, recovery: wrap, after: progress.server.generation, progress.account)
+        } catch {
+            if error.kind == .refused {
+                try change(progress.account) { state in
+                    if state.proposal == plan.keyring { state.proposal = nil }
+                }
+            }
+            throw error
+        }
     }
 
     /// Waits until the programs that hold the connections of stores have taken the account's newest
@@ -216,6 +306,15 @@ extension [UInt8] {
     }
 }
 
+extension Bytes32 {
+    package static func random() -> Self {
+        guard let key = Self([UInt8].random(count)) else {
+            preconditionFailure("A key has as many bytes as it has.")
+        }
+        return key
+    }
+}
+
 extension TypedSecret {
     package static func random() -> Self {
         guard let secret = Self(.random(bytesCount)) else {
@@ -230,13 +329,13 @@ extension SealingError: CustomStringConvertible {
         switch self {
         case .signedOut: "this device is not signed in to the account any more"
         case .unopened(let store, let keys):
-            "no key of this device opens \(keys.count == 1 ? "a value" : "\(keys.count) values") of the "
-                + "store \(store.string), such as that of \"\(keys.first?.string ?? "")\", so the store "
-                + "was not sealed; do it on a device that has been in the account for longer, or remove "
-                + "them with `ubiquity encryption on --remove-unopened`"
+            "no key opens \(keys.count == 1 ? "a value" : "\(keys.count) values") of the store "
+                + "\(store.string), such as that of \"\(keys.first?.string ?? "")\", and this device has "
+                + "nothing in the place, so the store was not sealed: do it on a device that has been in the "
+                + "account for longer, or at a terminal, where it asks whether to remove them"
         case .fault(let store, let fault):
-            "the server has in the store \(store.string) what a sealed account does not have (\(fault)); "
-                + "nothing was changed there"
+            "the server has in the store \(store.string) what a sealed account does not have (\(fault)), so "
+                + "nothing was changed there: ask its operator, or restore it from a backup"
         case .noKey(let store): "this device has no key of the store \(store.string)"
         case .restless(let store):
             "the store \(store.string) changed whenever it was read, or is said not to be sealed after "

@@ -140,7 +140,7 @@ extension DeviceFacts.Sealing {
         switch progress.step {
         case .restored: self = .restored
         case .getKey: self = .locked
-        case .propose, .mark, .adopt, .drop, .seal, .done:
+        case .propose, .mark, .seal, .done:
             self = progress.server.generation > 0 ? .withKey : .none
         }
     }

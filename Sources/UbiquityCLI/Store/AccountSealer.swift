@@ -6,8 +6,6 @@ import UbiquityCore
 /// The steps by which a person seals the account that this device is signed in to.
 struct AccountSealer {
     let home: DeviceHome
-    /// Whether values that no key of this device opens are left out.
-    var removesUnopened = false
 
     static let notSealed = Failure(.no, "the account is not sealed")
     static let locked = Failure(
@@ -20,17 +18,43 @@ struct AccountSealer {
     }
 
     /// Does all that needs no person.
-    /// - Parameter finishing: Whether a person said to seal what another device began to seal.
+    /// - Parameters:
+    ///   - plan: That of the account's key, if it was made just now.
+    ///   - finishing: Whether a person said to seal what another device began to seal.
+    ///   - isRestored: Whether a person said that the server was restored.
+    ///   - asks: Whether to ask before it removes what no device has.
     /// - Throws: ``Failure`` if this device is not signed in.
-    func goOn(finishing: Bool = false) async throws -> SealingProgress {
+    func goOn(
+        _ plan: SealingPlan? = nil, finishing: Bool = false, isRestored: Bool = false,
+        asks: Bool = false
+    ) async throws -> SealingProgress {
         guard try home.load().signedIn != nil else { throw Failure.notSignedIn }
-        return try await Progress.showing { note in
+        var plan = plan
+        while true {
+            do {
+                return try await seal(plan, finishing: finishing, isRestored: isRestored)
+            } catch SealingError.unopened(let store, let keys) where asks {
+                guard let keyring = try home.load().keyring else { throw Self.locked }
+                var next = plan ?? SealingPlan(keyring)
+                try confirmRemoval(of: keys, from: store, in: &next)
+                plan = next
+            }
+        }
+    }
+
+    private func seal(
+        _ plan: SealingPlan?, finishing: Bool, isRestored: Bool
+    ) async throws -> SealingProgress {
+        try await Progress.showing { note in
             var count = 0
             return try await home.continueSealing(
-                finishing: finishing, drops: removesUnopened
-            ) { _ in
+                plan, finishing: finishing, isRestored: isRestored
+            ) { store, whole in
                 count += 1
                 note(ProgressStep("Sealing", count, .stores))
+                // The others were told of with the plan.
+                let known = Set(plan?.stores[store]?.rewritten ?? [])
+                tell(whole.rewritten.filter { !known.contains($0) }, of: store)
             }
         }
     }
@@ -42,31 +66,60 @@ struct AccountSealer {
         case .getKey: throw Self.locked
         case .restored: throw Self.restored(progress)
         case .mark where progress.server.generation == 0: throw Self.notSealed
-        case .mark, .adopt, .drop, .seal, .done: break
+        case .mark, .seal, .done: break
         }
     }
 
-    /// Makes the account's next key, marks the account with it, and seals all stores.
-    /// - Throws: ``Failure``, also if another device was faster.
-    func mark(_ progress: SealingProgress) async throws -> SealingProgress {
-        let account = progress.account
-        guard try await AccountClient.ownDevice(account).stores.isEmpty,
-            let proposal = try home.propose(account)
-        else {
-            throw Failure(
-                .noPermission,
-                "this device may use some stores only; use one that may use all of the account")
+    /// Looks at all stores, as they would be with the account's next key, or with this device's at a
+    /// server that was restored. Says what was not written by a device with the key, and what the history
+    /// still has of it. Changes nothing.
+    /// - Throws: ``Failure``, also for what no device has, unless a person says that it is to be removed.
+    func plan(_ progress: SealingProgress) async throws -> SealingPlan {
+        let ofSome = Failure(
+            .noPermission,
+            "this device may use some stores only; use one that may use all of the account")
+        guard try await AccountClient.ownDevice(progress.account).stores.isEmpty else {
+            throw ofSome
         }
-        // Of another terminal, with the same proposal, it is the same one.
-        let wrap = try newRecovery(of: proposal, RecoveryKey(of: proposal))
+        let devices = try await AccountClient.devices(progress.account)
+        let found = try await Progress.showing { note in
+            var count = 0
+            return try await home.plan(progress) {
+                count += 1
+                note(ProgressStep("Reading", count, .stores))
+            }
+        }
+        guard var plan = found else { throw ofSome }
+        let present = Set(devices.compactMap { DeviceID($0.id) })
+        for (store, whole) in plan.stores.sorted(by: { $0.key.string < $1.key.string }) {
+            tell(whole.rewritten, of: store, devices)
+            tell(plan.versions[store]?.replaced(byOthersThan: present) ?? [], of: store)
+            try confirmRemoval(of: whole.unopened.map(\.key), from: store, in: &plan)
+        }
+        return plan
+    }
+
+    /// Marks the account with the plan's key, and seals all stores.
+    /// - Throws: ``Failure``, also if another device was faster.
+    func mark(_ plan: SealingPlan, after progress: SealingProgress) async throws -> SealingProgress
+    {
+        // Of a plan that was interrupted, it is the same one.
+        let wrap = try newRecovery(of: plan.keyring, RecoveryKey(of: plan.keyring))
+        let isRestored = progress.step == .restored
         do {
-            try await home.mark(proposal, recovery: wrap, account)
+            if isRestored {
+                try await AccountClient.seal(
+                    plan.keyring, recovery: wrap, after: progress.server.generation,
+                    progress.account)
+            } else {
+                try await home.mark(plan, recovery: wrap, after: progress)
+            }
         } catch {
             // Another device was faster, unless an earlier attempt arrived after all.
             guard let error = error as? LinkFailure, case .sealed = error.kind else { throw error }
         }
-        let sealed = try await goOn()
-        guard sealed.keyring?.check == proposal.check else {
+        let sealed = try await goOn(plan, isRestored: isRestored, asks: true)
+        guard sealed.keyring?.check == plan.keyring.check else {
             if sealed.step == .getKey {
                 throw Failure(
                     .noPermission,
@@ -109,6 +162,67 @@ struct AccountSealer {
         throw Failure(.no, "the recovery key was not typed back, so nothing was changed")
     }
 
+    // MARK: - What others wrote
+
+    /// Says what is written anew, because no key opens what the server has.
+    private func tell(_ boxes: [Record], of store: StoreIdentifier, _ devices: [ServerDevice] = [])
+    {
+        let writes = Dictionary(grouping: boxes, by: \.stamp).sorted { $0.key < $1.key }
+        for (stamp, boxes) in writes {
+            let id = stamp.device.description
+            let name = devices.first { $0.id == id }?.name ?? "a device that is signed out now"
+            Output.note(
+                """
+                \(Phrase.names(Set(boxes.map(\.key.whole)).sorted())) of \(store.string): overwritten \
+                \(Phrase.time(stamp.timestamp.milliseconds)) by \(name) (\(id.shortID)) with what no key \
+                of the account opens. The last value that one does is written anew.
+                """)
+        }
+    }
+
+    /// Says what devices that are signed out now have changed, and how it is brought back.
+    private func tell(_ replaced: [RecordVersion], of store: StoreIdentifier) {
+        // A key that looks like an option would be one.
+        let replaced = replaced.filter { !$0.record.key.string.hasPrefix("-") }
+        let changes = Dictionary(grouping: replaced) { $0.ended?.milliseconds ?? 0 }
+            .sorted { $0.key > $1.key }
+        guard !changes.isEmpty else { return }
+        Output.note(
+            """
+            Devices that are signed out now have changed or removed values of \(store.string). What was \
+            there is gone with the history; to bring it back, answer no, and run first:
+            """)
+        for (milliseconds, versions) in changes.prefix(Self.changesShown) {
+            let keys = Set(versions.map(\.record.key.whole)).sorted()
+                .map { Phrase.word($0.string) }.joined(separator: " ")
+            Output.note(
+                """
+                    ubiquity rewind --store \(store.string) --to \(Phrase.isoTime(milliseconds - 1)) \
+                --keys \(keys)
+                """)
+        }
+        let more = changes.count - Self.changesShown
+        if more > 0 { Output.note("    and \(more) earlier times: see `ubiquity history`") }
+    }
+
+    private static let changesShown = 20
+
+    /// - Throws: ``Failure`` unless a person says that these are to be removed. No option says so:
+    ///   another device may have what they have replaced.
+    private func confirmRemoval(
+        of keys: [Key], from store: StoreIdentifier, in plan: inout SealingPlan
+    ) throws {
+        guard !keys.isEmpty else { return }
+        guard Output.isAskable else { throw SealingError.unopened(store, keys) }
+        try Question.confirm(
+            """
+            No key of the account opens \(Phrase.names(Set(keys.map(\.whole)).sorted())) of \
+            \(store.string), and neither this device nor the history has anything in the place. A \
+            device that has been in the account for longer may have it. Remove them for good?
+            """, isGiven: false, otherwise: "nothing was changed")
+        plan.removed[store, default: []].formUnion(keys)
+    }
+
     // MARK: - In words
 
     static func restored(_ progress: SealingProgress) -> Failure {
@@ -118,15 +232,17 @@ struct AccountSealer {
             .noPermission,
             (hasKey
                 ? "this device has a key of the account"
-                : "the account was sealed when this device signed in")
+                : "the account was sealed when this device last heard of it")
                 + ", and the server says that "
                 + (other == 0 ? "it is not sealed" : "it is sealed with an older one")
-                + ": it was restored from a backup, the account was reset, or it is not honest; nothing "
-                + "is sent. If you trust it, "
-                + (hasKey
-                    ? "save what you need with `ubiquity export`, and then run "
-                        + "`ubiquity sign-out --wipe` and sign in again"
-                    : "run `ubiquity sign-out` and sign in again"))
+                + ": it was restored from a backup, the account's sealing was ended, or it is not honest; "
+                + "nothing is sent. If you know that it was restored, "
+                + (progress.canRestoreMark
+                    ? "`ubiquity encryption on` gives it the key back"
+                    : "run `ubiquity encryption on` on a device that has both keys, and then "
+                        + "`ubiquity unlock` here")
+                + ". If the sealing was ended, run `ubiquity sign-out` and sign in again, which asks"
+        )
     }
 
     /// - Parameter isQuestion: Whether it is no failure that this device does not have the key.
@@ -175,7 +291,7 @@ extension SealingProgress {
         switch step {
         case .mark where server.generation > 0:
             return "A change of the account's key was begun; `ubiquity encryption rotate` goes on."
-        case .propose, .mark, .drop:
+        case .propose, .mark:
             return
                 "The account is not sealed: its server can read the values. `ubiquity encryption on` "
                 + "seals it."
@@ -185,7 +301,7 @@ extension SealingProgress {
             return
                 "The account is sealed, but these stores are not yet: \(stores). "
                 + "`ubiquity encryption on` goes on."
-        case .adopt, .done, .restored:
+        case .done, .restored:
             let recovery =
                 hasRecovery == false
                 ? " There is no recovery key; `ubiquity encryption recovery --new` makes one." : ""

@@ -151,15 +151,6 @@ extension DeviceState {
     /// Whether this device has ever had a sealed account.
     package var hadSealed: Bool { !sealedAccounts.isEmpty }
 
-    /// Takes the proposal as the account's keys. It stays one, see ``SealingStep``.
-    package mutating func adoptProposal() {
-        guard let signedIn, let proposal else { return }
-        let account = ExactString(signedIn.account)
-        // This device has made it from its keys, so it only lacks what has come since.
-        keyrings[account] = (try? keyrings[account]?.joined(with: proposal)) ?? proposal
-        sealedAccounts.insert(account)
-    }
-
     /// Whether the account that this device is signed in to is known to be sealed.
     package var isSealed: Bool {
         signedIn.map { sealedAccounts.contains(ExactString($0.account)) } ?? false

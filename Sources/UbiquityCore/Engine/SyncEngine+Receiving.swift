@@ -241,7 +241,7 @@ extension SyncEngine {
 
 extension Record {
     /// Only a server makes these: a counter's fold, and the deletions of the runs in it.
-    fileprivate var isOfServer: Bool {
+    var isOfServer: Bool {
         key.part == .fold || key.isCount && content == .deleted
     }
 }

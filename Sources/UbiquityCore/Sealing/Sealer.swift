@@ -136,6 +136,16 @@ package enum SealingFault: Error, Hashable, Sendable {
     case contradictory(Key)
 }
 
+extension SealingFault {
+    /// Whether a server that was restored has it, too.
+    package var isOfRestored: Bool {
+        switch self {
+        case .clearValue, .otherGeneration: true
+        case .repeated, .ahead, .contradictory: false
+        }
+    }
+}
+
 extension SealingFault: CustomStringConvertible {
     package var description: String {
         switch self {

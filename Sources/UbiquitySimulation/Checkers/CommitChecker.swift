@@ -215,20 +215,23 @@ extension CommitChecker {
         return nil
     }
 
-    /// Whoever seals a whole store keeps each value with its time; only parts of dictionaries, maxima
-    /// and minima may get other names, or give way to them.
+    /// Whoever seals a whole store keeps each value with its time, unless it has a later one, which a
+    /// server that was restored lacks; only parts of dictionaries, maxima and minima may get other names,
+    /// or give way to them.
     func lostBySealing(_ commit: Commit) -> String? {
         for (key, before) in commit.before {
             guard before.content.value != nil, !key.isRenamedBySealing else { continue }
-            guard let after = commit.after[key], after.content == before.content,
-                after.stamp.withoutDigest == before.stamp.withoutDigest
+            guard let after = commit.after[key],
+                after.content == before.content
+                    && after.stamp.withoutDigest == before.stamp.withoutDigest
+                    || isLater(after, than: before, isSealed: commit.isSealed)
             else { return "\(commit.store) has lost \(key) when it was sealed" }
         }
         for (key, after) in commit.after {
             if after.content == .deleted { return "\(commit.store) was sealed with a deletion" }
             if commit.before.values.contains(where: {
-                $0.stamp.withoutDigest == after.stamp.withoutDigest
-                    && $0.key.whole == key.whole && $0.content != .deleted
+                !isLater($0.stamp, than: after.stamp) && $0.key.whole == key.whole
+                    && $0.content != .deleted
             }) {
                 continue
             }

@@ -133,14 +133,12 @@ package final class VirtualDevice<Program: VirtualProgram>: VirtualLine {
         notifyProcesses()
     }
 
-    /// Makes those that it has proposed the account's.
-    func adoptProposal() {
-        state.adoptProposal()
-        notifyProcesses()
+    /// Keeps what it knows of the keys of its account.
+    func take(_ session: SealingSession) {
+        let keyring = state.keyring
+        state.sealing = session
+        if state.keyring != keyring { notifyProcesses() }
     }
-
-    /// - Parameter keyring: Nil for no proposal.
-    func propose(_ keyring: Keyring?) { state.proposal = keyring }
 
     /// The account that was signed in last.
     private(set) var lastAccount: Int?

@@ -129,7 +129,7 @@ package final class VirtualServer {
             guard let found = try? chosenNode.changes(of: store, since: nil),
                 let sealer = keyring.sealer(of: world.identifier(ofStore: number)),
                 let sealed = try? sealer.sealWhole(
-                    found.records, latest: .max, run: world.chance.number())
+                    found, by: .unassigned, latest: .max, run: world.chance.number())
             else { continue }
             _ = database.replace(
                 store,

@@ -65,6 +65,8 @@ private final class SealingCommand {
     /// Whether the person wants a key of the device that the account does not have yet.
     private let makesKeys: Bool
     private var attempts = 0
+    /// The stores that are sound with the proposal.
+    private var sound: Set<Int> = []
 
     init(_ device: SimulatedDevice, _ account: Int, world: World, makesKeys: Bool) {
         (self.device, self.account, self.world) = (device, account, world)
@@ -99,21 +101,17 @@ private final class SealingCommand {
 
     private func take(_ server: VirtualNode.AccountState) {
         let generation = server.mark?.generation ?? 0
-        let step = SealingStep.next(
-            keyring: device.state.keyring, proposal: device.state.proposal,
+        guard var session = device.state.sealing else { return }
+        let step = session.mark(
             generation: generation, check: server.mark?.check,
-            wasSealed: device.state.isSealed,
             unsealed: server.unsealed.map { world.identifier(ofStore: $0) })
+        device.take(session)
         switch step {
         case .propose: propose()
         case .done where generation < world.scenario.generations: propose()
-        case .mark: mark(after: generation)
-        case .adopt:
-            device.adoptProposal()
-            again()
-        case .drop:
-            device.propose(nil)
-            again()
+        case .mark:
+            let unseen = (0..<world.scenario.stores).first { !sound.contains($0) }
+            if let unseen { check(unseen, of: generation) } else { mark(after: generation) }
         case .seal: if let store = server.unsealed.first { seal(store) }
         case .done, .getKey, .restored: break
         }
@@ -121,7 +119,10 @@ private final class SealingCommand {
 
     private func propose() {
         guard makesKeys, !world.isPeaceful else { return }
-        device.propose(world.proposal(after: device.state.keyring))
+        guard var session = device.state.sealing else { return }
+        session.proposal = world.proposal(after: session.keyring)
+        device.take(session)
+        sound = []
         again()
     }
 
@@ -141,28 +142,55 @@ private final class SealingCommand {
         }
     }
 
-    /// Whatever goes wrong, the store is read again, or is sealed by now.
+    /// Looks at a store before the mark is sent, so that nothing is in the way afterwards.
+    private func check(_ number: Int, of present: UInt32) {
+        guard let proposal = device.state.proposal else { return again() }
+        read(number, of: present, with: proposal) { [self] _ in
+            sound.insert(number)
+            again()
+        }
+    }
+
     private func seal(_ number: Int) {
-        let store = StoreReference(account: account, store: number)
-        guard let keyring = device.state.keyring,
-            let sealer = keyring.sealer(of: world.identifier(ofStore: number))
-        else { return }
-        world.network.request(on: device, answerBytes: \.virtualBytes) { [self] reply in
-            world.server.chosenNode.whole(store, generation: keyring.current, reply: reply)
-        } done: { [self] (result: Result<ChangeSet, LinkFailure>) in
-            guard goesOn, case .success(let found) = result,
-                let sealed = try? sealer.sealWhole(
-                    found.records, latest: world.now + Sealer.aheadMax, run: world.chance.number()),
-                sealed.unopened.isEmpty
-            else { return again() }
-            let whole = WholeStore(
-                cursor: found.cursor, generation: keyring.current, records: sealed.records,
-                proof: keyring.proof(of: keyring.current))
+        guard let keyring = device.state.keyring else { return }
+        read(number, of: keyring.current, with: keyring) { [self] whole in
+            let store = StoreReference(account: account, store: number)
             world.network.request(on: device) { [self] reply in
                 world.server.chosenNode.replace(store, by: whole, reply: reply)
             } done: { [self] (_: Result<Void, LinkFailure>) in
                 again()
             }
         }
+    }
+
+    /// Seals a store as it is, with what the device has agreed on. Whatever goes wrong, the store is read
+    /// again, or is sealed by now.
+    private func read(
+        _ number: Int, of present: UInt32, with keyring: Keyring,
+        then: @escaping (WholeStore) -> Void
+    ) {
+        let store = StoreReference(account: account, store: number)
+        world.network.request(on: device, answerBytes: \.virtualBytes) { [self] reply in
+            world.server.chosenNode.whole(store, generation: present, reply: reply)
+        } done: { [self] (result: Result<ChangeSet, LinkFailure>) in
+            guard goesOn, case .success(let found) = result, let session = device.state.sealing,
+                let signedIn = device.state.signedIn,
+                let sealed = try? session.store(
+                    world.identifier(ofStore: number), found, agreed: agreed(on: number),
+                    generation: keyring.current, by: DeviceID(signedIn.device) ?? .unassigned,
+                    at: world.now, run: world.chance.number(), isRestored: false),
+                sealed.unopened.isEmpty
+            else { return again() }
+            then(
+                WholeStore(
+                    cursor: found.cursor, generation: keyring.current, records: sealed.records,
+                    proof: keyring.proof(of: keyring.current)))
+        }
+    }
+
+    private func agreed(on number: Int) -> [Key: Record] {
+        let disk = device.disk(number, folder: device.state.folder).content.saved
+        guard disk.meta.account == "\(account)" else { return [:] }
+        return disk.entries.compactMapValues(\.entry.confirmed)
     }
 }

@@ -296,19 +296,23 @@ import Testing
         func step(
             _ generation: UInt32, _ check: Bytes32?, proposal: Keyring? = nil
         ) throws -> SealingStep {
-            SealingStep.next(
-                keyring: newer, proposal: proposal, generation: generation, check: check,
-                wasSealed: true, unsealed: [try StoreIdentifier("store")])
+            var session = SealingSession(account: "A", keyring: newer, proposal: proposal)
+            let step = session.mark(
+                generation: generation, check: check, unsealed: [try StoreIdentifier("store")])
+            let isAdopted = generation == proposal?.current && check == proposal?.check
+            #expect(session.keyring == (isAdopted ? proposal : newer))
+            return step
         }
         #expect(try step(1, first) == .restored && step(0, nil) == .restored)
         // Nothing is sealed for a mark of the same number that its keys did not make.
         for check in [first, Self.key(7), nil] { #expect(try step(2, check) == .getKey) }
         // A proposal is only adopted if the mark is its own.
         let proposal = try #require(newer.adding(Self.key(3), at: 1))
-        #expect(try step(3, Self.key(7), proposal: proposal) == .drop)
-        #expect(try step(3, second, proposal: proposal) == .drop)
-        #expect(try step(3, proposal.check, proposal: proposal) == .adopt)
-        #expect(try step(1, first, proposal: proposal) == .drop)
+        #expect(try step(3, Self.key(7), proposal: proposal) == .getKey)
+        #expect(try step(3, second, proposal: proposal) == .getKey)
+        #expect(
+            try step(3, proposal.check, proposal: proposal) == .seal(StoreIdentifier("store")))
+        #expect(try step(1, first, proposal: proposal) == .restored)
     }
 
     @Test func `passes off no other recovery: each key has its own`() throws {

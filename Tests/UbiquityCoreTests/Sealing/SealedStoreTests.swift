@@ -261,7 +261,10 @@ import Testing
         try stored.push(all, by: admission(0))
         let whole = WholeStore(
             cursor: stored.state.lineage.position.cursor, generation: 1,
-            records: try Self.sealer().sealWhole(all, latest: .max, run: 7).records)
+            records: try Self.sealer().sealWhole(
+                ChangeSet(records: all, cursor: Cursor("c")!, serverMilliseconds: 0, isWhole: true),
+                by: .unassigned, latest: .max, run: 7
+            ).records)
         var admission = admission(1)
         admission.limits.storeBytesMax = 10
         (admission.limits.valueBytesMax, admission.limits.keysMax) = (1, 1)

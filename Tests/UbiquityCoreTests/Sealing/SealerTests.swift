@@ -54,6 +54,14 @@ import Testing
 
     // MARK: - Whole stores
 
+    private static func whole(_ records: [Record], horizon: Int64 = 0) -> ChangeSet {
+        ChangeSet(
+            records: records, cursor: Cursor("c")!, serverMilliseconds: now, isWhole: true,
+            horizon: HybridTimestamp(milliseconds: horizon))
+    }
+
+    private static let now: Int64 = 1_800_000_100_000
+
     @Test
     func `says what of a whole store it does not open, and takes nothing clear a second time`()
         throws
@@ -64,27 +72,141 @@ import Testing
         clear.key = try Key("clear")
         var strange = Self.record
         strange.key = try Key("strange")
-        let whole = try first.sealWhole([clear, other.seal(strange)], latest: .max, run: 7)
-        #expect(whole.unopened == [strange.key] && whole.records.map(\.key) == [clear.key])
-        #expect(whole.records.allSatisfy { $0.content.isSealed })
-        let again = try Self.sealer.sealWhole(whole.records, latest: .max, run: 8)
+        let sealed = try first.sealWhole(
+            Self.whole([clear, other.seal(strange)]), by: .unassigned, latest: .max, run: 7)
+        #expect(sealed.unopened.map(\.key) == [strange.key])
+        #expect(sealed.records.map(\.key) == [clear.key])
+        #expect(sealed.records.allSatisfy { $0.content.isSealed })
+        let again = try Self.sealer.sealWhole(
+            Self.whole(sealed.records), by: .unassigned, latest: .max, run: 8)
         #expect(again.unopened.isEmpty && again.records.map(\.key) == [clear.key])
         #expect(throws: SealingFault.clearValue(clear.key)) {
-            try Self.sealer.sealWhole([clear], latest: .max, run: 9)
+            try Self.sealer.sealWhole(Self.whole([clear]), by: .unassigned, latest: .max, run: 9)
         }
         // What the server makes up to have it sealed.
         #expect(throws: SealingFault.repeated(clear.key)) {
-            try first.sealWhole([clear, clear], latest: .max, run: 9)
+            try first.sealWhole(Self.whole([clear, clear]), by: .unassigned, latest: .max, run: 9)
         }
         let time = clear.stamp.timestamp.milliseconds
         #expect(throws: SealingFault.ahead(clear.key)) {
-            try first.sealWhole([clear], latest: time - 1, run: 9)
+            try first.sealWhole(Self.whole([clear]), by: .unassigned, latest: time - 1, run: 9)
         }
         let third = try #require(Self.keyring(generations: 1...3).sealer(of: Self.store))
-        #expect(try third.sealWhole(whole.records, latest: time, run: 9).unopened == [clear.key])
+        #expect(throws: SealingFault.otherGeneration(clear.key)) {
+            try third.sealWhole(Self.whole(sealed.records), by: .unassigned, latest: time, run: 9)
+        }
         var deletion = clear
         deletion.content = .deleted
-        #expect(try Self.sealer.sealWhole([deletion], latest: .max, run: 9) == SealedWhole())
+        #expect(
+            try Self.sealer.sealWhole(Self.whole([deletion]), by: .unassigned, latest: .max, run: 9)
+                == SealedWhole())
+    }
+
+    /// A store of three keys, and what this device has agreed on.
+    private func agreed() throws -> (first: Sealer, own: [Key: Record]) {
+        let first = try #require(Self.keyring(generations: 1...1).sealer(of: Self.store))
+        var own: [Key: Record] = [:]
+        for name in ["a", "b", "c"] {
+            var record = Self.record
+            record.key = try Key(name)
+            record.stamp.digest = first.digest(record.stamp)
+            own[record.key] = record
+        }
+        return (first, own)
+    }
+
+    /// What somebody without the key pushes over a record, with a time and a device of its own.
+    private func junk(over record: Record, after milliseconds: Int64) -> Record {
+        var junk = record
+        junk.content = .value(
+            .sealed(SealedBox(generation: 1, bytes: [1] + [UInt8](repeating: 7, count: 48))))
+        junk.stamp = Stamp(
+            HybridTimestamp(milliseconds: record.stamp.timestamp.milliseconds + milliseconds),
+            DeviceID(rawValue: 666), digest: 5)
+        return junk
+    }
+
+    @Test func `writes anew what this device has agreed on, where a box does not open`() throws {
+        let own = try agreed().own
+        let device = DeviceID(rawValue: 4)
+        // One of the boxes is later than the server's clock.
+        let boxes = own.values.sorted { $0.key < $1.key }.enumerated().map { index, record in
+            junk(over: record, after: index == 2 ? 150_000 : 10)
+        }
+        let sealed = try Self.sealer.sealWhole(
+            Self.whole(boxes), agreed: own, by: device, latest: .max, run: 1)
+        #expect(sealed.rewritten == boxes && sealed.unopened.isEmpty)
+        #expect(sealed.records.count == 3)
+        for (record, box) in zip(sealed.records, boxes) {
+            guard case .opened(let opened) = Self.open(record) else {
+                Issue.record("\(record) does not open")
+                continue
+            }
+            #expect(opened.content == own[record.key]?.content)
+            #expect(box.isOlder(than: record) && record.stamp.device == device)
+            #expect(record.stamp.timestamp.milliseconds >= Self.now)
+        }
+        // They were one write: of one time, and of one digest.
+        #expect(Set(sealed.records.prefix(2).map(\.stamp)).count == 1)
+        // What this device never had, or has removed, is somebody else's to give.
+        var removed = own
+        let (a, b) = (try Key("a"), try Key("b"))
+        removed[a] = nil
+        removed[b]?.content = .deleted
+        let rest = try Self.sealer.sealWhole(
+            Self.whole(boxes), agreed: removed, by: device, latest: .max, run: 1)
+        #expect(rest.unopened.map(\.key) == [a, b])
+        #expect(rest.records.map(\.key) == [try Key("c")])
+    }
+
+    @Test func `takes the later of what the server has and what this device has agreed on`() throws
+    {
+        let (first, own) = try agreed()
+        let (a, b) = (try Key("a"), try Key("b"))
+        var (older, newer) = (try #require(own[a]), try #require(own[b]))
+        (older.content, newer.content) = (.value(.string("old")), .value(.string("new")))
+        older.stamp.timestamp = HybridTimestamp(milliseconds: 1_799_999_999_000)
+        newer.stamp.timestamp = HybridTimestamp(milliseconds: 1_800_000_000_500)
+        func values(horizon: Int64 = 0) throws -> [PropertyListValue?] {
+            try Self.sealer.sealWhole(
+                Self.whole([first.seal(older), first.seal(newer)], horizon: horizon), agreed: own,
+                by: DeviceID(rawValue: 4), latest: .max, run: 1
+            ).records.map { record in
+                guard case .opened(let opened) = Self.open(record) else { return nil }
+                return opened.content.value
+            }
+        }
+        #expect(try values() == [.string("four"), .string("new")])
+        // It may have been deleted since, and the deletion be forgotten.
+        #expect(try values(horizon: 1_800_000_000_000) == [.string("old"), .string("new")])
+        // What the server does not list is gone.
+        #expect(
+            try Self.sealer.sealWhole(
+                Self.whole([]), agreed: own, by: DeviceID(rawValue: 4), latest: .max, run: 1)
+                == SealedWhole())
+    }
+
+    @Test func `takes what older keys open, and clear values, only of a server that was restored`()
+        throws
+    {
+        let third = try #require(Self.keyring(generations: 1...3).sealer(of: Self.store))
+        let first = try #require(Self.keyring(generations: 1...1).sealer(of: Self.store))
+        var clear = Self.record
+        clear.key = try Key("clear")
+        var old = Self.record
+        old.key = try Key("old")
+        let found = Self.whole([clear, first.seal(old)])
+        #expect(throws: SealingFault.clearValue(clear.key)) {
+            try third.sealWhole(found, by: .unassigned, latest: .max, run: 1)
+        }
+        #expect(throws: SealingFault.otherGeneration(old.key)) {
+            try third.sealWhole(
+                Self.whole([first.seal(old)]), by: .unassigned, latest: .max, run: 1)
+        }
+        let restored = try third.sealWhole(
+            found, by: .unassigned, latest: .max, run: 1, isRestored: true)
+        #expect(restored.records.map(\.key) == [clear.key, old.key])
+        #expect(restored.unopened.isEmpty)
     }
 
     @Test func `seals a few transactions of one device at one time, and no more`() throws {
@@ -99,25 +221,34 @@ import Testing
         }
         // Each of them may have many keys.
         let honest = try records([7, 7, 8, 9, 7, 8, 9, 9])
-        #expect(try first.sealWhole(honest, latest: .max, run: 7).records.count == 8)
+        #expect(
+            try first.sealWhole(Self.whole(honest), by: .unassigned, latest: .max, run: 7).records
+                .count == 8)
         let guessed = try records(1...4)
         #expect(throws: SealingFault.contradictory(guessed[3].key)) {
-            try first.sealWhole(guessed, latest: .max, run: 7)
+            try first.sealWhole(Self.whole(guessed), by: .unassigned, latest: .max, run: 7)
         }
         // Nor of what a thief of the key before has sealed.
         #expect(throws: SealingFault.contradictory(guessed[3].key)) {
-            try Self.sealer.sealWhole(guessed.map(first.seal), latest: .max, run: 7)
+            try Self.sealer.sealWhole(
+                Self.whole(guessed.map(first.seal)), by: .unassigned, latest: .max, run: 7)
         }
         var others = guessed
         others[3].stamp.device = DeviceID(rawValue: ~others[3].stamp.device.rawValue)
-        #expect(try first.sealWhole(others, latest: .max, run: 7).records.count == 4)
+        #expect(
+            try first.sealWhole(Self.whole(others), by: .unassigned, latest: .max, run: 7).records
+                .count == 4)
         others = guessed
         others[3].stamp.timestamp = others[3].stamp.timestamp.next
-        #expect(try first.sealWhole(others, latest: .max, run: 7).records.count == 4)
+        #expect(
+            try first.sealWhole(Self.whole(others), by: .unassigned, latest: .max, run: 7).records
+                .count == 4)
         // Of a deletion, nothing is sealed.
         others = guessed
         others[3].content = .deleted
-        #expect(try first.sealWhole(others, latest: .max, run: 7).records.count == 3)
+        #expect(
+            try first.sealWhole(Self.whole(others), by: .unassigned, latest: .max, run: 7).records
+                .count == 3)
     }
 
     // MARK: - Whatever is sealed

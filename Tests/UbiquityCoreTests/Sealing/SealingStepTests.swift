@@ -41,10 +41,12 @@ import Testing
                     deviceName: "d", credential: "c"))
         }
 
-        func next(_ server: Server) -> SealingStep {
-            SealingStep.next(
-                keyring: state.keyring, proposal: state.proposal, generation: server.generation,
-                check: server.check, wasSealed: false, unsealed: server.unsealed)
+        /// What there is to do, with the server's mark taken.
+        mutating func next(_ server: Server) -> SealingStep {
+            guard var session = state.sealing else { return .done }
+            defer { state.sealing = session }
+            return session.mark(
+                generation: server.generation, check: server.check, unsealed: server.unsealed)
         }
 
         /// - Parameter isCut: The answer of the server is lost, and the device stops there.
@@ -53,9 +55,7 @@ import Testing
         ) {
             switch step {
             case .propose: propose(from: Keyring([:]), &random)
-            case .mark: _ = server.take(state.proposal!)
-            case .adopt: state.adoptProposal()
-            case .drop: state.proposal = nil
+            case .mark: state.proposal.map { _ = server.take($0) }
             case .seal(let store):
                 let keyring = state.keyring!
                 guard keyring.current == server.generation else { return }
@@ -110,17 +110,15 @@ import Testing
             for _ in 0..<10 {
                 let step = devices[holder].next(server)
                 devices[holder].run(step, &server, isCut: false, &random)
-                if step == .drop { devices[holder].isRotating = false }
             }
             #expect(devices[holder].next(server) == .done, "\(seed)")
             #expect(
                 server.unsealed.isEmpty && server.stores.values.allSatisfy { $0 == server.check })
-            for index in devices.indices where devices[index].state.keyring?.check != server.check {
-                if devices[index].next(server) == .drop {
-                    devices[index].run(.drop, &server, isCut: false, &random)
-                }
-                if devices[index].next(server) == .adopt { continue }
-                #expect(devices[index].next(server) == .getKey, "\(seed)")
+            for index in devices.indices {
+                let step = devices[index].next(server)
+                let hasKey = devices[index].state.keyring?.check == server.check
+                #expect(step == (hasKey ? .done : .getKey), "\(seed)")
+                #expect(devices[index].state.proposal == nil, "\(seed)")
             }
         }
     }
@@ -129,30 +127,94 @@ import Testing
         let first = try #require(Keyring([:]).adding(Bytes32([UInt8](0..<32))!, at: 1))
         let second = try #require(first.adding(Bytes32([UInt8](1...32))!, at: 1))
         func next(
-            _ keyring: Keyring?, _ proposal: Keyring?, _ mark: Keyring?, wasSealed: Bool = false
-        ) -> SealingStep {
-            SealingStep.next(
-                keyring: keyring, proposal: proposal, generation: mark?.current ?? 0,
-                check: mark?.check, wasSealed: wasSealed, unsealed: Self.stores)
+            _ keyring: Keyring?, _ proposal: Keyring?, _ mark: Keyring?, isSealed: Bool = false,
+            unsealed: [StoreIdentifier] = Self.stores
+        ) -> (SealingStep, SealingSession) {
+            var session = SealingSession(
+                account: "A", keyring: keyring, proposal: proposal, isSealed: isSealed)
+            let step = session.mark(
+                generation: mark?.current ?? 0, check: mark?.check, unsealed: unsealed)
+            return (step, session)
         }
-        #expect(next(first, nil, nil) == .restored && next(second, nil, first) == .restored)
-        #expect(next(second, nil, nil) == .restored)
-        // A device without a key knows it from its sign-in.
-        #expect(
-            next(nil, nil, nil) == .propose && next(nil, nil, nil, wasSealed: true) == .restored)
-        #expect(next(nil, nil, first, wasSealed: true) == .getKey)
-        #expect(next(nil, second, nil) == .drop && next(first, second, nil) == .drop)
-        #expect(next(first, second, first) == .seal(Self.stores[0]))
-        #expect(next(nil, first, nil) == .mark && next(first, second, second) == .adopt)
-        #expect(next(nil, nil, first) == .getKey && next(first, nil, second) == .getKey)
-        #expect(next(first, nil, first) == .seal(Self.stores[0]))
-        #expect(next(first, first, first) == .seal(Self.stores[0]))
+        #expect(next(first, nil, nil).0 == .restored && next(second, nil, first).0 == .restored)
+        #expect(next(second, nil, nil).0 == .restored)
+        // A device without a key knows it as well.
+        #expect(next(nil, nil, nil).0 == .propose)
+        #expect(next(nil, nil, nil, isSealed: true).0 == .restored)
+        #expect(next(nil, nil, first, isSealed: true).0 == .getKey)
+        // A proposal ends that goes on from another key.
+        for (step, session) in [next(nil, second, nil), next(first, second, nil)] {
+            #expect([.propose, .restored].contains(step) && session.proposal == nil)
+        }
+        #expect(next(first, second, first).0 == .seal(Self.stores[0]))
+        #expect(next(first, second, first, unsealed: []).0 == .mark)
+        #expect(next(nil, first, nil).0 == .mark)
+        // It is the account's key, and stays a proposal until all stores are sealed with it.
+        let adopted = next(first, second, second)
+        #expect(adopted.0 == .seal(Self.stores[0]))
+        #expect(adopted.1.keyring == second && adopted.1.proposal == second)
+        let done = next(first, second, second, unsealed: [])
+        #expect(done.0 == .done && done.1.keyring == second && done.1.proposal == nil)
+        #expect(next(nil, nil, first).0 == .getKey && next(first, nil, second).0 == .getKey)
+        #expect(next(first, nil, first).0 == .seal(Self.stores[0]))
+        #expect(next(first, first, first).0 == .seal(Self.stores[0]))
         // A mark of somebody else's with the same number.
         let stranger = try #require(Keyring([:]).adding(Bytes32([UInt8](2...33))!, at: 1))
-        #expect(next(first, nil, stranger) == .getKey && next(first, second, stranger) == .drop)
-        #expect(next(nil, first, stranger) == .drop)
+        for (keyring, proposal) in [(first, nil), (first, second), (nil, first)] {
+            let (step, session) = next(keyring, proposal, stranger)
+            #expect(step == .getKey && session.proposal == nil && session.keyring == keyring)
+        }
         let confined = first.confined(to: Set(Self.stores))
-        #expect(next(confined, nil, first) == .seal(Self.stores[0]))
-        #expect(next(nil, Keyring([:]), nil) == .drop)
+        #expect(next(confined, nil, first).0 == .seal(Self.stores[0]))
+        #expect(next(nil, Keyring([:]), nil).0 == .propose)
+    }
+}
+
+/// What a rotation shows of a history, which it erases.
+@Suite struct `A history before a rotation` {
+    private static let key = try! Key("k")
+
+    private func version(
+        _ value: String?, by device: UInt64, at revision: Int64, until end: Int64? = nil,
+        isLost: Bool = false
+    ) -> RecordVersion {
+        let record = Record(
+            key: Self.key, content: value.map { .value(.string(ExactString($0))) } ?? .deleted,
+            stamp: Stamp(
+                HybridTimestamp(milliseconds: revision, counter: 0), DeviceID(rawValue: device)))
+        let moment = end.map { RecordVersion.Moment(revision: $0, milliseconds: $0) }
+        return RecordVersion(
+            record: record, came: .init(revision: revision, milliseconds: revision),
+            outcome: moment.map {
+                isLost ? .lost($0, by: record.stamp) : .replaced($0, by: record.stamp)
+            }
+                ?? .current)
+    }
+
+    private func replaced(_ versions: [RecordVersion]) -> [RecordVersion] {
+        versions.replaced(byOthersThan: [DeviceID(rawValue: 1)])
+    }
+
+    @Test func `says what was there before a device that is gone changed it`() {
+        let good = version("good", by: 1, at: 1, until: 2)
+        for last in [version(nil, by: 7, at: 3), version("bad", by: 7, at: 3)] {
+            #expect(replaced([last, version("worse", by: 7, at: 2, until: 3), good]) == [good])
+        }
+        // One that came too late was never there.
+        let late = version("late", by: 1, at: 2, until: 2, isLost: true)
+        #expect(replaced([version(nil, by: 7, at: 3), late, good]) == [good])
+        #expect([late, good].lastOpened == [Self.key: good.record])
+    }
+
+    @Test func `says nothing of what a device of the account has changed since`() {
+        let good = version("good", by: 1, at: 1, until: 2)
+        #expect(
+            replaced([version("new", by: 1, at: 3), version(nil, by: 7, at: 2, until: 3), good])
+                .isEmpty)
+        // Nor of what only the device that is gone has ever written, and what was before a sign-in.
+        #expect(
+            replaced([version("own", by: 7, at: 2), version("own", by: 7, at: 1, until: 2)]).isEmpty
+        )
+        #expect(replaced([version("first", by: 0, at: 2), good]).isEmpty)
     }
 }

@@ -92,7 +92,7 @@ import UbiquityWire
         // Another device began it: a person has to say so.
         #expect(try await home.continueSealing().step == .seal(Self.store))
         #expect(server.requests.allSatisfy { $0.method == .GET })
-        let progress = try await home.continueSealing(finishing: true) { store in
+        let progress = try await home.continueSealing(finishing: true) { store, _ in
             sealed.withLock { $0 += [store] }
         }
         #expect(progress.step == .done && !progress.isLocked)
@@ -124,7 +124,13 @@ import UbiquityWire
             try await home.continueSealing(finishing: true)
         }
         #expect(server.requests.allSatisfy { $0.method == .GET })
-        #expect(try await home.continueSealing(finishing: true, drops: true).step == .done)
+        var plan = SealingPlan(next)
+        plan.removed[Self.store] = [try Key("another")]
+        await #expect(throws: SealingError.unopened(Self.store, [strange.key])) {
+            try await home.continueSealing(plan, finishing: true)
+        }
+        plan.removed[Self.store] = [strange.key]
+        #expect(try await home.continueSealing(plan, finishing: true).step == .done)
         let put = try #require(server.requests.first { $0.method == .PUT })
         let sent = try WireFormat.protobuf.decode(WireWholeStore.self, from: put.body)
         #expect(sent.records.map(\.key) == ["own"])
@@ -138,9 +144,12 @@ import UbiquityWire
                 ? Self.mark(next, unsealed: ["notes"]) : Self.whole([clear])
         }
         try signIn(to: server)
-        try keep(next)
-        await #expect(throws: SealingError.fault(Self.store, .clearValue(clear.key))) {
-            try await home.continueSealing(finishing: true)
+        try keep(Self.keyring)
+        try home.update { $0.proposal = next }
+        for finishing in [false, true] {
+            await #expect(throws: SealingError.fault(Self.store, .clearValue(clear.key))) {
+                try await home.continueSealing(finishing: finishing)
+            }
         }
         #expect(server.requests.allSatisfy { $0.method == .GET })
     }
@@ -149,18 +158,20 @@ import UbiquityWire
         let mark = Mutex<Keyring?>(nil)
         let server = try await StubServer { _ in Self.mark(mark.withLock { $0 }) }
         try signIn(to: server)
-        let account = try #require(try home.load().signedIn)
         #expect(try await home.continueSealing().step == .propose)
-        let proposal = try #require(try home.propose(account))
-        #expect(try home.propose(account) == proposal)
+        func propose() throws -> Keyring {
+            let proposal = try #require(Keyring([:]).adding(.random(), at: 1))
+            try home.update { $0.proposal = proposal }
+            return proposal
+        }
+        _ = try propose()
         #expect(try await home.continueSealing().step == .mark)
         mark.withLock { $0 = Self.keyring }
         let lost = try await home.continueSealing()
         #expect(lost.step == .getKey && lost.isLocked)
         #expect(try home.load().proposal == nil)
         mark.withLock { $0 = nil }
-        let second = try #require(try home.propose(account))
-        #expect(second != proposal)
+        let second = try propose()
         mark.withLock { $0 = second }
         #expect(try await home.continueSealing().step == .done)
         #expect(try home.load().keyring == second)
@@ -297,19 +308,36 @@ import UbiquityWire
         #expect(try home.load().keyring == next)
     }
 
-    @Test func `sends no mark of a key that it no longer has`() async throws {
-        let server = try await server(nil)
-        try signIn(to: server)
-        let account = try #require(try home.load().signedIn)
-        let proposal = try #require(try home.propose(account))
-        try home.update { $0.proposal = nil }
-        await #expect(throws: SealingError.otherProposal) {
-            try await home.mark(proposal, recovery: [], account)
+    @Test func `keeps a key before its mark is sent, unless another program has gone on`()
+        async throws
+    {
+        let statuses = Mutex<[Int]>([204])
+        let isKept = Mutex(false)
+        let home = home
+        let server = try await StubServer { request in
+            guard request.method == .PUT else { return Self.mark(nil) }
+            isKept.withLock { $0 = (try? home.load().proposal) != nil }
+            let status = statuses.withLock { $0.removeFirst() }
+            return status == 204 ? .init(status: .noContent) : Self.problem(status, "proof")
         }
-        #expect(server.requests.isEmpty)
-        try home.update { $0.proposal = proposal }
-        try await home.mark(proposal, recovery: [1], account)
-        #expect(server.requests.map(\.method) == [.PUT])
+        try signIn(to: server)
+        let progress = try await home.sealing()
+        let plan = SealingPlan(try #require(Keyring([:]).adding(.random(), at: 1)))
+        try home.update { $0.proposal = Self.keyring }
+        await #expect(throws: SealingError.otherProposal) {
+            try await home.mark(plan, recovery: [], after: progress)
+        }
+        #expect(server.requests.allSatisfy { $0.method == .GET })
+        try home.update { $0.proposal = nil }
+        try await home.mark(plan, recovery: [1], after: progress)
+        #expect(isKept.withLock { $0 })
+        #expect(try home.load().proposal == plan.keyring)
+        // What the server has refused is nobody's key.
+        statuses.withLock { $0 = [403] }
+        await #expect(throws: LinkFailure.self) {
+            try await home.mark(plan, recovery: [1], after: progress)
+        }
+        #expect(try home.load().proposal == nil)
     }
 
     @Test func `is asked before it signs in to an account that is not sealed, at any address`()

@@ -138,8 +138,8 @@ struct DeviceCommand: AsyncParsableCommand {
         private func offerRotation(isOwn: Bool) throws {
             guard isOwn, try options.home.open().load().keyring != nil else { return }
             Output.note(
-                "Whoever has the device still has the account's key; `ubiquity encryption rotate` changes "
-                    + "it.")
+                "Whoever has a device that was unlocked still has the account's key; "
+                    + "`ubiquity encryption rotate` changes it.")
         }
 
         private func revokeOthers() async throws {

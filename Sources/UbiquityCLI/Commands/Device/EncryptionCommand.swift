@@ -23,43 +23,73 @@ struct EncryptionCommand: AsyncParsableCommand {
             discussion: """
                 First says what that means, and asks. Then shows the account's recovery key, the \
                 way in when all devices are lost, which has to be typed back. If it was interrupted, \
-                this command goes on, on this device or another one with the key.
+                this command goes on, on this device or another one with the key. To a server that was \
+                restored from before the account had its present key, it gives that key back.
+
+                It cannot be undone: an account stays sealed, unless all of its values are deleted \
+                (`ubiquity encryption reset`).
 
                 JSON: as of `ubiquity encryption status`.
                 """)
 
         @Flag(help: "Yes, seal it. The recovery key has to be typed back all the same.")
         var yes = false
-        @Flag(
-            help:
-                "Remove values that no key of this device opens, where others keep a store unsealed."
-        )
-        var removeUnopened = false
         @OptionGroup var home: HomeOptions
         @OptionGroup var json: JSONOption
 
         func run() async throws {
-            let sealing = AccountSealer(home: try home.open(), removesUnopened: removeUnopened)
-            var progress = try await sealing.goOn()
-            if [.propose, .mark].contains(progress.step) {
-                if progress.server.generation == 0 { try await warn(progress.account) }
-                try Question.confirm(
-                    progress.server.generation == 0
-                        ? "Seal the account?" : "Change the account's key, as was begun?",
-                    isGiven: yes, otherwise: "nothing was changed")
-                progress = try await sealing.mark(progress)
+            let sealing = AccountSealer(home: try home.open())
+            var progress = try await sealing.goOn(asks: true)
+            if let question = question(progress) {
+                let plan = try await sealing.plan(progress)
+                if progress.server.generation == 0, progress.step != .restored {
+                    try await warn(progress.account)
+                }
+                try Question.confirm(question, isGiven: yes, otherwise: "nothing was changed")
+                progress = try await sealing.mark(plan, after: progress)
             }
-            if case .seal = progress.step {
+            if case .seal = progress.step { progress = try await finish(progress, sealing) }
+            try await sealing.report(progress, json)
+        }
+
+        private func finish(
+            _ progress: SealingProgress, _ sealing: AccountSealer
+        ) async throws -> SealingProgress {
+            try Question.confirm(
+                """
+                The server says that \(progress.server.unsealed.count) stores are not sealed with the \
+                account's key. Go on only if it was being sealed a short time ago and that was \
+                interrupted, or if the server was restored since: another server could learn from it \
+                whether it has guessed a value. Seal them?
+                """, isGiven: yes, otherwise: "nothing was changed")
+            do {
+                return try await sealing.goOn(finishing: true, asks: true)
+            } catch SealingError.fault(let store, let fault) {
+                guard fault.isOfRestored else { throw SealingError.fault(store, fault) }
                 try Question.confirm(
                     """
-                    The server says that \(progress.server.unsealed.count) stores are not sealed with the \
-                    account's key. Go on only if it was being sealed a short time ago and that was \
-                    interrupted, or if the server was restored since: another server could learn from it \
-                    whether it has guessed a value. Seal them?
-                    """, isGiven: yes, otherwise: "nothing was changed")
-                progress = try await sealing.goOn(finishing: true)
+                    In \(store.string), \(fault.description). Go on only if you know that the server was \
+                    restored from a backup: another server could have made it up. Seal it?
+                    """, isGiven: false, otherwise: "nothing was changed there")
+                return try await sealing.goOn(isRestored: true, asks: true)
             }
-            try await sealing.report(progress, json)
+        }
+
+        /// Nil if there is no key to be made or given back.
+        private func question(_ progress: SealingProgress) -> TerminalText? {
+            switch progress.step {
+            case .propose: "Seal the account?"
+            case .mark:
+                progress.server.generation == 0
+                    ? "Seal the account, as was begun?" : "Change the account's key, as was begun?"
+            case .restored where progress.canRestoreMark:
+                """
+                The server has an older key of the account than this device, or none. Go on only if you know \
+                that it was restored from a backup: what it lacks, your devices give it again, sealed. Give it \
+                this device's key back?
+                """
+            case .restored, .seal, .done, .getKey: nil
+            }
         }
 
         private func warn(_ account: SignedInAccount) async throws {
@@ -68,6 +98,7 @@ struct EncryptionCommand: AsyncParsableCommand {
             var lines: [TerminalText] = [
                 "Sealing the account \(account.accountName) at \(account.server):", "",
                 "  * From then on, only your devices can read its values.",
+                "  * It cannot be undone: the account stays sealed, unless all of its values are deleted.",
                 "  * The history of all stores is erased: undo and rewind begin anew.",
                 "  * Backups that the server's operator has made before stay readable.",
                 "  * If you lose all your devices and the recovery key, nobody can help you.",
@@ -107,9 +138,11 @@ struct EncryptionCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Change the account's key, for example after a device was lost.",
             discussion: """
-                All values are sealed anew. Other devices are locked until `ubiquity unlock` is run \
-                on each of them, and there is a new recovery key; the old one opens nothing any \
-                more.
+                First shows what devices that are signed out now, or without the key, have changed or \
+                removed, because the history of all stores is erased. All values are sealed anew; \
+                where something stands that nobody with the key has written, the last value that this \
+                device has had is written anew. Other devices are locked until `ubiquity unlock` is \
+                run on each of them. There is a new recovery key, and the old one is void.
 
                 JSON: as of `ubiquity encryption status`.
                 """)
@@ -121,7 +154,7 @@ struct EncryptionCommand: AsyncParsableCommand {
 
         func run() async throws {
             let sealing = AccountSealer(home: try home.open())
-            var progress = try await sealing.goOn()
+            var progress = try await sealing.goOn(asks: true)
             try sealing.checkKey(progress)
             if case .seal = progress.step {
                 throw Failure(
@@ -129,11 +162,15 @@ struct EncryptionCommand: AsyncParsableCommand {
                     "not all stores are sealed with the present key yet; `ubiquity encryption on` goes on"
                 )
             }
+            let plan = try await sealing.plan(progress)
             try Question.confirm(
-                "Change the account's key? All other devices are locked until you unlock them.",
-                isGiven: yes, otherwise: "nothing was changed")
-            progress = try await sealing.mark(progress)
+                """
+                Change the account's key? All other devices are locked until you unlock them, the history \
+                is erased, and the present recovery key is void.
+                """, isGiven: yes, otherwise: "nothing was changed")
+            progress = try await sealing.mark(plan, after: progress)
             try await sealing.report(progress, json)
+            Output.note("The recovery key from before is void: keep only the new one.")
         }
     }
 
