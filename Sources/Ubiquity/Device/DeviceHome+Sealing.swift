@@ -46,8 +46,6 @@ package struct SealingPlan: Sendable {
     package var versions: [StoreIdentifier: [RecordVersion]] = [:]
     /// The keys of what no device has any more: a person says that they are to be removed.
     package var removed: [StoreIdentifier: Set<Key>] = [:]
-    /// The last values of the history, in place of those that do not open.
-    fileprivate var opened: [StoreIdentifier: [Key: Record]] = [:]
 
     package init(_ keyring: Keyring) { self.keyring = keyring }
 }
@@ -157,7 +155,7 @@ extension DeviceHome {
         var agreed = try agreed(on: store, account)
         let found = try await AccountClient.wholeStore(
             store, generation: progress.server.generation, account)
-        for (key, record) in plan?.opened[store] ?? [:] {
+        for (key, record) in plan?.versions[store]?.lastOpened ?? [:] {
             agreed[key] = agreed[key]?.merged(with: record) ?? record
         }
         var session = progress.session
@@ -211,9 +209,7 @@ extension DeviceHome {
             guard let store = try? StoreIdentifier(name) else { continue }
             looking()
             if let present = progress.keyring, present.current == progress.server.generation {
-                let versions = try await history(of: store, progress.account, present)
-                plan.versions[store] = versions
-                plan.opened[store] = versions.lastOpened
+                plan.versions[store] = try await history(of: store, progress.account, present)
             }
             var (whole, _) = try await whole(
                 store, progress, of: keyring.current, plan, isRestored: isRestored)

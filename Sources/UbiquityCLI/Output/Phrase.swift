@@ -16,7 +16,8 @@ enum Phrase {
     /// What is left to say where something else would be "synced"; nil if there is nothing.
     static func setAside(_ setAside: SetAside) -> String? {
         if setAside.isEmpty { return nil }
-        return "Not everything is synced: \(setAside.sentence). This device keeps what it has; setting "
+        return
+            "Not everything is synced: \(setAside.sentence). This device keeps what it has; setting "
             + "such a key again replaces what the server has."
     }
 
