@@ -367,7 +367,7 @@ serverTest('a server that refused a request for the account\'s key gets no clear
   await served((incoming, answer) => {
     if (!isSealed || !incoming.url.startsWith('/v1/stores/')) return passOn(stage, incoming, answer);
     answer.writeHead(409, { 'Content-Type': 'application/problem+json' });
-    return answer.end(JSON.stringify({ code: 'sealed', detail: 'sealed', generation: 1 }));
+    return answer.end(JSON.stringify({ ...JSON.parse(problem('sealed')), generation: 1 }));
   }, async (server) => {
     const a = await stage.openStore('a');
     await a.device.signIn({ server, code: await stage.server.code('ann'), deviceName: 'a' });

@@ -41,20 +41,6 @@ enum Phrase {
         }
     }
 
-    /// The device that sealed the account with its present key, and when; nil if it is not sealed, and
-    /// for a confined device.
-    static func author(of sealing: ServerSealing) -> String? {
-        sealing.author.map { "by \($0.name) (\($0.device)) at \(time($0.milliseconds))" }
-    }
-
-    /// What a device without the account's key has asked for; nil if none has.
-    static func announcedReset(of sealing: ServerSealing) -> String? {
-        sealing.ends.map { ends in
-            "A device without the account's key has asked to have all values deleted: that happens at "
-                + "\(time(ends)), unless a device with the key reaches the server before."
-        }
-    }
-
     /// The command that signs a device in, for a shell. A server chooses the code and perhaps its
     /// address, and people hand the line to `eval`.
     static func signIn(server: String, code: String) -> String {
