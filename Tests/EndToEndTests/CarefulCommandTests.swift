@@ -131,7 +131,8 @@ extension EndToEndTests {
                 for line in lines.map({ $0 + typo }) + [delete] {
                     let run = try await stage.run(line)
                     #expect(run.status == 1, "\(line): \(run)")
-                    #expect(run.errors == "ubiquity: there is no store TEAM.typo\n", "\(line)")
+                    let sentence = "there is no store TEAM.typo; `ubiquity store list` has those"
+                    #expect(run.errors == "ubiquity: \(sentence) that exist\n", "\(line)")
                 }
                 let values = stage.path("import.plist")
                 try write(["new": 1], to: values)

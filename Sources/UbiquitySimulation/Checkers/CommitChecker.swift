@@ -215,9 +215,9 @@ extension CommitChecker {
         return nil
     }
 
-    /// Whoever seals a whole store keeps each value with its time, unless it has a later one, which a
-    /// server that was restored lacks; only parts of dictionaries, maxima and minima may get other names,
-    /// or give way to them.
+    /// Whoever seals a whole store keeps each value with its time, unless it has a later one that the store
+    /// had before the server became an older copy of itself; only parts of dictionaries, maxima and minima
+    /// may get other names, or give way to them.
     func lostBySealing(_ commit: Commit) -> String? {
         for (key, before) in commit.before {
             guard before.content.value != nil, !key.isRenamedBySealing else { continue }
@@ -225,19 +225,27 @@ extension CommitChecker {
                 after.content == before.content
                     && after.stamp.withoutDigest == before.stamp.withoutDigest
                     || isLater(after, than: before, isSealed: commit.isSealed)
+                        && wasBroughtBack(after, in: commit.store)
             else { return "\(commit.store) has lost \(key) when it was sealed" }
         }
         for (key, after) in commit.after {
             if after.content == .deleted { return "\(commit.store) was sealed with a deletion" }
-            if commit.before.values.contains(where: {
-                !isLater($0.stamp, than: after.stamp) && $0.key.whole == key.whole
-                    && $0.content != .deleted
-            }) {
-                continue
+            let isKept = commit.before.values.contains {
+                $0.stamp.withoutDigest == after.stamp.withoutDigest
+                    && $0.key.whole == key.whole && $0.content != .deleted
             }
-            return "\(commit.store) was sealed with \(key), which it did not have"
+            let isBack = commit.before[key] != nil && wasBroughtBack(after, in: commit.store)
+            if !isKept, !isBack {
+                return "\(commit.store) was sealed with \(key), which it did not have"
+            }
         }
         return nil
+    }
+
+    /// Whether the store had the value, and its server may lack it.
+    private func wasBroughtBack(_ record: Record, in store: StoreReference) -> Bool {
+        guard hasGoneBack, let mark = Mark(record.content.value) else { return false }
+        return committed[store]?.contains(mark.number) ?? false
     }
 
     /// Whether a server may have made it of the pushed counts.
