@@ -25,7 +25,7 @@ enum LineForm {
     static func arranged(
         _ arguments: [String], of program: any ParsableCommand.Type
     ) -> [String] {
-        let isSet = arguments.first == SetCommand._commandName
+        let isSet = arguments.first == "set"
         let hasElements = isSet && arguments.contains(where: remaining.contains)
         guard hasElements || arguments.contains(where: isNegative) else { return arguments }
         let parameters = CommandParameter.all(of: command(named: arguments, of: program))

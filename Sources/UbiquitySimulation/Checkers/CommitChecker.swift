@@ -182,7 +182,11 @@ extension CommitChecker {
                     && write.stamp.timestamp <= commit.newestCompacted
                     ? nil : "\(commit.store) has nothing under \(write.key), which it took"
             }
-            if isLater(write, than: after, isSealed: commit.isSealed) {
+            // Of two counts, the one with more times may be the earlier write, and be folded at once.
+            let lostToFolded =
+                after.content == .deleted && isFolded(after, in: commit)
+                && (before.map { isLater($0, than: write, isSealed: commit.isSealed) } ?? false)
+            if isLater(write, than: after, isSealed: commit.isSealed), !lostToFolded {
                 return "\(commit.store) has an earlier write under \(write.key) than it took"
             }
         }
@@ -234,17 +238,21 @@ extension CommitChecker {
                 $0.stamp.withoutDigest == after.stamp.withoutDigest
                     && $0.key.whole == key.whole && $0.content != .deleted
             }
-            let isBack = commit.before[key] != nil && wasBroughtBack(after, in: commit.store)
-            if !isKept, !isBack {
+            let isListed = commit.before.contains {
+                $0.key.whole == key.whole && $0.value.content != .deleted
+            }
+            if !isKept, !isListed || !wasBroughtBack(after, in: commit.store) {
                 return "\(commit.store) was sealed with \(key), which it did not have"
             }
         }
         return nil
     }
 
-    /// Whether the store had the value, and its server may lack it.
+    /// Whether the store had the value, and its server may lack it. Of counts and maxima, the write is not
+    /// known.
     private func wasBroughtBack(_ record: Record, in store: StoreReference) -> Bool {
-        guard hasGoneBack, let mark = Mark(record.content.value) else { return false }
+        guard hasGoneBack else { return false }
+        guard let mark = Mark(record.content.value) else { return record.key.isPart }
         return committed[store]?.contains(mark.number) ?? false
     }
 

@@ -174,8 +174,10 @@ package final class MergeChecker: Checker {
         folds.note(settlement.folded)
         for (store, records) in settlement.server.sorted(by: { "\($0.key)" < "\($1.key)" }) {
             for (key, policy) in policies.sorted(by: { $0.key < $1.key }) {
-                let there = settlement.processes.filter {
-                    $0.account == store.account && $0.disk.store == store.store
+                // What a device has not taken, a person decides.
+                let there = settlement.processes.filter { process in
+                    process.account == store.account && process.disk.store == store.store
+                        && !process.setAside.contains { $0.whole == key }
                 }
                 guard let first = there.first else { continue }
                 let shown = first.merged[key]
