@@ -608,6 +608,24 @@ extension EndToEndTests {
             }
         }
 
+        /// A server could be set back after the command, or lie.
+        @Test func `what a command has heard of the sealing, the whole device knows`()
+            async throws
+        {
+            try await onStage { stage in
+                let server = try await ServerProcess.started(stage)
+                let laptop = try await server.newHome("laptop", isFirst: true)
+                let phone = try await server.newHome("phone")
+                try await seal(laptop, on: stage)
+                let said = try await stage.succeed("encryption", "status", "--home", phone)
+                #expect(said.contains("this device does not have its key"))
+                try await stage.succeed(
+                    ["account", "reset", "ada", "--data", server.data, "--yes"])
+                _ = try await stage.run(["set", "k", "1", "--home", phone] + Self.store)
+                #expect(try await sync(phone, stage).status == 77)
+            }
+        }
+
         @Test func `of two devices that seal the account at once, one is told to get the key`()
             async throws
         {

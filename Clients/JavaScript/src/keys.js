@@ -78,9 +78,11 @@ export async function keysOf(device, code, signedIn, signal) {
   // Another device has still to approve a code that this one shows.
   const end = isAwaited ? Date.now() + handoverMilliseconds : 0;
   const [answer, mark] = await repeat(async () => {
-    const told = bytesOf(await get(path));
+    const told = await get(path);
     // For a recovery key, it is the mark itself.
-    return [told, path === sealing ? told : bytesOf(await get(sealing))];
+    const marked = path === sealing ? told : await get(sealing);
+    if (Number(marked?.generation) > 0) await device.noteSealed(signedIn.account);
+    return [bytesOf(told), bytesOf(marked)];
   }, 'not-found', pauseMilliseconds, end, signal);
   const engine = new Engine(await device.compile());
   return (keyring) => answerOf(engine, { do: 'unlock', ...named, answer, mark, keyring }).keyring;
@@ -119,6 +121,7 @@ export async function handOver(device, code, signedIn, known, { stores = [], isO
   const mark = bytesOf(await device.askAs(signedIn, segments(sealing)));
   const { path, box, isSealed } = await ask(device.compile,
     { do: 'handOver', code, account: signedIn.account, stores, mark, ...known });
+  if (isSealed) await device.noteSealed(signedIn.account);
   if (isSealed || !isOwn) await device.askAs(signedIn, segments(path), { method: 'PUT', body: { box } });
   return isSealed;
 }

@@ -61,10 +61,15 @@ extension DeviceHome {
         guard let device = DeviceID(account.device) else { return }
         for store in stores {
             let link = HTTPTransport(store.identifier, of: account)
+            let sealer = keyring?.sealer(of: store.identifier)
+            guard keyring == nil || sealer != nil else {
+                throw LinkFailure(
+                    .refused, "this device has no key of the store \(store.identifier.string)")
+            }
             var rest = store.comparison.writes(keeping: choice, now: store.now, by: device)[...]
             while !rest.isEmpty {
                 var push = Push(Array(rest.prefix(Self.keysPerPush)))
-                if let sealer = keyring?.sealer(of: store.identifier) { push = sealer.seal(push) }
+                if let sealer { push = sealer.seal(push) }
                 rest = rest.dropFirst(Self.keysPerPush)
                 for case .refused(let refusal) in try await link.push(
                     push, within: IntakeLimits(nil)

@@ -72,6 +72,10 @@ extension DeviceHome {
     package func sealing() async throws -> SealingProgress {
         guard let account = try load().signedIn else { throw SealingError.signedOut }
         let server = try await AccountClient.sealing(account)
+        // What a server has said once, it cannot take back.
+        if server.generation > 0, try !state(of: account).isSealed {
+            try change(account) { $0.sealedAccounts.insert(ExactString(account.account)) }
+        }
         return SealingProgress(account, try state(of: account), server)
     }
 

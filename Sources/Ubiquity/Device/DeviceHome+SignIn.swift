@@ -106,7 +106,8 @@ extension DeviceHome {
                 try adopt(&state)
             }
             let known = state.keyring
-            if let review, (known?.current ?? 0) == mark.generation {
+            let isLocked = known == nil && state.isSealed
+            if let review, !isLocked, (known?.current ?? 0) == mark.generation {
                 let stores = try await firstSync(of: account, keyring: known)
                 if !stores.isEmpty {
                     try await keep(

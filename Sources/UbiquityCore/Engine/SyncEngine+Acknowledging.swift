@@ -135,7 +135,8 @@ extension SyncEngine {
         var changed: Set<Key> = []
         for (key, acknowledged) in outbox.acknowledged where hasAll(acknowledged) {
             outbox.acknowledged[key] = nil
-            noteTaken(key)
+            // What it lost to may be older than what was set aside.
+            if acknowledged.held == acknowledged.write { noteTaken(key) }
             guard let entry = entries[key], entry.isAcknowledged,
                 entry.pending?.record == acknowledged.write
             else { continue }
