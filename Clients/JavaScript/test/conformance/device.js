@@ -5,6 +5,7 @@
 import { Clock, become, settled } from './clock.js';
 import { Files, Memory } from './disk.js';
 import { readFileSync } from 'node:fs';
+import { withSealed } from '../../src/account.js';
 import { fromWire, toWire } from '../../src/exact.js';
 import { Engine } from '../../src/engine.js';
 import { Shell } from '../../src/shell.js';
@@ -103,7 +104,8 @@ export class Process {
     const nothing = () => () => {};
     const folder = { disk: () => this.gate, lead: (_, tell) => this.lead(tell), post() {}, onMessage: nothing,
       onWake: nothing, onFreeze: nothing };
-    const device = { folder, state: this.account, read: async () => this.account, pool: {} };
+    const device = { folder, state: this.account, read: async () => this.account, pool: {},
+      noteSealed: async (/** @type {string} */ name) => { Object.assign(this.account, withSealed(this.account, name)); } };
     const shell = new HarnessShell(/** @type {any} */ (device), store, { firstSync }, module, {
       heard() {}, problem() {},
       // What its own app wrote, the harness knows.
