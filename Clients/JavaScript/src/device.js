@@ -173,8 +173,9 @@ export class Device {
     return this.complete(token ? {} : { code, accountName }, terms);
   }
 
-  /** A code works once: a disk that cannot have the sign-in is found before. */
+  /** A code works once: an engine that is not there, or a disk that cannot have the sign-in, is found before. */
   async prepare() {
+    await this.compile();
     this.folder.persist?.();
     await this.saveStores();
     await this.folder.changeAccount((state) => state ?? newState());
