@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -255,6 +256,17 @@ class Browser:
             element.click()
             return True
         self.wait(act, f"{selector} {text or ''} cannot be clicked")
+
+    def opens(self, click, selector, text=None):
+        """Clicks until something is there: a click in whose middle the page is drawn anew is nobody's."""
+        def act():
+            if not self.all(selector, text):
+                click()
+                end = time.monotonic() + 5
+                while not self.all(selector, text) and time.monotonic() < end:
+                    time.sleep(0.05)
+            return self.all(selector, text)
+        self.wait(act, f"{selector} {text or ''}")
 
     def type(self, selector, *keys):
         element = self.find(selector)

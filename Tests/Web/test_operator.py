@@ -63,8 +63,7 @@ class OperatorTest(PageTest):
 
     def sheet(self, browser, name):
         # A search may draw the list anew at any time.
-        browser.wait(lambda: (row := self.row(browser, name)) and (row.click() or True), name)
-        browser.find("dialog.sheet h2", name)
+        browser.opens(lambda: browser.wait(lambda: self.row(browser, name), name).click(), "dialog.sheet h2", name)
 
 
 class Actions:

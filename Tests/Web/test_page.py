@@ -1372,7 +1372,7 @@ class Accessibility(Accessible, PageTest):
         self.check(browser, "offline")
         browser.in_row("theme", ".edit").click()
         browser.press("written offline", Keys.ENTER)
-        browser.click(".side footer .button", "Sign out")
+        browser.opens(lambda: browser.click(".side footer .button", "Sign out"), "dialog")
         browser.says("will be lost", "dialog")
         self.check(browser, "signing out")
         self.server.start()
