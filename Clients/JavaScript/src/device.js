@@ -225,6 +225,7 @@ export class Device {
 
   /** A store has heard that its account is sealed. The others follow. @param {string} account */
   async noteSealed(account) {
+    if (this.known(account).isSealed) return;
     this.state = this.withUnkept(await this.folder.changeAccount((state) => withSealed(state ?? newState(), account)));
     this.folder.post(document);
     for (const { shell } of this.openStores) shell.report({ do: 'accountChanged' });

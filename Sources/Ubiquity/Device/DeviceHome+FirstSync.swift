@@ -61,11 +61,7 @@ extension DeviceHome {
         guard let device = DeviceID(account.device) else { return }
         for store in stores {
             let link = HTTPTransport(store.identifier, of: account)
-            let sealer = keyring?.sealer(of: store.identifier)
-            guard keyring == nil || sealer != nil else {
-                throw LinkFailure(
-                    .refused, "this device has no key of the store \(store.identifier.string)")
-            }
+            let sealer = try keyring?.neededSealer(of: store.identifier)
             var rest = store.comparison.writes(keeping: choice, now: store.now, by: device)[...]
             while !rest.isEmpty {
                 var push = Push(Array(rest.prefix(Self.keysPerPush)))

@@ -236,7 +236,8 @@ extension DeviceHome {
         return reading.versions
     }
 
-    /// Keeps the plan's key as a proposal, and then seals the account with its mark.
+    /// Keeps the plan's key as a proposal, and then seals the account with its mark. A server that was
+    /// restored gets the key that this device has, which is no proposal.
     /// - Parameter wrap: The keys, sealed with a recovery key that was typed back.
     /// - Throws: ``LinkFailure``, as `AccountClient.seal`; ``HomeError``;
     ///   ``SealingError/otherProposal`` if another program of this device has gone on meanwhile. Nothing
@@ -244,18 +245,21 @@ extension DeviceHome {
     package func mark(
         _ plan: SealingPlan, recovery wrap: [UInt8], after progress: SealingProgress
     ) async throws {
-        try change(progress.account) { state in
-            guard state.keyring == progress.keyring,
-                state.proposal == nil || state.proposal == plan.keyring
-            else { throw SealingError.otherProposal }
-            // It must be on the disk before the server has its mark.
-            state.proposal = plan.keyring
+        let isProposed = progress.step != .restored
+        if isProposed {
+            try change(progress.account) { state in
+                guard state.keyring == progress.keyring,
+                    state.proposal == nil || state.proposal == plan.keyring
+                else { throw SealingError.otherProposal }
+                // It must be on the disk before the server has its mark.
+                state.proposal = plan.keyring
+            }
         }
         do {
             try await AccountClient.seal(
                 plan.keyring, recovery: wrap, after: progress.server.generation, progress.account)
         } catch {
-            if error.kind == .refused {
+            if isProposed, error.kind == .refused {
                 try change(progress.account) { state in
                     if state.proposal == plan.keyring { state.proposal = nil }
                 }

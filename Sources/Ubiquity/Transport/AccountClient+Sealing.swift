@@ -183,9 +183,7 @@ extension AccountClient {
         _ store: StoreIdentifier, by keyring: Keyring,
         _ open: (Sealer) throws(SealingFault) -> Opened
     ) throws(LinkFailure) -> Opened {
-        guard let sealer = keyring.sealer(of: store) else {
-            throw LinkFailure(.refused, "this device has no key of the store \(store.string)")
-        }
+        let sealer = try keyring.neededSealer(of: store)
         do throws(SealingFault) { return try open(sealer) } catch {
             throw LinkFailure(error)
         }
@@ -197,6 +195,16 @@ extension AccountClient {
 
     private static func query(_ generation: UInt32) -> [(name: String, value: String)] {
         [(name: "generation", value: "\(generation)")]
+    }
+}
+
+extension Keyring {
+    /// - Throws: ``LinkFailure`` of the kind `refused` if the device has no key of the store.
+    func neededSealer(of store: StoreIdentifier) throws(LinkFailure) -> Sealer {
+        guard let sealer = sealer(of: store) else {
+            throw LinkFailure(.refused, "this device has no key of the store \(store.string)")
+        }
+        return sealer
     }
 }
 

@@ -105,20 +105,12 @@ struct AccountSealer {
     {
         // Of a plan that was interrupted, it is the same one.
         let wrap = try newRecovery(of: plan.keyring, RecoveryKey(of: plan.keyring))
-        let isRestored = progress.step == .restored
-        do {
-            if isRestored {
-                try await AccountClient.seal(
-                    plan.keyring, recovery: wrap, after: progress.server.generation,
-                    progress.account)
-            } else {
-                try await home.mark(plan, recovery: wrap, after: progress)
-            }
-        } catch {
+        do { try await home.mark(plan, recovery: wrap, after: progress) } catch {
             // Another device was faster, unless an earlier attempt arrived after all.
             guard let error = error as? LinkFailure, case .sealed = error.kind else { throw error }
         }
-        let sealed = try await goOn(plan, isRestored: isRestored, asks: true)
+        let sealed = try await goOn(
+            plan, isRestored: progress.step == .restored, asks: true)
         guard sealed.keyring?.check == plan.keyring.check else {
             if sealed.step == .getKey {
                 throw Failure(
