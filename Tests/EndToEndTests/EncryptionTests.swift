@@ -19,48 +19,10 @@ extension EndToEndTests {
     @Suite struct EncryptionTests {
         private static let store = ["--store", Device.identifier]
 
-        /// A command that was typed to, and its end.
-        private struct Ended {
-            var status: Int32
-            var output: String
-            var errors: String
-
-            init(_ child: ChildProcess) async throws {
-                status = try await child.exit()
-                (output, errors) = (child.output, child.errors)
-            }
-        }
-
-        /// Runs a command that shows a recovery key, and types it back.
-        private func confirming(
-            _ arguments: [String], on stage: Stage
-        ) async throws -> (run: Ended, key: String) {
-            let input = Pipe()
-            let child = try stage.start(arguments, input: input)
-            let key = try await shown(by: child)
-            return (try await finish(child, input, key), key)
-        }
-
-        private func shown(by child: ChildProcess) async throws -> String {
-            try await until("the recovery key") {
-                !child.isRunning || child.errors.contains("Type it here:")
-            }
-            let match = child.errors.firstMatch(of: /(?<key>(?:[0-9A-Z]{4}-){8}[0-9A-Z]{4})/)
-            return String(try #require(match, "\(child.lastWords)").key)
-        }
-
-        private func finish(
-            _ child: ChildProcess, _ input: Pipe, _ line: String
-        ) async throws -> Ended {
-            try input.fileHandleForWriting.write(contentsOf: Data("\(line)\n".utf8))
-            return try await Ended(child)
-        }
-
         /// - Returns: The recovery key.
         @discardableResult
         private func seal(_ home: String, on stage: Stage) async throws -> String {
-            let (run, key) = try await confirming(
-                ["encryption", "on", "--yes", "--home", home], on: stage)
+            let (run, key) = try await stage.confirming("encryption", "on", "--yes", "--home", home)
             #expect(run.status == 0, "\(run.errors)")
             #expect(run.output.hasPrefix("The account is sealed, and so are all"))
             #expect(!run.output.contains(key))
@@ -106,10 +68,10 @@ extension EndToEndTests {
         /// Runs a command that asks for a code, and gives it one.
         private func typing(
             _ code: String, to arguments: [String], on stage: Stage
-        ) async throws -> Ended {
+        ) async throws -> Stage.Typed {
             let input = Pipe()
             let child = try stage.start(arguments, input: input)
-            return try await finish(child, input, code)
+            return try await Stage.Typed(code, to: child, input)
         }
 
         private func unlock(_ home: String, with other: String, on stage: Stage) async throws {
@@ -123,12 +85,12 @@ extension EndToEndTests {
 
         private func recover(
             _ home: String, with key: String, on stage: Stage
-        ) async throws -> Ended {
+        ) async throws -> Stage.Typed {
             let input = Pipe()
             let child = try stage.start(["unlock", "--recovery", "--home", home], input: input)
             try input.fileHandleForWriting.write(contentsOf: Data("\(key)\n".utf8))
             try input.fileHandleForWriting.close()
-            return try await Ended(child)
+            return try await Stage.Typed(child)
         }
 
         private func keyring(_ home: String) throws -> Keyring? {
@@ -240,11 +202,11 @@ extension EndToEndTests {
                             ["encryption", command, "--yes", "--home", laptop], input: input)
                     }
                     var keys: [String] = []
-                    for child in children { keys.append(try await shown(by: child)) }
+                    for child in children { keys.append(try await child.recoveryKey()) }
                     #expect(keys[0] != keys[1])
-                    let first = try await finish(children[0], inputs[0], keys[0])
+                    let first = try await Stage.Typed(keys[0], to: children[0], inputs[0])
                     #expect(first.status == 0, "\(first.errors)")
-                    let second = try await finish(children[1], inputs[1], keys[1])
+                    let second = try await Stage.Typed(keys[1], to: children[1], inputs[1])
                     #expect(second.status != 0 && second.errors.contains("is of no use"))
                     let fresh = try await server.newHome(command)
                     #expect(try await recover(fresh, with: keys[1], on: stage).status == 1)
@@ -265,7 +227,7 @@ extension EndToEndTests {
                     let input = Pipe()
                     let child = try stage.start(
                         ["encryption", command, "--yes", "--home", laptop], input: input)
-                    _ = try await shown(by: child)
+                    _ = try await child.recoveryKey()
                     try input.fileHandleForWriting.close()
                     #expect(try await child.exit() == 1)
                     #expect(child.errors.contains("nothing was changed"))
@@ -450,8 +412,8 @@ extension EndToEndTests {
                 let phone = stage.path("phone")
                 try await stage.succeed("sign-in", pair(laptop, on: stage), "--home", phone)
                 #expect(try await get("a", phone, stage) == "1")
-                let (run, second) = try await confirming(
-                    ["encryption", "rotate", "--yes", "--home", laptop], on: stage)
+                let (run, second) = try await stage.confirming(
+                    "encryption", "rotate", "--yes", "--home", laptop)
                 #expect(run.status == 0, "\(run.errors)")
                 #expect(run.output.hasPrefix("The account is sealed, and so are all"))
                 #expect(first != second)
@@ -477,8 +439,8 @@ extension EndToEndTests {
                 #expect(recovered.status == 0, "\(recovered.errors)")
                 #expect(try await get("a", fresh, stage) == "2")
                 // Another one for the same key.
-                let (made, third) = try await confirming(
-                    ["encryption", "recovery", "--new", "--home", laptop], on: stage)
+                let (made, third) = try await stage.confirming(
+                    "encryption", "recovery", "--new", "--home", laptop)
                 #expect(made.status == 0 && third != second, "\(made.errors)")
                 #expect(made.output.contains("`ubiquity encryption rotate`"))
             }
@@ -499,8 +461,8 @@ extension EndToEndTests {
                 let seals = try await stage.run(
                     "encryption", "rotate", "--yes", "--home", guest)
                 #expect(seals.status == 77 && seals.errors.contains("some stores only"))
-                let (run, _) = try await confirming(
-                    ["encryption", "rotate", "--yes", "--home", laptop], on: stage)
+                let (run, _) = try await stage.confirming(
+                    "encryption", "rotate", "--yes", "--home", laptop)
                 #expect(run.status == 0, "\(run.errors)")
                 try await unlock(guest, with: laptop, on: stage)
                 #expect(try keyring(guest) == keyring(laptop)?.confined(to: [store]))
@@ -641,7 +603,7 @@ extension EndToEndTests {
                     try stage.start(["encryption", "on", "--yes", "--home", home], input: input)
                 }
                 var keys: [String] = []
-                for child in children { keys.append(try await shown(by: child)) }
+                for child in children { keys.append(try await child.recoveryKey()) }
                 for (input, key) in zip(inputs, keys) {
                     try input.fileHandleForWriting.write(contentsOf: Data("\(key)\n".utf8))
                 }

@@ -19,21 +19,6 @@ extension EndToEndTests {
             return try JSONDecoder().decode([String: String].self, from: Data(json.utf8))
         }
 
-        /// Runs a command that shows a recovery key, and types it back.
-        private func confirming(
-            _ arguments: [String], on stage: Stage
-        ) async throws -> (status: Int32, errors: String) {
-            let input = Pipe()
-            let child = try stage.start(arguments, input: input)
-            try await until("the recovery key") {
-                !child.isRunning || child.errors.contains("Type it here:")
-            }
-            if let match = child.errors.firstMatch(of: /(?:[0-9A-Z]{4}-){8}[0-9A-Z]{4}/) {
-                try input.fileHandleForWriting.write(contentsOf: Data("\(match.output)\n".utf8))
-            }
-            return (try await child.exit(), child.errors)
-        }
-
         private func unlock(_ home: String, with other: String) async throws {
             let code = try await UbiquityAccount.unlockCode(home: home)
             try await UbiquityAccount.handOver(code: code, home: other)
@@ -79,8 +64,8 @@ extension EndToEndTests {
                 for (key, value) in all {
                     try await stage.succeed(["set", key, value, "--home", laptop] + Self.store)
                 }
-                let on = try await confirming(
-                    ["encryption", "on", "--yes", "--home", laptop], on: stage)
+                let (on, _) = try await stage.confirming(
+                    "encryption", "on", "--yes", "--home", laptop)
                 #expect(on.status == 0, "\(on.errors)")
                 let phone = stage.path("phone")
                 try await UbiquityAccount.signIn(
@@ -108,8 +93,8 @@ extension EndToEndTests {
                     line.words.split(separator: " ").map(String.init)
                         + ["--yes", "--home", laptop])
 
-                let rotated = try await confirming(
-                    ["encryption", "rotate", "--yes", "--home", laptop], on: stage)
+                let (rotated, _) = try await stage.confirming(
+                    "encryption", "rotate", "--yes", "--home", laptop)
                 #expect(rotated.status == 0, "\(rotated.errors)")
                 #expect(rotated.errors.contains("overwritten"))
                 #expect(!rotated.errors.contains("rewind"), "\(rotated.errors)")
@@ -130,8 +115,7 @@ extension EndToEndTests {
                 let server = try await ServerProcess.started(stage)
                 let laptop = try await server.newHome("laptop", isFirst: true)
                 try await stage.succeed(["set", "a", "1", "--home", laptop] + Self.store)
-                _ = try await confirming(
-                    ["encryption", "on", "--yes", "--home", laptop], on: stage)
+                _ = try await stage.confirming("encryption", "on", "--yes", "--home", laptop)
                 let thief = try await server.newHome("thief")
                 let box = try await junk(thief)
                 try await push([("planted", box)], by: thief)
@@ -177,8 +161,7 @@ extension EndToEndTests {
                     try await server.stop()
                     try FileManager.default.copyItem(atPath: server.data, toPath: backup)
                     try await server.start()
-                    _ = try await confirming(
-                        ["encryption", command, "--yes", "--home", laptop], on: stage)
+                    _ = try await stage.confirming("encryption", command, "--yes", "--home", laptop)
                     try await stage.succeed(["set", "a", command, "--home", laptop] + Self.store)
                     try await server.stop()
                     try FileManager.default.removeItem(atPath: server.data)
@@ -186,14 +169,12 @@ extension EndToEndTests {
                     try await server.start()
                     let status = try await stage.run("encryption", "status", "--home", laptop)
                     complains(status, 77, "`ubiquity encryption on` gives it the key back")
-                    let given = try await confirming(
-                        ["encryption", "on", "--yes", "--home", laptop], on: stage)
+                    let (given, key) = try await stage.confirming(
+                        "encryption", "on", "--yes", "--home", laptop)
                     #expect(given.status == 0, "\(given.errors)")
                     try await stage.succeed(["sync", "--home", laptop] + Self.store)
                     #expect(try await values(laptop, stage) == ["a": command])
-                    let key = try #require(
-                        given.errors.firstMatch(of: /(?:[0-9A-Z]{4}-){8}[0-9A-Z]{4}/)?.output)
-                    try await UbiquityAccount.unlock(code: String(key), home: phone)
+                    try await UbiquityAccount.unlock(code: key, home: phone)
                     #expect(try await values(phone, stage) == ["a": command])
                 }
             }
