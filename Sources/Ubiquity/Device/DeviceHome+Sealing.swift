@@ -72,11 +72,12 @@ extension DeviceHome {
     package func sealing() async throws -> SealingProgress {
         guard let account = try load().signedIn else { throw SealingError.signedOut }
         let server = try await AccountClient.sealing(account)
-        // What a server has said once, it cannot take back.
-        if server.generation > 0, try !state(of: account).isSealed {
-            try change(account) { $0.sealedAccounts.insert(ExactString(account.account)) }
+        let state = try state(of: account)
+        let progress = SealingProgress(account, state, server)
+        if progress.isSealed, !state.isSealed {
+            try change(account) { $0.sealing?.isSealed = true }
         }
-        return SealingProgress(account, try state(of: account), server)
+        return progress
     }
 
     /// Does all that needs no person: keeps or drops the proposal, and seals the stores, one after the

@@ -33,6 +33,9 @@ package struct SetAside: Hashable, Sendable {
     /// The keys as an app knows them.
     package var keys: Set<Key> { Set(reasons.keys.lazy.map { $0.whole }) }
 
+    /// Whether it is one of ``keys``.
+    func has(_ key: Key) -> Bool { reasons.keys.contains { $0.whole == key } }
+
     /// - Parameter reason: Nil for a record that was taken.
     mutating func note(_ reason: Reason?, _ key: Key) {
         guard reason == nil || reasons[key] != nil || reasons.count < Self.countMax else { return }

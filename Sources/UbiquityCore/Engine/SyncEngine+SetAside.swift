@@ -18,7 +18,9 @@ extension SyncEngine {
             guard let reason else {
                 noteTaken(record.key)
                 // A count is taken whatever its time, because the number of counts decides.
-                if !isAhead(record, at: now) { clock.observe(record.stamp.timestamp) }
+                if !record.key.isCount || !isAhead(record, at: now) {
+                    clock.observe(record.stamp.timestamp)
+                }
                 taken.records.append(record)
                 continue
             }
@@ -87,7 +89,7 @@ extension SyncEngine {
     /// Whether a write changes something, here or at the server.
     func isChange(_ key: Key, _ content: Content) -> Bool {
         content.value != entries.content(key)
-            || !meta.setAside.isEmpty && meta.setAside.keys.contains(key.whole)
+            || meta.setAside.has(key.whole)
     }
 }
 

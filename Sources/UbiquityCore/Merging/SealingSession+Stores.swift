@@ -26,8 +26,8 @@ package enum SealingStep: Hashable, Sendable {
 }
 
 extension SealingSession {
-    /// Takes the mark that the server has. A proposal becomes the account's key if it is the server's,
-    /// and ends if another one is, or once every store is sealed with it.
+    /// Takes the mark that the server has, which it cannot take back. A proposal becomes the account's key
+    /// if it is the server's, and ends if another one is, or once every store is sealed with it.
     /// - Parameters:
     ///   - generation: That of the server's mark; 0 if the account is not sealed.
     ///   - check: That of the server's mark.
@@ -36,6 +36,7 @@ extension SealingSession {
         generation: UInt32, check: Bytes32?, unsealed: [StoreIdentifier]
     ) -> SealingStep {
         if generation == 0, keyring == nil, isSealed { return .restored }
+        if generation > 0 { isSealed = true }
         if let proposal {
             if generation > 0, proposal.current == generation, proposal.check == check {
                 // This device has made it from its keys, so it only lacks what has come since.
